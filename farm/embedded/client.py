@@ -1,0 +1,162 @@
+"""The farm's own servers, seen from a command: find the supervisor that runs them, or start it.
+
+Clients call it on a unix socket: they send one of the words below and read until the connection closes; after
+`STOP` that is when every server is gone. There is no socket before all of it is ready.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from farm.embedded.home import control_socket, end_of_log, lock, make_home, open_log
+from farm.errors import ServerDown
+
+#: What a client may say to the supervisor.
+FACTS, STOP = b"facts", b"stop"
+
+_START_SECONDS = 120.0
+_STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Servers:
+    """Where the farm's own servers are, for SQLAlchemy and for Celery, and whether this call started them."""
+
+    database_url: str
+    broker_url: str
+    started: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What a supervisor says of itself; ``since`` is in seconds since 1970."""
+
+    pid: int
+    database_url: str
+    broker_url: str
+    postgres_version: str
+    valkey_version: str
+    worker: bool
+    since: float
+
+
+def ensure(home: Path, idle_minutes: float = 10.0, *, servers: str = "auto", worker: bool = True) -> Servers:
+    """Return the home's servers, started first when none run; several commands at once start them once.
+
+    ``servers`` says where their programs come from: `auto`, `wheels` or `system`. With ``worker`` the
+    database gets this farm's tables and a worker runs beside it. A supervisor that runs already is used as it
+    is. Raises `ServerDown`, which says why with the last lines of the log that knows.
+    """
+    home = home.absolute()
+    make_home(home)
+    options = [f"--idle-minutes={idle_minutes}", f"--servers={servers}", *["--worker"] * worker]
+    for _ in _until(_START_SECONDS):
+        if facts := status(home):
+            return Servers(database_url=facts.database_url, broker_url=facts.broker_url, started=False)
+        if (held := lock(home)) is not None:
+            facts = _start(home, held, options)
+            return Servers(database_url=facts.database_url, broker_url=facts.broker_url, started=True)
+    raise ServerDown(f"the servers in {home} neither answer nor end; look into {home / 'supervisor.log'}")
+
+
+def down(home: Path) -> bool:
+    """Stop the home's servers, wait until every process is gone, and return whether there were any.
+
+    Raises `ServerDown` when they have not ended within a minute.
+    """
+    if not (home / "lock").exists():
+        return False
+    running = False
+    for _ in _until(_STOP_SECONDS):
+        if (held := lock(home)) is not None:
+            os.close(held)
+            return running
+        running = True
+        _ask(home, STOP)
+    raise ServerDown(f"the servers in {home} do not end; look into {home / 'supervisor.log'}")
+
+
+def status(home: Path) -> Facts | None:
+    """Return the facts of the supervisor that serves this home, None when there is none."""
+    answer = _ask(home, FACTS)
+    return Facts(**json.loads(answer)) if answer else None
+
+
+def _until(seconds: float) -> Iterator[None]:
+    """Yield now and then until the time is up."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(_POLL_SECONDS)
+
+
+def _ask(home: Path, word: bytes) -> bytes:
+    """Say a word to the home's supervisor and return its answer; empty when it is not there or went away."""
+    if not home.exists():
+        return b""
+    with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+        connection.settimeout(_STOP_SECONDS)
+        connection.connect(str(control_socket(home)))
+        connection.sendall(word)
+        with connection.makefile("rb") as answer:
+            return answer.read()
+    return b""
+
+
+def _start(home: Path, held: int, options: list[str]) -> Facts:
+    """Start the supervisor, which inherits the lock, and return its facts once it is ready."""
+    log = home / "supervisor.log"
+    output, start = open_log(log)
+    ready, tell = os.pipe()
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "farm.embedded.supervisor",
+        str(home),
+        str(held),
+        str(tell),
+        *options,
+    ]
+    with output, os.fdopen(ready, "rb") as answer:
+        try:
+            _detach(command, output, (held, tell))
+        finally:
+            os.close(held)
+            os.close(tell)
+        in_time, _, _ = select.select([answer], [], [], _START_SECONDS)
+        facts = json.loads((in_time and answer.read()) or "{}")
+    if "error" in facts:
+        raise ServerDown(f"the farm's servers in {home} did not start: {facts['error']}")
+    if not facts:
+        raise ServerDown(f"the farm's servers in {home} did not start; {end_of_log(log, start)}")
+    return Facts(**facts)
+
+
+def _detach(command: list[str], output: BinaryIO, descriptors: tuple[int, ...]) -> None:
+    # PostgreSQL's own variables (PGHOST, PGOPTIONS, ...) speak of other servers than the farm's.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    # The supervisor forks at once and its first process ends: this waits for that one, and no zombie is left.
+    subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        cwd="/",
+        env=environment,
+        start_new_session=True,
+        pass_fds=descriptors,
+        check=False,
+    )

@@ -1,0 +1,215 @@
+"""The farm's own servers, the background process: starts them, keeps them running, ends with nothing to do.
+
+`farm.embedded.client` starts it as ``python -m farm.embedded.supervisor HOME LOCK READY``, with the
+descriptors of the home's lock, and of a pipe on which it says that it is ready, or why not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+
+from farm.embedded.binaries import find_pair
+from farm.embedded.child import FIRST_PAUSE_SECONDS, Child, Program
+from farm.embedded.client import FACTS, STOP, Facts
+from farm.embedded.home import control_socket, last_used, remove_sockets
+from farm.embedded.pair import start_postgres, start_valkey
+from farm.errors import FarmError
+
+#: How the farm's own commands are run; `-P` keeps a folder named farm in the current one from being imported.
+FARM = (sys.executable, "-P", "-m", "farm")
+
+_IDLE_POLL_SECONDS = 5.0
+
+_OTHER_CLIENTS = """
+    SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'
+    AND pid <> pg_backend_pid() AND application_name NOT LIKE 'farm-worker%')
+"""
+_SET_UP = "SELECT to_regclass('checks') IS NOT NULL"
+_WORK_LEFT = "SELECT EXISTS (SELECT FROM checks WHERE status IN ('queued', 'running'))"
+
+_log = logging.getLogger("farm.supervisor")
+
+
+class Supervisor:
+    """The servers of one home and, when asked for, their worker."""
+
+    def __init__(self, home: Path, lock: int) -> None:
+        self._home, self._lock = home, lock
+        self._children: list[Child] = []
+        self._last_busy = 0.0
+        # Signals arrive here as bytes, so that one select waits for them, for clients and for the time.
+        self._bell, self._ring = socket.socketpair()
+        self._bell.setblocking(False)
+        self._ring.setblocking(False)
+        signal.set_wakeup_fd(self._ring.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+
+    def start(self, servers: str, *, worker: bool) -> Facts:
+        """Start everything and return the facts once all of it answers; raises `ServerDown`."""
+        postgres, valkey = find_pair(servers)
+        broker_url = start_valkey(self._home, self._lock, valkey, self._keep)
+        database_url = start_postgres(self._home, self._lock, postgres, self._keep)
+        if worker:
+            self._start_worker(database_url, broker_url)
+        self._last_busy = time.time()
+        return Facts(
+            pid=os.getpid(),
+            database_url=database_url,
+            broker_url=broker_url,
+            postgres_version=postgres.version,
+            valkey_version=valkey.version,
+            worker=worker,
+            since=self._last_busy,
+        )
+
+    def serve(self, facts: Facts, listener: socket.socket, idle_seconds: float) -> str:
+        """Answer clients and tend the children until there is a reason to end, and return that."""
+        poll = min(_IDLE_POLL_SECONDS, idle_seconds / 4)
+        while not self._is_idle(facts, idle_seconds):
+            for child in self._children:
+                child.tend()
+            healthy = all(child.alive for child in self._children)
+            ready, _, _ = select.select(
+                [self._bell, listener], [], [], poll if healthy else FIRST_PAUSE_SECONDS
+            )
+            if self._bell in ready and {signal.SIGTERM, signal.SIGINT} & set(self._bell.recv(64)):
+                return "told to end by a signal"
+            if listener in ready and self._answer(listener, facts) == STOP:
+                return "told to end by a command"
+        return "nothing left to do"
+
+    def end(self) -> None:
+        """Stop everything, the worker first, and wait until it is gone."""
+        while self._children:
+            self._children.pop().end()
+        remove_sockets(self._home)
+
+    def _keep(self, program: Program) -> Child:
+        child = Child(program)
+        self._children.append(child)
+        return child
+
+    def _start_worker(self, database_url: str, broker_url: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.endswith("_URL_FILE")}
+        environment = inherited | {
+            "FARM_HOME": str(self._home),
+            "FARM_DATABASE_URL": database_url,
+            "FARM_BROKER_URL": broker_url,
+            "PGAPPNAME": "farm-worker",
+        }
+        log = self._home / "worker.log"
+        upgrade, worker = (
+            Program(name=f"farm {' '.join(words)}", command=(*FARM, *words), log=log, environment=environment)
+            for words in (("db", "upgrade"), ("worker",))
+        )
+        Child(upgrade).wait()
+        self._keep(worker)
+
+    def _answer(self, listener: socket.socket, facts: Facts) -> bytes:
+        connection, _ = listener.accept()
+        connection.settimeout(1.0)
+        try:
+            word = connection.recv(16)
+            if word == FACTS:
+                connection.sendall(json.dumps(asdict(facts)).encode())
+        except OSError:  # the client is gone, or says nothing
+            word = b""
+        if word == STOP:
+            self._stopping = connection  # it closes, and tells who waits, when this process is gone
+        else:
+            connection.close()
+        return word
+
+    def _is_idle(self, facts: Facts, idle_seconds: float) -> bool:
+        try:
+            used = last_used(self._home).stat().st_mtime
+        except FileNotFoundError:
+            return True  # the home was removed
+        if _is_busy(facts.database_url):
+            self._last_busy = time.time()
+        return time.time() - max(used, self._last_busy) >= idle_seconds
+
+
+def _is_busy(database_url: str) -> bool:
+    """Return whether checks are left to do or somebody is connected; true while PostgreSQL is down."""
+    url = database_url.replace("+psycopg", "", 1)
+    try:
+        with psycopg.connect(
+            url, application_name="farm-supervisor", connect_timeout=5, autocommit=True
+        ) as database:
+
+            def holds(query: LiteralString) -> bool:
+                return database.execute(query).fetchone() == (True,)
+
+            return holds(_OTHER_CLIENTS) or (holds(_SET_UP) and holds(_WORK_LEFT))
+    except psycopg.OperationalError:
+        return True
+
+
+def _listen(home: Path) -> socket.socket:
+    path = control_socket(home)
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
+
+
+def _tell(ready: int, news: dict[str, object]) -> None:
+    with os.fdopen(ready, "w") as pipe:
+        json.dump(news, pipe)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve a home from its start to its end and return the exit status."""
+    supervisor = Supervisor(options.home, options.lock)
+    try:
+        facts = supervisor.start(options.servers, worker=options.worker)
+        with closing(_listen(options.home)) as listener:
+            _tell(options.ready, asdict(facts))
+            _log.info("ready: %s", facts)
+            why = supervisor.serve(facts, listener, 60 * options.idle_minutes)
+        _log.info("ending: %s", why)
+    except FarmError as error:
+        _log.error("%s", error)
+        _tell(options.ready, {"error": str(error)})
+        return 1
+    finally:
+        supervisor.end()
+    return 0
+
+
+def main() -> int:
+    """Read the command line, leave the process that started us, and run."""
+    parser = argparse.ArgumentParser(prog="farm.embedded.supervisor")
+    parser.add_argument("home", type=Path)
+    parser.add_argument("lock", type=int)
+    parser.add_argument("ready", type=int)
+    parser.add_argument("--idle-minutes", type=float, required=True)
+    parser.add_argument("--servers", required=True)
+    parser.add_argument("--worker", action="store_true")
+    options = parser.parse_args()
+    if os.fork():
+        os._exit(0)  # who started us waits for this, and is rid of us
+    os.umask(0o077)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Every error the farm raises on purpose, in one tree.
+
+    FarmError                      exit 1: the farm itself failed
+    ├── ServerDown                 PostgreSQL or Redis cannot be reached
+    ├── DatabaseVersion            the database is older or newer than this farm
+    └── UsageError                 exit 2: what was asked for cannot be done
+        ├── SettingsError          a FARM_* variable or a configuration file is wrong
+        ├── UnknownRun             no run has this id
+        └── ManifestError          a manifest is wrong, with file, line and field
+            └── ManifestChanged    a manifest is not the one that was submitted
+
+Foreign errors are translated into these at the edge, with ``raise ... from``.
+"""
+
+from __future__ import annotations
+
+
+class FarmError(Exception):
+    """The farm itself failed; the message says what to do next."""
+
+    exit_status = 1
+
+
+class ServerDown(FarmError):
+    """PostgreSQL or Redis cannot be reached."""
+
+
+class DatabaseVersion(FarmError):
+    """The database schema is not the one this version of the farm works with."""
+
+
+class UsageError(FarmError):
+    """What was asked for cannot be done as it was asked."""
+
+    exit_status = 2
+
+
+class SettingsError(UsageError):
+    """A ``FARM_*`` variable or a configuration file holds something unusable."""
+
+
+class UnknownRun(UsageError):
+    """No run has the id that was given."""
+
+
+class ManifestError(UsageError):
+    """A manifest cannot be used; names the file, the line, the field and the remedy.
+
+    ``line`` counts from 1 and is None when the file as a whole is meant.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        problem: str,
+        *,
+        remedy: str,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        where = path if line is None else f"{path}:{line}"
+        what = problem if field is None else f'field "{field}": {problem}'
+        super().__init__(f"{where}: {what}; {remedy}")
+        self.path, self.line, self.field = path, line, field
+        self.problem, self.remedy = problem, remedy
+
+
+class ManifestChanged(ManifestError):
+    """A manifest is no longer the file that was submitted, so it is not written over."""

@@ -1,0 +1,132 @@
+"""The export step: stored verdicts, or assembled programs alone, back into manifests, atomically."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from farm import __version__
+from farm.manifest import Reader, rewrite, with_fields
+from farm.program import AssemblyOptions, assemble, locate
+from farm.queries import Judged, Queries, Run, StoredManifest, StoredVerdict
+from farm.store import Store
+from farm.verdict import Message, Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exported:
+    """What an export wrote: the file, and how many of its lines have a verdict now."""
+
+    path: Path
+    lines: int
+
+
+def export(store: Store, queries: Queries, run: Run) -> list[Exported]:
+    """Write a run's verdicts into its own manifests, each replaced as a whole or left as it was.
+
+    Raises `ManifestChanged` for a file that is not the one that was submitted, and `ServerDown`.
+    """
+    written = []
+    for manifest in queries.manifests(run.id):
+        writer = _Writer(run, queries.judged(run.id, manifest.number))
+        new = rewrite(manifest.path, manifest.path, writer.edit, expected=manifest.fingerprint)
+        store.exported(run.id, manifest.number, sha256=new.sha256, size=new.size)
+        written.append(Exported(path=manifest.path, lines=writer.lines))
+    return written
+
+
+def export_to(queries: Queries, run: Run, manifest: StoredManifest, target: Path) -> Exported:
+    """Write one manifest with its verdicts to another file; the lines come from the manifest as it is now.
+
+    Raises `ManifestChanged` when the manifest has changed since it was submitted.
+    """
+    writer = _Writer(run, queries.judged(run.id, manifest.number))
+    rewrite(manifest.path, target, writer.edit, expected=manifest.fingerprint)
+    return Exported(path=target, lines=writer.lines)
+
+
+def assemble_to(path: Path, target: Path, options: AssemblyOptions) -> int:
+    """Write a manifest with `predicted_proof` set in every line, unchecked; returns the number of lines.
+
+    Raises `ManifestError`, and then nothing was written.
+    """
+    entries = iter(Reader(path, reassemble=options.reassemble))
+    lines = 0
+
+    def edit(_number: int, line: str) -> str:
+        nonlocal lines
+        lines += 1
+        return with_fields(line, {"predicted_proof": assemble(next(entries), options).text})
+
+    rewrite(path, target, edit, expected=None)
+    return lines
+
+
+class _Writer:
+    """Walks a manifest's lines and its stored verdicts side by side; both come in the order of lines."""
+
+    def __init__(self, run: Run, judged: Iterator[Judged]) -> None:
+        self._run, self._judged = run, judged
+        self._next = next(judged, None)
+        self.lines = 0
+
+    def edit(self, number: int, line: str) -> str:
+        """Return a manifest line with its verdict, or as it was when it has none."""
+        job = self._next
+        if job is None or job.line != number:
+            return line
+        self._next = next(self._judged, None)
+        if job.verdict is None:
+            return line
+        self.lines += 1
+        return with_fields(line, fields(self._run, job, job.verdict, json.loads(line, parse_int=str)))
+
+
+def fields(run: Run, job: Judged, verdict: StoredVerdict, entry: dict[str, Any]) -> dict[str, object]:
+    """Return what an export writes into one line: `predicted_proof`, `proof_status` and the object `farm`."""
+    worth = Verdict(outcome=verdict.outcome, reason=verdict.reason, detail=verdict.detail)
+    return {
+        "predicted_proof": job.program,
+        "proof_status": worth.proof_status,
+        "farm": {
+            "verdict": verdict.outcome,
+            "reason": verdict.reason,
+            "detail": verdict.detail,
+            "messages": [_message(job, message, entry) for message in verdict.messages],
+            "warnings": [
+                {"code": code, "field": origin, "line": line, "column": column}
+                for code, origin, line, column in job.warnings
+            ],
+            "wall_seconds": round(verdict.wall_seconds, 3),
+            "cpu_seconds": round(verdict.cpu_seconds, 3),
+            "peak_memory_mib": round(verdict.peak_memory_kib / 1024, 1),
+            "environment": job.environment,
+            "environment_digest": verdict.environment_digest,
+            "program_sha256": job.program_sha256,
+            "profile": run.options["assembly"]["profile"],
+            "tier": job.tier,
+            "isolation": verdict.isolation,
+            "toolchain": verdict.toolchain,
+            "checker_version": verdict.checker_version,
+            "farm_version": __version__,
+            "attempts": job.attempt,
+            "run_id": run.id,
+        },
+    }
+
+
+def _message(job: Judged, message: Message, entry: dict[str, Any]) -> dict[str, object]:
+    """Return one of Lean's messages with its place in the program and, where it has one, in a field."""
+    shown: dict[str, object] = {
+        "severity": message.severity,
+        "text": message.text,
+        "line": message.line,
+        "column": message.column,
+    }
+    place = locate(job.segments, job.program, entry, message.line, message.column)
+    if place is not None:
+        shown["in"] = {"field": place.origin, "line": place.line, "column": place.column}
+    return shown

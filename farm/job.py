@@ -1,0 +1,40 @@
+"""The job step: one manifest line of one run, the check it waits for, and the states a check goes through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Has the farm done its work? Says nothing about what the proof is worth."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+#: The state machine of a check: from each status, the statuses it may go to next. Every update in the store
+#: repeats its row of this table as ``WHERE status = ...``, so a repeated delivery changes nothing.
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    Status.QUEUED: frozenset({Status.RUNNING, Status.DONE, Status.CANCELLED}),
+    Status.RUNNING: frozenset({Status.QUEUED, Status.DONE, Status.CANCELLED}),
+    Status.DONE: frozenset(),
+    Status.CANCELLED: frozenset(),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What one check may use; each is a hard limit of the box around it.
+
+    ``wall_seconds`` is the timeout users set. ``cpu_seconds`` counts user and system time of the whole
+    process tree; ``memory_mib`` is private memory; ``output_kib`` bounds what is kept of stdout and stderr together.
+    """
+
+    wall_seconds: float = 30.0
+    cpu_seconds: float = 60.0
+    memory_mib: int = 4096
+    output_kib: int = 1024
+    processes: int = 64

@@ -1,0 +1,258 @@
+"""Manifest step, reading and writing lines: plain, gzip or zstd by the file's suffix, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+import zstandard
+
+from farm.errors import ManifestError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+LINE_MIB = 16
+"""The longest line a manifest may have unless the caller says otherwise, in MiB."""
+
+_BUFFER = 1 << 20
+
+# One block of a zstd frame takes 4 bytes and gives up to 128 KiB (RFC 8878, section 3.1.1.2), and the decoder
+# has no bound on what one call gives back: pieces this small keep a hostile file at 16 MiB a call.
+_ZSTD_PIECE = 512
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fingerprint:
+    """What tells one version of a file from another: its bytes as stored on disk, `size` in bytes."""
+
+    sha256: str
+    size: int
+
+
+class Stamp(NamedTuple):
+    """What the file system says of one version of a file; `modified` is in nanoseconds."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """Return the stamp of a file whose `stat` was taken."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class HashedFile(io.RawIOBase):
+    """A file that takes the fingerprint of every byte read from it or written to it in turn."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+        self._abandoned = False
+
+    def readable(self) -> bool:
+        """Say what the file is open for, as `io` asks."""
+        return self._file.readable()
+
+    def writable(self) -> bool:
+        """Say what the file is open for, as `io` asks."""
+        return self._file.writable()
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read the next bytes into the buffer and return how many; raises OSError."""
+        count = cast("int", self._file.readinto(buffer))
+        self._note(memoryview(buffer)[:count])
+        return count
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write all of the bytes and return how many they are; raises OSError."""
+        whole = memoryview(data)
+        rest = whole
+        while rest and not self._abandoned:
+            count = cast("int", self._file.write(rest))
+            self._note(rest[:count])
+            rest = rest[count:]
+        return whole.nbytes
+
+    def abandon(self) -> None:
+        """Let what is still to be written go nowhere, so that buffers above can be closed after a failure."""
+        self._abandoned = True
+
+    def _note(self, data: memoryview) -> None:
+        self._sha256.update(data)
+        self._size += len(data)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint of the bytes so far."""
+        return Fingerprint(sha256=self._sha256.hexdigest(), size=self._size)
+
+
+class _ZstdFrames(io.RawIOBase):
+    """The text of a zstd file; unlike zstandard's reader it notices a file that ends too early."""
+
+    def __init__(self, compressed: io.BufferedReader) -> None:
+        self._compressed = compressed
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        while not self._ready:
+            piece = self._rest or self._compressed.read(_ZSTD_PIECE)
+            if not piece:
+                if self._frame is not None:
+                    raise EOFError("the last frame is cut short")
+                return 0
+            self._decompress(piece)
+        into = memoryview(buffer)
+        count = min(len(into), len(self._ready))
+        into[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _decompress(self, piece: bytes) -> None:
+        frame = self._frame or zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(frame.decompress(piece))
+        self._rest = frame.unused_data
+        self._frame = None if frame.eof else frame
+
+
+class Lines:
+    """The lines of one open manifest and, once they have been read, the fingerprint of the whole file.
+
+    Iterating gives `(number, line)`: the number counts from 1, the line is bytes with its line end as it was.
+    Raises ManifestError when the file cannot be read, is corrupt, or has a line above `line_mib` MiB; such a
+    line is never in memory as a whole.
+    """
+
+    def __init__(self, path: Path, file: io.FileIO, *, line_mib: int = LINE_MIB) -> None:
+        self.path = path
+        self.stamp = Stamp.of(os.fstat(file.fileno()))
+        self._stored = HashedFile(file)
+        self._text = _decompressed(path, self._stored)
+        self._line_mib = line_mib
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        limit = self._line_mib << 20
+        number = 0
+        with reading(self.path):
+            while line := self._text.readline(limit + 1):
+                number += 1
+                if len(line) > limit:
+                    raise self._too_long(number)
+                yield number, line
+
+    def _too_long(self, number: int) -> ManifestError:
+        return ManifestError(
+            printable(self.path, None),
+            f"the line is longer than {self._line_mib} MiB",
+            remedy="take this line out or shorten its fields",
+            line=number,
+        )
+
+    def is_blank(self) -> bool:
+        """Say whether no line has content; reads up to the first that has. Raises ManifestError."""
+        with reading(self.path):
+            while piece := self._text.read(_BUFFER):
+                if not piece.isspace():
+                    return False
+        return True
+
+    def fingerprint(self) -> Fingerprint:
+        """Return the fingerprint of the whole file, reading what is left of it. Raises ManifestError."""
+        with reading(self.path):
+            scratch = bytearray(_BUFFER)
+            while self._stored.readinto(scratch):
+                pass
+        return self._stored.fingerprint
+
+
+@contextmanager
+def opened(path: Path, *, line_mib: int = LINE_MIB) -> Iterator[Lines]:
+    """Open a manifest for reading its lines, and close it at the end.
+
+    Raises ManifestError when there is no such file, it is no regular file, or it may not be read.
+    """
+    with reading(path):
+        if path.is_dir():
+            raise unusable(
+                path, "is a folder", f"name the files in it, such as '{printable(path, None)}/*.jsonl'"
+            )
+        if path.exists() and not path.is_file():
+            raise unusable(path, "is not a regular file", "write its content to a file and name that")
+        file = io.FileIO(path)
+    with file:
+        yield Lines(path, file, line_mib=line_mib)
+
+
+def compressing(path: Path, stored: HashedFile) -> IO[bytes]:
+    """Return a file to write text to, which reaches `stored` as the suffix of `path` says once it is closed.
+
+    The same text gives the same bytes: neither a name nor a time is written.
+    """
+    if _suffix(path) == ".gz":
+        packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stored, mtime=0)
+        return io.BufferedWriter(cast("io.RawIOBase", packed), _BUFFER)
+    if _suffix(path) == ".zst":
+        compressor = zstandard.ZstdCompressor(write_checksum=True)
+        frame = compressor.stream_writer(cast("IO[bytes]", stored))
+        return io.BufferedWriter(cast("io.RawIOBase", frame), _BUFFER)
+    return io.BufferedWriter(stored, _BUFFER)
+
+
+def unusable(path: Path, problem: str, remedy: str) -> ManifestError:
+    """Return the error that says why a manifest as a whole cannot be used."""
+    return ManifestError(printable(path, None), problem, remedy=remedy)
+
+
+def printable(text: object, longest: int | None = 60) -> str:
+    """Return text fit for a message: what a terminal would act on is escaped, what is too long is cut."""
+    cut = str(text)
+    if longest is not None and len(cut) > longest:
+        cut = cut[:longest] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower()
+
+
+def _decompressed(path: Path, stored: HashedFile) -> io.BufferedReader:
+    buffered: io.BufferedReader = io.BufferedReader(stored, _BUFFER)
+    if _suffix(path) == ".gz":
+        return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=buffered)), _BUFFER)
+    if _suffix(path) == ".zst":
+        return io.BufferedReader(_ZstdFrames(buffered), _BUFFER)
+    return buffered
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Translate what goes wrong while a file is opened and read into a ManifestError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise unusable(path, "no such file", "check the spelling and the folder") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise unusable(
+            path,
+            f"is not a whole {_suffix(path)} file: {printable(error, 200)}",
+            "compress it again, or give it the suffix of what it is",
+        ) from error
+    except OSError as error:
+        raise unusable(path, f"cannot be read: {error.strerror}", "make it readable for you") from error

@@ -1,0 +1,131 @@
+"""Assembly step: a manifest line and the model's answer become one Lean program, with its line map.
+
+thin
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from farm import nemo
+from farm.errors import UsageError
+from farm.manifest import Entry
+from farm.segments import Draft, Location, Segment, locate
+
+__all__ = [
+    "PROFILES",
+    "AssemblyOptions",
+    "AssemblyWarning",
+    "Location",
+    "Program",
+    "Segment",
+    "assemble",
+    "locate",
+]
+
+PROFILES = {"farm": "**FINAL ANSWER**", "nemo-2025-11": "", "nemo-2025-08": "**FINAL ANSWER**"}
+"""Every profile with its final answer key; "" is none."""
+
+MODES = ("last", "first")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssemblyOptions:
+    """How answers become programs; the names are those of NeMo-Skills' evaluation.
+
+    `final_answer_key`: None takes the profile's own, "" turns it off.
+    """
+
+    profile: str = "farm"
+    final_answer_key: str | None = None
+    extract_code_mode: str = "last"
+    restate_formal_statement: bool = True
+    strip_theorem_from_proof: bool = True
+    reassemble: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssemblyWarning:
+    """Something about an answer that its author may want to know; see the codes in this module's docstring."""
+
+    code: str
+    origin: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """The exact text given to Lean, and where it came from.
+
+    `submitted_from` is the offset at which the model's own text begins.
+    """
+
+    text: str
+    segments: tuple[Segment, ...]
+    warnings: tuple[AssemblyWarning, ...]
+    submitted_from: int
+
+    @property
+    def sha256(self) -> str:
+        """The program's identity: the sha256 of its UTF-8, lone surrogates encoded as they are."""
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def assemble(entry: Entry, options: AssemblyOptions) -> Program:
+    """Return the program of a manifest line; raises UsageError for an unknown profile or mode."""
+    if options.profile not in PROFILES:
+        raise UsageError(f"unknown profile {options.profile!r}; choose one of {', '.join(PROFILES)}")
+    if options.extract_code_mode not in MODES:
+        raise UsageError(f"unknown extract_code_mode {options.extract_code_mode!r}; choose last or first")
+    if entry.predicted_proof and not options.reassemble:
+        return _preassembled(entry.predicted_proof)
+    return _assemble_nemo(entry, options)
+
+
+def _preassembled(text: str) -> Program:
+    whole = Segment(start=0, length=len(text), origin="predicted_proof", origin_start=0)
+    return Program(text=text, segments=(whole,), warnings=(), submitted_from=0)
+
+
+def _key(options: AssemblyOptions) -> str:
+    return PROFILES[options.profile] if options.final_answer_key is None else options.final_answer_key
+
+
+def _assemble_nemo(entry: Entry, options: AssemblyOptions) -> Program:
+    key, august = _key(options), options.profile == "nemo-2025-08"
+    if august and not key:
+        raise UsageError("nemo-2025-08 needs a final answer key: an empty one made it fail")
+    last = not august and options.extract_code_mode == "last"
+    code = nemo.extract_code(entry.generation, key, last=last)
+    proof = nemo.strip_theorem(entry.generation, code) if options.strip_theorem_from_proof else [code]
+    draft = Draft(_sources(entry))
+    # August's operator precedence: what is not stripped stands alone.
+    if options.strip_theorem_from_proof or not august:
+        draft.copy("header", 0, len(entry.header))
+        if options.restate_formal_statement:
+            draft.copy("formal_statement", 0, len(entry.formal_statement))
+    submitted_from = draft.length
+    _copy_lines(draft, entry.generation, proof)
+    text, segments = draft.finish()
+    return Program(text=text, segments=segments, warnings=(), submitted_from=submitted_from)
+
+
+def _copy_lines(draft: Draft, text: str, lines: list[nemo.Span]) -> None:
+    for number, (start, end) in enumerate(lines):
+        before = lines[number - 1][1]
+        if number and start == before + 1 and text[before] == "\n":
+            draft.copy("generation", before, end)
+            continue
+        if number:
+            draft.write("\n")
+        draft.copy("generation", start, end)
+
+
+def _sources(entry: Entry) -> dict[str, str]:
+    return {
+        "header": entry.header,
+        "formal_statement": entry.formal_statement,
+        "generation": entry.generation,
+    }

@@ -1,0 +1,284 @@
+"""What is asked of the store: runs, their progress, their verdicts. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, RowMapping, text
+
+from farm.db import reaching
+from farm.errors import ServerDown, UnknownRun
+from farm.manifest import Fingerprint
+from farm.program import Segment
+from farm.verdict import Message, Outcome, Reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One `farm submit`."""
+
+    id: str
+    created_at: datetime
+    options: Mapping[str, Any]
+    manifests: tuple[Path, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """How far a run is: lines by status, and verdicts by (verdict, reason)."""
+
+    statuses: Mapping[str, int]
+    verdicts: Mapping[tuple[str, str], int]
+
+    @property
+    def total(self) -> int:
+        """All lines of the run."""
+        return sum(self.statuses.values())
+
+    @property
+    def unfinished(self) -> int:
+        """Lines that wait for a verdict."""
+        return self.statuses.get("queued", 0) + self.statuses.get("running", 0)
+
+    @property
+    def done(self) -> int:
+        """Lines that have a verdict or were cancelled."""
+        return self.total - self.unfinished
+
+    @property
+    def unjudged(self) -> int:
+        """Lines that the farm could not judge."""
+        return sum(n for (verdict, _), n in self.verdicts.items() if verdict == Outcome.JUDGE_ERROR)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredManifest:
+    """A manifest of a run, and the bytes it had when the farm last read or wrote it."""
+
+    number: int
+    path: Path
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A manifest line with its verdict, or with None for what is not known yet."""
+
+    line: int
+    name: str
+    status: str
+    attempt: int
+    environment: str
+    tier: str
+    program: str
+    program_sha256: str
+    segments: tuple[Segment, ...]
+    warnings: tuple[tuple[str, str, int, int], ...]
+    verdict: StoredVerdict | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredVerdict:
+    """A recorded verdict."""
+
+    outcome: Outcome
+    reason: Reason
+    detail: str
+    messages: tuple[Message, ...]
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_kib: int
+    isolation: str
+    environment_digest: str
+    toolchain: str
+    checker_version: str
+
+
+_RUNS = """
+    SELECT runs.id, created_at, options, array_agg(path ORDER BY number) AS paths
+    FROM runs JOIN manifests ON manifests.run_id = runs.id
+"""
+
+_JUDGED = """
+    SELECT line, name, status, checks.attempt, environment, tier, source, sha256, segments, warnings,
+           verdict, reason, detail, messages, verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
+           peak_memory_kib, isolation, environment_digest, toolchain, checker_version
+    FROM jobs
+    JOIN checks ON checks.id = jobs.check_id
+    JOIN programs ON programs.sha256 = checks.program_sha256
+    LEFT JOIN verdicts ON verdicts.check_id = checks.id
+    WHERE jobs.run_id = :run_id AND manifest = :manifest
+"""
+
+
+class Queries:
+    """Questions to the store; every one raises `ServerDown` when PostgreSQL cannot be reached."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def _all(self, statement: str, **values: object) -> list[RowMapping]:
+        with reaching(self.engine), self.engine.connect() as connection:
+            return list(connection.execute(text(statement), values).mappings())
+
+    def environments(self) -> dict[str, str]:
+        """Return the digest of each environment that a worker has ever served, by name."""
+        return {row["name"]: row["digest"] for row in self._all("SELECT name, digest FROM environments")}
+
+    def signs_of_life(self) -> str:
+        """Return in words which environments workers serve and how long ago each was heard of; for people."""
+        rows = self._all("SELECT name, toolchain, now() - seen_at AS silent FROM environments ORDER BY name")
+        if not rows:
+            raise ServerDown("no worker has ever served an environment; start one with: farm worker")
+        return "; ".join(
+            f"{row['name']} ({row['toolchain']}), heard of {row['silent'].total_seconds():.0f} s ago"
+            for row in rows
+        )
+
+    def unserved(self, run_id: str, *, seconds: float) -> list[str]:
+        """Return the environments that a run still waits for and no worker has served for so long."""
+        rows = self._all(
+            """
+            SELECT name FROM environments WHERE seen_at < now() - :seconds * interval '1 second'
+            AND name IN (SELECT environment FROM checks WHERE run_id = :run_id AND status = 'queued')
+            """,
+            run_id=run_id,
+            seconds=seconds,
+        )
+        return [row["name"] for row in rows]
+
+    def runs(self, *, most: int = 20) -> list[Run]:
+        """Return the newest runs, newest first."""
+        rows = self._all(f"{_RUNS} GROUP BY runs.id ORDER BY created_at DESC LIMIT :most", most=most)
+        return [_run(row) for row in rows]
+
+    def run(self, prefix: str | None) -> Run:
+        """Return the run whose id begins so, the newest one for None; raises `UnknownRun`."""
+        if prefix is None:
+            found = self.runs(most=1)
+        else:
+            rows = self._all(
+                f"{_RUNS} WHERE starts_with(runs.id, :prefix) GROUP BY runs.id LIMIT 2", prefix=prefix
+            )
+            found = [_run(row) for row in rows]
+        if len(found) == 1:
+            return found[0]
+        if prefix is None:
+            raise UnknownRun("there is no run yet; make one with: farm submit MANIFEST")
+        problem = "more than one run begins with" if found else "no run begins with"
+        raise UnknownRun(f"{problem} {prefix!r}; see them with: farm list")
+
+    def tally(self, run_id: str) -> Tally:
+        """Return how far a run is."""
+        statuses = self._all(
+            "SELECT status, count(*) AS n FROM checks WHERE run_id = :run GROUP BY status", run=run_id
+        )
+        verdicts = self._all(
+            "SELECT verdict, reason, count(*) AS n FROM verdicts WHERE run_id = :run GROUP BY 1, 2",
+            run=run_id,
+        )
+        return Tally(
+            statuses={row["status"]: row["n"] for row in statuses},
+            verdicts={(row["verdict"], row["reason"]): row["n"] for row in verdicts},
+        )
+
+    def solved(self, run_id: str) -> tuple[int, int]:
+        """Return how many different names of a run have a proof, and how many names there are."""
+        (row,) = self._all(
+            """
+            SELECT count(DISTINCT name) FILTER (WHERE verdict = 'proved') AS proved,
+                   count(DISTINCT name) AS names
+            FROM jobs LEFT JOIN verdicts USING (check_id) WHERE jobs.run_id = :run
+            """,
+            run=run_id,
+        )
+        return row["proved"], row["names"]
+
+    def manifests(self, run_id: str) -> list[StoredManifest]:
+        """Return the manifests of a run in their order."""
+        rows = self._all(
+            "SELECT number, path, sha256, size FROM manifests WHERE run_id = :run ORDER BY number", run=run_id
+        )
+        return [
+            StoredManifest(
+                number=row["number"],
+                path=Path(row["path"]),
+                fingerprint=Fingerprint(sha256=row["sha256"], size=row["size"]),
+            )
+            for row in rows
+        ]
+
+    def judged(self, run_id: str, manifest: int) -> Iterator[Judged]:
+        """Yield the lines of a manifest in their order, streamed from the server."""
+        values = {"run_id": run_id, "manifest": manifest}
+        with reaching(self.engine), self.engine.connect() as connection:
+            streamed = connection.execution_options(yield_per=500)
+            for row in streamed.execute(text(f"{_JUDGED} ORDER BY line"), values).mappings():
+                yield _judged(row)
+
+    def line(self, run_id: str, manifest: int, line: int) -> Judged:
+        """Return one line of a manifest; raises `UnknownRun` when the run has no such line."""
+        rows = self._all(f"{_JUDGED} AND line = :line", run_id=run_id, manifest=manifest, line=line)
+        if not rows:
+            raise UnknownRun(f"run {run_id} has no line {line}; see its lines with: farm show {run_id}")
+        return _judged(rows[0])
+
+    def attempts(self, run_id: str, manifest: int, line: int) -> list[RowMapping]:
+        """Return what became of each attempt at a line: number, worker, times, outcome, detail."""
+        return self._all(
+            """
+            SELECT attempts.* FROM attempts JOIN jobs USING (check_id)
+            WHERE jobs.run_id = :run_id AND manifest = :manifest AND line = :line ORDER BY number
+            """,
+            run_id=run_id,
+            manifest=manifest,
+            line=line,
+        )
+
+
+def _run(row: RowMapping) -> Run:
+    return Run(
+        id=row["id"],
+        created_at=row["created_at"],
+        options=row["options"],
+        manifests=tuple(Path(path) for path in row["paths"]),
+    )
+
+
+def _judged(row: RowMapping) -> Judged:
+    return Judged(
+        line=row["line"],
+        name=row["name"],
+        status=row["status"],
+        attempt=row["attempt"],
+        environment=row["environment"],
+        tier=row["tier"],
+        program=bytes(row["source"]).decode("utf-8", "surrogatepass"),
+        program_sha256=bytes(row["sha256"]).hex(),
+        segments=tuple(
+            Segment(start=start, length=length, origin=origin, origin_start=origin_start)
+            for start, length, origin, origin_start in row["segments"]
+        ),
+        warnings=tuple((code, origin, line, column) for code, origin, line, column in row["warnings"]),
+        verdict=None if row["verdict"] is None else _verdict(row),
+    )
+
+
+def _verdict(row: RowMapping) -> StoredVerdict:
+    return StoredVerdict(
+        outcome=Outcome(row["verdict"]),
+        reason=Reason(row["reason"]),
+        detail=row["detail"],
+        messages=tuple(Message(**message) for message in row["messages"]),
+        wall_seconds=row["wall"],
+        cpu_seconds=row["cpu"],
+        peak_memory_kib=row["peak_memory_kib"],
+        isolation=row["isolation"],
+        environment_digest=row["environment_digest"],
+        toolchain=row["toolchain"],
+        checker_version=row["checker_version"],
+    )

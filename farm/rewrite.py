@@ -1,0 +1,79 @@
+"""Manifest step, writing back: a manifest's lines go through an edit into the same file or another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from farm.errors import ManifestChanged, ManifestError
+from farm.lines import LINE_MIB, Fingerprint, Lines, Stamp, opened, printable, reading
+from farm.replace import ELSEWHERE, replacing
+from farm.splice import NotAnObjectError
+
+Edit = Callable[[int, str], str]
+"""Given a line's number, from 1, and its text without the line end, returns the text to write for it."""
+
+
+def rewrite(
+    source: Path, target: Path, edit: Edit, *, expected: Fingerprint | None, line_mib: int = LINE_MIB
+) -> Fingerprint:
+    """Write the lines of `source`, each as `edit` returns it, to `target`, and return its new fingerprint.
+
+    Source and target may be the same file. Blank lines are not edited; they, line ends, and every line that
+    the edit returns unchanged are written byte for byte. `farm.replace` says what is kept of a target that is
+    there, how two processes take turns, and what a failure leaves: the old file, whole.
+
+    Raises ManifestChanged when the source is not the file that `expected` was taken of, or changes meanwhile;
+    ManifestError when one of the two files cannot be used.
+    """
+    with reading(source):
+        mode = source.stat().st_mode
+    # The target's lock is taken first, so that what is read is what the last writer left.
+    with replacing(target, mode=mode) as new, opened(source, line_mib=line_mib) as lines:
+        try:
+            new.text.writelines(_edited(lines, edit))
+        except ManifestError as error:
+            # A file that was changed may be wrong in any way; that it was changed is what to say.
+            _refuse_changed(lines, expected, error)
+            raise
+        _refuse_changed(lines, expected)
+        written = new.finish()
+        _refuse_touched(lines)
+        new.put_in_place()
+    return written
+
+
+def _edited(lines: Lines, edit: Edit) -> Iterator[bytes]:
+    for number, line in lines:
+        try:
+            yield line if line.isspace() else _edited_line(number, line, edit)
+        except (UnicodeDecodeError, NotAnObjectError) as error:
+            remedy = "mend or remove this line"
+            raise ManifestError(
+                printable(lines.path, None), printable(error, 200), remedy=remedy, line=number
+            ) from error
+
+
+def _edited_line(number: int, line: bytes, edit: Edit) -> bytes:
+    content = line.rstrip(b"\r\n")
+    text = content.decode()
+    edited = edit(number, text)
+    return line if edited == text else edited.encode() + line[len(content) :]
+
+
+def _refuse_changed(lines: Lines, expected: Fingerprint | None, cause: ManifestError | None = None) -> None:
+    if expected is not None and lines.fingerprint() != expected:
+        raise _changed(lines.path, "has changed since it was submitted") from cause
+
+
+def _refuse_touched(lines: Lines) -> None:
+    try:
+        stamp = Stamp.of(lines.path.stat())
+    except OSError as error:
+        raise _changed(lines.path, "was taken away while it was being read") from error
+    if stamp != lines.stamp:
+        raise _changed(lines.path, "has changed while it was being read")
+
+
+def _changed(path: Path, problem: str) -> ManifestChanged:
+    return ManifestChanged(printable(path, None), problem, remedy=f"to keep it, {ELSEWHERE}")

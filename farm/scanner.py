@@ -1,0 +1,184 @@
+"""Assembly step, its eyes: Lean 4 text as tokens, and where in it comments and strings are.
+
+Lexical rules from Lean's own reader (``Lean/Parser/Basic.lean``, ``Init/Meta.lean``: `isIdFirst`, `isIdRest`,
+`isLetterLike`, `isSubScriptAlnum`): comments nest, strings may hold escapes and line breaks, raw strings end at
+as many ``#`` as they began with, ``'`` is part of names. One thing differs: text that Lean would refuse still
+gives tokens, and what is never closed ends with the text. Every function takes linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+_LETTER = "A-Za-z_À-ÖØ-öø-ſΑ-ΟΡΤ-Ωα-κμ-ωϊ-ϻἀ-῾℀-⅏\U0001d49c-\U0001d59f"
+_REST = _LETTER + "0-9'!?₀-₉ₐ-ₜᵢ-ᵪⱼ"
+_PART = rf"(?:[{_LETTER}][{_REST}]*+|«[^«»\n]*+»)"
+_STRING = r'"(?:[^"\\]++|\\.)*+"?'
+_CHAR = r"'(?:[^'\\\n]|\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))'"
+_RAW = r'r(?P<hashes>\#*+)"'
+
+NAME = rf"{_PART}(?:\.{_PART})*+"
+"""The pattern of a Lean name, with all its dotted parts."""
+
+
+class Kind(StrEnum):
+    """What a token is. An interpolated string gives its text as strings and its holes as tokens."""
+
+    COMMENT = "comment"
+    DOC_COMMENT = "doc_comment"
+    STRING = "string"
+    CHAR = "char"
+    NAME = "name"
+    NUMBER = "number"
+    OPEN = "open"
+    CLOSE = "close"
+    SYMBOL = "symbol"
+
+
+class Token(NamedTuple):
+    """One token of Lean text: its kind and its offsets; white space gives none."""
+
+    kind: Kind
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    rf"""\s*+(?:
+      (?P<comment>--[^\n]*+)
+    | (?P<block>/-)
+    | (?P<raw>{_RAW})
+    | (?P<name>{NAME})
+    | (?P<number>0[xX][0-9a-fA-F_]++|0[bB][01_]++|0[oO][0-7_]++
+        |[0-9][0-9_]*+(?:\.[0-9][0-9_]*+|\.(?![.A-Za-z_«]))?(?:[eE][+-]?[0-9]++)?)
+    | (?P<string>")
+    | (?P<char>{_CHAR})
+    | (?P<open>[(\[{{⟨⟪⟦⦃])
+    | (?P<close>[)\]}}⟩⟫⟧⦄])
+    | (?P<symbol>:=|=>|->|<-|<;>|\.\.\.?|::|.)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_KINDS = {kind.value: kind for kind in Kind}
+_STRING_END = re.compile(_STRING, re.DOTALL)
+_STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.)*+["{]?', re.DOTALL)
+_NEST = re.compile(r"/-|-/")
+# What may hold text that is not code: the only places where a search needs care.
+_OPAQUE = re.compile(
+    rf'--[^\n]*+|/-|"|«[^«»\n]*+»|(?<![{_REST}])(?:r\#*+"|{_CHAR})',
+    re.DOTALL,
+)
+# Before a string, these make it interpolated, beside every name that ends in "!".
+_INTERPOLATING = frozenset(
+    "throwError throwErrorAt logInfo logInfoAt logWarning logWarningAt logError logErrorAt dbg_trace".split()
+)
+
+
+def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+    """Yield the tokens of ``text[start:end]`` in order, comments included.
+
+    `start` must be a place where a token may begin. A token that goes on after `end` is cut there.
+    """
+    stop = len(text) if end is None else end
+    holes: list[int] = []  # for each interpolated string around here, how many brackets its hole has open
+    interpolating = False
+    position = start
+    while found := _TOKEN.match(text, position, stop):
+        group, first, position = found.lastgroup, *found.span(found.lastgroup or 0)
+        if group == "hashes":
+            group, first = "raw", found.start("raw")
+        if group == "block":
+            position = _block_end(text, first, stop)
+            doc = text[first + 2 : first + 3] in ("-", "!")
+            yield Token(Kind.DOC_COMMENT if doc else Kind.COMMENT, first, position)
+            continue
+        if group == "raw":
+            position = _raw_end(text, found, stop)
+            yield Token(Kind.STRING, first, position)
+        elif group == "string" and not interpolating:
+            ended = _STRING_END.match(text, first, stop)
+            position = ended.end() if ended else stop
+            yield Token(Kind.STRING, first, position)
+        elif group == "string" or (group == "close" and holes and not holes[-1] and text[first] == "}"):
+            position, opened = _string_piece(text, first, stop)
+            if group == "close":
+                holes.pop()
+            if opened:
+                holes.append(0)
+            yield Token(Kind.STRING, first, position)
+        else:
+            if holes and group in ("open", "close"):
+                holes[-1] = max(0, holes[-1] + (1 if group == "open" else -1))
+            yield Token(_KINDS[group or ""], first, position)
+        interpolating = group == "name" and _interpolates(text, first, position)
+
+
+def _interpolates(text: str, start: int, end: int) -> bool:
+    return text[end - 1] == "!" or text[start:end] in _INTERPOLATING
+
+
+def _string_piece(text: str, quote: int, stop: int) -> tuple[int, bool]:
+    """Return where the text of an interpolated string ends, and whether that is at a hole."""
+    found = _STRING_TEXT.match(text, quote + 1, stop)
+    end = found.end() if found else stop
+    return end, end > quote + 1 and text[end - 1] == "{"
+
+
+def _block_end(text: str, start: int, stop: int) -> int:
+    depth, position = 1, start + 2
+    while found := _NEST.search(text, position, stop):
+        position = found.end()
+        depth += 1 if found.group() == "/-" else -1
+        if not depth:
+            return position
+    return stop
+
+
+def _raw_end(text: str, opening: re.Match[str], stop: int) -> int:
+    closing = '"' + opening["hashes"]
+    at = text.find(closing, opening.end(), stop)
+    return stop if at < 0 else at + len(closing)
+
+
+def opaque_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of ``text[start:end]`` that are no code: comments, strings, characters, «» names.
+
+    Much faster than `tokens`, for it looks at nothing else; an interpolated string counts as a whole.
+    """
+    position = start
+    while found := _OPAQUE.search(text, position, end):
+        first, position = found.span()
+        mark = text[first]
+        if mark == "/":
+            position = _block_end(text, first, end)
+        elif mark == '"':
+            ended = _STRING_END.match(text, first, end)
+            position = ended.end() if ended else end
+        elif mark == "r":
+            closing = '"' + "#" * (position - first - 2)
+            at = text.find(closing, position, end)
+            position = end if at < 0 else at + len(closing)
+        yield first, position
+
+
+_SORRY = re.compile(r"sorry|admit")
+_SORRY_NAMES = ("sorry", "admit")
+
+
+def sorry_tokens(text: str) -> tuple[int, ...]:
+    """Return the offsets of the names in code that may stand for a sorry.
+
+    These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; what stands in comments and strings
+    does not count, what stands in the holes of interpolated strings does.
+    """
+    if not _SORRY.search(text):
+        return ()
+    return tuple(t.start for t in tokens(text) if t.kind is Kind.NAME and _is_sorry(text[t.start : t.end]))
+
+
+def _is_sorry(name: str) -> bool:
+    last = name.rpartition(".")[2].strip("«»")
+    return name.strip("«»") in _SORRY_NAMES or last.endswith("sorryAx")

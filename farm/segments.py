@@ -1,0 +1,109 @@
+"""Assembly step, the line map: which part of a program came from which place of which manifest field."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """A piece of a program that was copied verbatim from a manifest field.
+
+    ``program[start:start + length] == field[origin_start:origin_start + length]``, in code points; `origin` is
+    the field's name: ``header``, ``formal_statement``, ``generation`` or ``predicted_proof``.
+    """
+
+    start: int
+    length: int
+    origin: str
+    origin_start: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Location:
+    """A place in a manifest field: line from 1, column from 0 in code points, as Lean counts."""
+
+    origin: str
+    line: int
+    column: int
+
+
+class Draft:
+    """A program in the making: pieces copied from the fields, and the few words that join them."""
+
+    __slots__ = ("_parts", "_segments", "_sources", "length")
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        self._parts: list[str] = []
+        self._segments: list[Segment] = []
+        self.length = 0
+
+    def copy(self, origin: str, start: int, end: int) -> None:
+        """Add ``field[start:end]``; a piece that goes on where the last one ended becomes part of it."""
+        length = end - start
+        if length <= 0:
+            return
+        self._parts.append(self._sources[origin][start:end])
+        at = self.length
+        if self._segments:
+            last = self._segments[-1]
+            joins = last.origin == origin and last.start + last.length == at
+            if joins and last.origin_start + last.length == start:
+                at, start, length = last.start, last.origin_start, last.length + length
+                self._segments.pop()
+        self._segments.append(Segment(start=at, length=length, origin=origin, origin_start=start))
+        self.length = at + length
+
+    def write(self, text: str) -> None:
+        """Add text that stands in no field."""
+        self._parts.append(text)
+        self.length += len(text)
+
+    def ends_line(self) -> bool:
+        """Return whether the next piece would begin a line."""
+        return self.length == 0 or next(part for part in reversed(self._parts) if part).endswith("\n")
+
+    def finish(self) -> tuple[str, tuple[Segment, ...]]:
+        """Return the program's text and its segments in order."""
+        return "".join(self._parts), tuple(self._segments)
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Return the line, from 1, and the column, from 0, of an offset; only a line feed ends a line."""
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1)
+
+
+def locate(
+    segments: Sequence[Segment], program_text: str, source_texts: Mapping[str, str], line: int, column: int
+) -> Location | None:
+    """Return where a position that Lean names in a program stands in the manifest field it came from.
+
+    None for what the farm wrote itself, and for a position outside the program. The end of a piece counts as
+    part of it, for there Lean reports what is missing.
+    """
+    offset = _offset(program_text, line, column)
+    if offset is None:
+        return None
+    found = bisect_right(segments, offset, key=lambda segment: segment.start) - 1
+    if found < 0:
+        return None
+    segment = segments[found]
+    into = offset - segment.start
+    if into > segment.length:
+        return None
+    place = line_and_column(source_texts[segment.origin], segment.origin_start + into)
+    return Location(origin=segment.origin, line=place[0], column=place[1])
+
+
+def _offset(text: str, line: int, column: int) -> int | None:
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+        if not start:
+            return None
+    end = text.find("\n", start)
+    in_line = 0 <= column <= (len(text) if end < 0 else end) - start
+    return start + column if in_line and line > 0 else None

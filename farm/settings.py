@@ -1,0 +1,196 @@
+"""The farm's settings: every `FARM_*` variable, read once, checked, and never printed with its password."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import parse_qs, urlsplit
+
+import platformdirs
+
+from farm.errors import SettingsError
+
+#: Every variable the farm reads, and what it means; anything else that starts with `FARM_` is an error.
+VARIABLES: Mapping[str, str] = MappingProxyType(
+    {
+        "FARM_HOME": "data folder of the farm's own servers; by default the user's data folder",
+        "FARM_DATABASE_URL": "PostgreSQL, as postgresql://user:password@host/name; by default the farm's own",
+        "FARM_DATABASE_URL_FILE": "a file that holds FARM_DATABASE_URL",
+        "FARM_BROKER_URL": "Redis or Valkey, as redis://:password@host/0; by default the farm's own",
+        "FARM_BROKER_URL_FILE": "a file that holds FARM_BROKER_URL",
+        "FARM_ENVIRONMENTS": "a TOML file that names this machine's Lean environments",
+        "FARM_ENVIRONMENT": "the environment of lines that name none (core)",
+        "FARM_SERVERS": "where the farm's own servers come from: auto, wheels or system (auto)",
+        "FARM_IDLE_MINUTES": "minutes with nothing to do after which the farm's own servers end (10)",
+        "FARM_CONCURRENCY": "checks a worker runs at once (the CPUs it may use)",
+        "FARM_MEMORY_MIB": "memory limit of one check in MiB (4096)",
+        "FARM_LEASE_SECONDS": "seconds after which a silent worker's checks go to another (20)",
+        "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
+    }
+)
+
+_RESERVED = "FARM_TEST_"  # the test suite's own
+_DATABASE_SCHEMES = ("postgresql+psycopg", "postgresql", "postgres")
+_BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the environment asks of the farm; `VARIABLES` says what each field means.
+
+    ``database_url`` is in SQLAlchemy's form and ``broker_url`` in Celery's; both are None when the farm is to
+    use its own servers.
+    """
+
+    home: Path
+    database_url: str | None
+    broker_url: str | None
+    environments: Path | None
+    environment: str
+    servers: str
+    idle_minutes: float
+    concurrency: int
+    memory_mib: int
+    lease_seconds: float
+    log_level: str
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """Return the settings in ``environ``; an empty variable counts as not set.
+
+        Raises `SettingsError`, naming the variable, its value and the remedy.
+        """
+        given = {name: value for name, value in environ.items() if name.startswith("FARM_") and value}
+        _refuse_unknown(given)
+        database_url, broker_url = _urls(given)
+        return cls(
+            home=_path(given, "FARM_HOME") or Path(platformdirs.user_data_dir("farm")),
+            database_url=database_url,
+            broker_url=broker_url,
+            environments=_path(given, "FARM_ENVIRONMENTS"),
+            environment=given.get("FARM_ENVIRONMENT", "core"),
+            servers=_choice(given, "FARM_SERVERS", ("auto", "wheels", "system")),
+            idle_minutes=_number(given, "FARM_IDLE_MINUTES", 10.0),
+            concurrency=_count(given, "FARM_CONCURRENCY") or usable_cpus(),
+            memory_mib=_count(given, "FARM_MEMORY_MIB") or 4096,
+            lease_seconds=_number(given, "FARM_LEASE_SECONDS", 20.0),
+            log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
+        )
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use: its affinity, and its container's quota rounded up."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:  # "max 100000" or "150000 100000": https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return affinity
+    return affinity if quota == "max" else max(1, min(affinity, -(-int(quota) // int(period))))
+
+
+def redacted(url: str) -> str:
+    """Return a URL without its password, fit to be shown.
+
+    The password may stand before the host or among the parameters.
+    """
+    url = re.sub(r"([?&]\w*password=)[^&]*", r"\1***", url, flags=re.IGNORECASE)
+    return re.sub(r"(://[^:/@?]*):.*@", r"\1:***@", url)
+
+
+def sqlalchemy_url(url: str) -> str:
+    """Return a `postgresql://` URL with the driver that SQLAlchemy is to use named in it."""
+    return "postgresql+psycopg://" + url.partition("://")[2]
+
+
+def redis_url(broker_url: str) -> str:
+    """Return a Celery broker URL as redis-py reads it: only the one of a unix socket is another there."""
+    if not broker_url.startswith("redis+socket://"):
+        return broker_url
+    parts = urlsplit(broker_url)
+    database = parse_qs(parts.query).get("virtual_host", ["0"])[0]
+    return f"unix://{parts.path}?db={database}"
+
+
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in VARIABLES or name.startswith(_RESERVED):
+            continue
+        close = difflib.get_close_matches(name, VARIABLES, n=1, cutoff=0.0)[0]
+        raise SettingsError(
+            f"{name}: the farm has no such variable; did you mean {close}? Otherwise unset it"
+        )
+
+
+def _urls(given: Mapping[str, str]) -> tuple[str | None, str | None]:
+    database_url = _url(given, "FARM_DATABASE_URL", _DATABASE_SCHEMES)
+    broker_url = _url(given, "FARM_BROKER_URL", _BROKER_SCHEMES)
+    if database_url is None and broker_url is None:
+        return None, None
+    if database_url is None or broker_url is None:
+        found, missing = "FARM_DATABASE_URL", "FARM_BROKER_URL"
+        if database_url is None:
+            found, missing = missing, found
+        raise SettingsError(
+            f"{found} is set and {missing} is not; set both, or neither to use the farm's own servers"
+        )
+    return sqlalchemy_url(database_url), broker_url
+
+
+def _url(given: Mapping[str, str], name: str, schemes: tuple[str, ...]) -> str | None:
+    url = _secret(given, name)
+    if url is None or url.partition("://")[0] in schemes:
+        return url
+    raise SettingsError(
+        f"{name}={redacted(url)!r}: must begin with {' or '.join(f'{s}://' for s in schemes)}"
+    )
+
+
+def _secret(given: Mapping[str, str], name: str) -> str | None:
+    file = f"{name}_FILE"
+    if file not in given:
+        return given.get(name)
+    if name in given:
+        raise SettingsError(f"{name} and {file} are both set; unset one of them")
+    try:
+        text = Path(given[file]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}={given[file]!r}: cannot be read ({error}); name a text file") from error
+    if not text:
+        raise SettingsError(f"{file}={given[file]!r}: the file is empty; write the URL into it")
+    return text
+
+
+def _path(given: Mapping[str, str], name: str) -> Path | None:
+    return Path(given[name]).expanduser().absolute() if name in given else None
+
+
+def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    value = given.get(name, choices[0]).lower()
+    if value not in choices:
+        raise SettingsError(f"{name}={value!r}: must be one of {', '.join(choices)}")
+    return value
+
+
+def _number(given: Mapping[str, str], name: str, default: float) -> float:
+    value = given.get(name, str(default))
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise SettingsError(f"{name}={value!r}: must be a number above 0, such as {default:g}")
+    return number
+
+
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", value, flags=re.ASCII):
+        raise SettingsError(f"{name}={value!r}: must be a whole number above 0, such as 4")
+    return int(value)

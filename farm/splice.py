@@ -1,0 +1,144 @@
+"""Manifest step, changing a line: new fields are spliced into its text, everything else keeps its bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+# Integers of any length compare exactly, without Python's limit on their digits.
+_DECODER = json.JSONDecoder(parse_int=Decimal)
+
+_SPACE = "[ \t\n\r]*"
+_OPENING = re.compile(rf"{_SPACE}\{{{_SPACE}")
+_COLON = re.compile(rf"{_SPACE}:{_SPACE}")
+_COMMA = re.compile(rf"{_SPACE},{_SPACE}")
+_CLOSING = re.compile(rf"{_SPACE}\}}{_SPACE}\Z")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NotAnObjectError(ValueError):
+    """The text is not one JSON object, so no field can be set in it."""
+
+
+class _Member(NamedTuple):
+    """One `"key": value` of a line, the value at `line[start:end]`."""
+
+    start: int
+    end: int
+    value: object
+
+
+class _Layout(NamedTuple):
+    """Where the members of a line stand, where the last one ends, and what separates them."""
+
+    members: dict[str, _Member]
+    end: int
+    comma: str
+    colon: str
+
+
+def with_fields(line: str, changes: Mapping[str, object]) -> str:
+    """Return the JSON object in `line` with some fields set, and all its other text as it was.
+
+    A field that the line has is replaced where it stands (the last one, should the line have it twice); a new
+    one goes before the closing brace, with the line's own separators. A field that has this value already
+    keeps its bytes. Non-ASCII text is written as the line has it: escaped where the line holds it escaped
+    only, else raw. A line of plain ASCII does not say, and gets the raw form: it is shorter, and people and
+    `grep` can read it. Lone surrogates are always escaped, since UTF-8 has no bytes for them.
+
+    Raises NotAnObjectError when the line is not one JSON object.
+    """
+    try:
+        return _spliced(line, changes)
+    except json.JSONDecodeError as error:
+        raise NotAnObjectError(f"not one JSON object: {error.msg} at column {error.colno}") from error
+    except RecursionError as error:
+        raise NotAnObjectError("JSON nested too deeply") from error
+
+
+def _spliced(line: str, changes: Mapping[str, object]) -> str:
+    layout = _layout(line)
+    encoder = _encoder(_escapes_non_ascii(line), layout.comma, layout.colon)
+    replaced: list[tuple[int, int, str]] = []
+    added: list[str] = []
+    for key, value in changes.items():
+        text = _json(encoder, value)
+        member = layout.members.get(key)
+        if member is None:
+            added.append(_json(encoder, key) + layout.colon + text)
+        elif line[member.start : member.end] != text and not _reads_as(text, member.value):
+            replaced.append((member.start, member.end, text))
+    if added and layout.members:
+        added.insert(0, "")
+    return _replace(line, [*sorted(replaced), (layout.end, layout.end, layout.comma.join(added))])
+
+
+def _replace(line: str, pieces: list[tuple[int, int, str]]) -> str:
+    result: list[str] = []
+    done = 0
+    for start, end, text in pieces:
+        result += line[done:start], text
+        done = end
+    return "".join([*result, line[done:]])
+
+
+def _layout(line: str) -> _Layout:
+    at = _end(_OPENING, line, 0)
+    if _CLOSING.match(line, at):
+        return _Layout({}, line.index("{") + 1, ", ", ": ")
+    members: dict[str, _Member] = {}
+    commas: list[str] = []
+    while True:
+        key, colon = _key(line, at)
+        start = _end(_COLON, line, colon)
+        value, end = _DECODER.raw_decode(line, start)
+        members[key] = _Member(start, end, value)
+        comma = _COMMA.match(line, end)
+        if comma is None:
+            break
+        commas.append(comma.group())
+        at = comma.end()
+    _end(_CLOSING, line, end)
+    separator = line[colon:start]
+    return _Layout(members, end, commas[0] if commas else separator.replace(":", ","), separator)
+
+
+def _key(line: str, at: int) -> tuple[str, int]:
+    key, end = _DECODER.raw_decode(line, at)
+    if not isinstance(key, str):
+        raise json.JSONDecodeError("Expecting property name enclosed in double quotes", line, at)
+    return key, end
+
+
+def _end(mark: re.Pattern[str], line: str, at: int) -> int:
+    """Return where the mark that must stand here ends."""
+    match = mark.match(line, at)
+    if match is None:
+        raise json.JSONDecodeError("Expecting one of { } : ,", line, at)
+    return match.end()
+
+
+def _escapes_non_ascii(line: str) -> bool:
+    if not line.isascii() or "\\u" not in line:
+        return False
+    return any(int(escape[1] or "0", 16) > 0x7F for escape in _ESCAPE.finditer(line))
+
+
+@lru_cache(maxsize=64)
+def _encoder(ascii_only: bool, comma: str, colon: str) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=ascii_only, separators=(comma, colon))
+
+
+def _json(encoder: json.JSONEncoder, value: object) -> str:
+    text = encoder.encode(value)
+    return text if text.isascii() else _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _reads_as(text: str, value: object) -> bool:
+    # As text, because to Python 1, 1.0 and True are equal and NaN is not.
+    return repr(_DECODER.decode(text)) == repr(value)

@@ -1,0 +1,150 @@
+"""The submit step: read manifests, assemble every line, load the run, send its checks, wait for verdicts."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from celery import Celery
+
+from farm.broker import publish
+from farm.errors import ManifestError, ServerDown, UsageError
+from farm.job import Limits
+from farm.load import NewJob, loading
+from farm.manifest import Entry, Reader
+from farm.program import AssemblyOptions, assemble
+from farm.queries import Queries, Tally
+from farm.store import Store
+from farm.verdict import judge_text
+
+#: A check may use this many times its wall limit in CPU time: Lean's own threads run beside its elaborator.
+CPU_PER_WALL = 2.0
+
+# Without letters that are mistaken for digits or for each other; 8 of them are 39 bits.
+_ID_LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmitOptions:
+    """How the lines of a run are assembled and checked, where a line does not say so itself."""
+
+    assembly: AssemblyOptions
+    environment: str
+    wall_seconds: float = 30.0
+    memory_mib: int = 4096
+    tier: str = "fast"
+
+    def limits(self, entry: Entry) -> Limits:
+        """Return the limits of one line; its own ``timeout`` wins."""
+        wall = entry.timeout if entry.timeout is not None else self.wall_seconds
+        return Limits(wall_seconds=wall, cpu_seconds=CPU_PER_WALL * wall, memory_mib=self.memory_mib)
+
+
+def submit(
+    store: Store,
+    paths: Sequence[Path],
+    options: SubmitOptions,
+    *,
+    known: Sequence[str],
+    seen: Callable[[], None] = lambda: None,
+) -> str:
+    """Load a run of these manifests and return its id; nothing is stored unless every line is right.
+
+    ``known`` are the environments that may be named; ``seen`` is called for each line.
+    Raises `ManifestError` with file, line and field, `UsageError` and `ServerDown`.
+    """
+    _require_environment(options.environment, known)
+    run_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
+    with loading(store, run_id, asdict(options), tier=options.tier) as load:
+        for number, path in enumerate(paths):
+            reader = Reader(path, reassemble=options.assembly.reassemble)
+            for job in _jobs(number, reader, options, known):
+                load.add(job)
+                seen()
+            load.close_manifest(path, reader.fingerprint)
+    return run_id
+
+
+def _jobs(
+    number: int, entries: Iterable[Entry], options: SubmitOptions, known: Sequence[str]
+) -> Iterator[NewJob]:
+    for entry in entries:
+        environment = entry.environment or options.environment
+        if environment not in known:
+            raise ManifestError(
+                entry.path,
+                f"no environment is called {environment!r}",
+                remedy=_known_words(known),
+                line=entry.line,
+                field="environment",
+            )
+        program = assemble(entry, options.assembly)
+        yield NewJob(
+            manifest=number,
+            line=entry.line,
+            name=entry.name,
+            group=entry.group,
+            environment=environment,
+            limits=options.limits(entry),
+            program=program,
+            verdict=judge_text(program.text),
+        )
+
+
+def _require_environment(name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise UsageError(f"no environment is called {name!r}; {_known_words(known)}")
+
+
+def _known_words(known: Sequence[str]) -> str:
+    if not known:
+        return "no worker has served any yet: start one with `farm worker`"
+    return f"workers serve: {', '.join(sorted(known))}"
+
+
+class Sending(threading.Thread):
+    """Sends a run's checks while its submitter already waits for verdicts; survives servers that go away."""
+
+    def __init__(self, app: Celery, store: Store, run_id: str) -> None:
+        super().__init__(name="sending", daemon=True)
+        self._app, self._store, self._run_id = app, store, run_id
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        """Send until everything is sent; what is left when the process ends, any worker sends."""
+        while not self._stop_asked.is_set():
+            try:
+                publish(self._app, self._store, run_id=self._run_id)
+            except ServerDown:
+                self._stop_asked.wait(1.0)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Give up what is not sent yet to the workers."""
+        self._stop_asked.set()
+
+
+def watch(queries: Queries, run_id: str, *, down: Callable[[ServerDown], None]) -> Iterator[Tally]:
+    """Yield a run's tally now and then until every line has its verdict; the last one is complete.
+
+    ``down`` is told when PostgreSQL does not answer; the watch then goes on asking.
+    """
+    pause = threading.Event()
+    seconds = 0.1
+    while True:
+        try:
+            tally = queries.tally(run_id)
+        except ServerDown as error:
+            down(error)
+            pause.wait(1.0)
+            continue
+        yield tally
+        if not tally.unfinished:
+            return
+        # Short runs end promptly; long ones do not make the server count them again and again.
+        seconds = min(1.0 + tally.total / 100_000, seconds * 1.5)
+        pause.wait(seconds)

@@ -1,0 +1,180 @@
+"""The store's tables: what PostgreSQL keeps, and the rules it keeps by itself.
+
+    environments   what workers serve, by name
+    runs           one `farm submit`
+    manifests      the files of a run, as they were read
+    programs       exact Lean texts, by sha256
+    checks         units of work: a program under an environment and limits
+    jobs           one manifest line of a run, waiting for its check
+    attempts       every time a worker took a check
+    verdicts       what a check's proof is worth; written once, never changed
+
+Constraints have names, so that errors can be told apart by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from farm.job import Status
+from farm.verdict import Outcome
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    }
+)
+
+
+def _one_of(column: str, words: Iterable[StrEnum]) -> CheckConstraint:
+    listed = ", ".join(f"'{word}'" for word in words)
+    return CheckConstraint(text(f"{column} IN ({listed})"), name=f"{column}_known")
+
+
+def _now() -> Column[object]:
+    return Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+environments = Table(
+    "environments",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("toolchain", Text, nullable=False),
+    # Kept fresh by the heartbeat of every worker that serves it.
+    Column("seen_at", DateTime(timezone=True), nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _now(),
+    Column("options", JSONB, nullable=False),
+    Column("farm_version", Text, nullable=False),
+)
+
+manifests = Table(
+    "manifests",
+    metadata,
+    Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("path", Text, nullable=False),
+    # The file's bytes as this run last read or wrote them: what an export may write over.
+    Column("sha256", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+)
+
+programs = Table(
+    "programs",
+    metadata,
+    Column("sha256", LargeBinary, primary_key=True),
+    # UTF-8 bytes and not text: a generation may hold NUL or lone surrogates, which PostgreSQL's text cannot.
+    Column("source", LargeBinary, nullable=False),
+    CheckConstraint("sha256 = sha256(source)", name="sha256_true"),
+)
+
+checks = Table(
+    "checks",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False),
+    Column("program_sha256", LargeBinary, ForeignKey(programs.c.sha256), nullable=False),
+    Column("environment", Text, ForeignKey(environments.c.name), nullable=False),
+    Column("tier", Text, nullable=False),
+    Column("wall_seconds", Double, nullable=False),
+    Column("cpu_seconds", Double, nullable=False),
+    Column("memory_mib", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    # The number of the newest attempt, 0 before the first: a worker may only finish the attempt it holds.
+    Column("attempt", SmallInteger, nullable=False, server_default="0"),
+    Column("lease_until", DateTime(timezone=True)),
+    Column("published_at", DateTime(timezone=True)),
+    _one_of("status", Status),
+    CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
+    CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
+    Index(None, "run_id", "status"),
+    Index(
+        "checks_unpublished_idx", "id", postgresql_where=text("status = 'queued' AND published_at IS NULL")
+    ),
+    Index("checks_lease_until_idx", "lease_until", postgresql_where=text("status = 'running'")),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("manifest", Integer, primary_key=True),
+    Column("line", Integer, primary_key=True),
+    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("group_name", Text),
+    # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
+    Column("segments", JSONB, nullable=False),
+    Column("warnings", JSONB, nullable=False),
+    ForeignKeyConstraint(
+        ["run_id", "manifest"], [manifests.c.run_id, manifests.c.number], ondelete="CASCADE"
+    ),
+    Index(None, "check_id"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("number", SmallInteger, primary_key=True),
+    Column("worker", Text, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("ended_at", DateTime(timezone=True)),
+    # The verdict's word, or why there was none: `judge_error` (tried again) or `lost` (its lease ran out).
+    Column("outcome", Text),
+    Column("detail", Text),
+    CheckConstraint("(ended_at IS NULL) = (outcome IS NULL)", name="outcome_when_ended"),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("run_id", Text, nullable=False),
+    Column("attempt", SmallInteger, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("messages", JSONB, nullable=False),
+    Column("wall_seconds", Double, nullable=False),
+    Column("cpu_seconds", Double, nullable=False),
+    Column("peak_memory_kib", BigInteger, nullable=False),
+    Column("isolation", Text, nullable=False),
+    Column("environment_digest", Text, nullable=False),
+    Column("toolchain", Text, nullable=False),
+    Column("checker_version", Text, nullable=False),
+    Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _one_of("verdict", Outcome),
+    Index(None, "run_id", "verdict", "reason"),
+)

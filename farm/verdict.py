@@ -1,0 +1,362 @@
+"""Verdict step: what the facts of one check say a proof is worth, as a pure and total function.
+
+Nothing here runs, reads or waits. Facts come in as a frozen `Report`; `judge` answers every possible report.
+Three rules stand above the table:
+
+- *The absence of an answer is never a pass.* `proved` needs exit status 0, no error, no sorry, every byte of
+  the output read, and no limit hit.
+- *The farm's failures are not the proof's.* What the box, the environment or someone outside did is
+  `judge_error`; it is tried again and never shown as a failed proof.
+- *Severity, kind and exit status decide, never a word in a text.* A text is compared only as a whole, and
+  only to tell one way of failing from another.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What a proof is worth, in five words; `Reason` says more."""
+
+    PROVED = "proved"
+    REJECTED = "rejected"
+    TIMEOUT = "timeout"
+    MEMORY_LIMIT = "memory_limit"
+    JUDGE_ERROR = "judge_error"
+
+
+class Reason(StrEnum):
+    """Why the outcome is what it is; each reason belongs to exactly one outcome (see `OUTCOMES`)."""
+
+    OK = "ok"
+    ERROR = "error"
+    HAS_SORRY = "has_sorry"
+    CRASH = "crash"
+    OUTPUT_LIMIT = "output_limit"
+    PROCESS_LIMIT = "process_limit"
+    INVALID_TEXT = "invalid_text"
+    WALL_LIMIT = "wall_limit"
+    CPU_LIMIT = "cpu_limit"
+    HEARTBEAT_LIMIT = "heartbeat_limit"
+    MEMORY_LIMIT = "memory_limit"
+    LEAN_MEMORY_LIMIT = "lean_memory_limit"
+    BOX_FAILED = "box_failed"
+    KILLED = "killed"
+    BAD_ENVIRONMENT = "bad_environment"
+    NO_ANSWER = "no_answer"
+    WORKER_LOST = "worker_lost"
+
+
+#: The outcome that each reason belongs to.
+OUTCOMES: dict[Reason, Outcome] = {
+    Reason.OK: Outcome.PROVED,
+    Reason.ERROR: Outcome.REJECTED,
+    Reason.HAS_SORRY: Outcome.REJECTED,
+    Reason.CRASH: Outcome.REJECTED,
+    Reason.OUTPUT_LIMIT: Outcome.REJECTED,
+    Reason.PROCESS_LIMIT: Outcome.REJECTED,
+    Reason.INVALID_TEXT: Outcome.REJECTED,
+    Reason.WALL_LIMIT: Outcome.TIMEOUT,
+    Reason.CPU_LIMIT: Outcome.TIMEOUT,
+    Reason.HEARTBEAT_LIMIT: Outcome.TIMEOUT,
+    Reason.MEMORY_LIMIT: Outcome.MEMORY_LIMIT,
+    Reason.LEAN_MEMORY_LIMIT: Outcome.MEMORY_LIMIT,
+    Reason.BOX_FAILED: Outcome.JUDGE_ERROR,
+    Reason.KILLED: Outcome.JUDGE_ERROR,
+    Reason.BAD_ENVIRONMENT: Outcome.JUDGE_ERROR,
+    Reason.NO_ANSWER: Outcome.JUDGE_ERROR,
+    Reason.WORKER_LOST: Outcome.JUDGE_ERROR,
+}
+
+#: Reasons that another machine, or the same one on a calmer day, may not give again.
+_CHANCE = frozenset(
+    {Reason.WALL_LIMIT, Reason.CPU_LIMIT, Reason.MEMORY_LIMIT, Reason.LEAN_MEMORY_LIMIT, Reason.PROCESS_LIMIT}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One message of Lean, as ``lean --json`` prints it.
+
+    `severity` is ``error``, ``warning`` or ``information``; `kind` is Lean's name for the sort of message,
+    ``""`` where the version prints none. Lines count from 1, columns from 0 in code points.
+    """
+
+    severity: str
+    kind: str
+    text: str
+    line: int
+    column: int
+    end_line: int | None
+    end_column: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """The facts of one check, with no opinion.
+
+    `signal` is the one the process died by, None when it ended by itself. `limit` names what made the box end
+    it, or what was exceeded by the end: ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None.
+    `output_bytes` counts all that was written, `output_cut` says that not all of it was kept.
+    `foreign_output` is what stands on stdout beside Lean's messages, then stderr, bounded. `sorry_tokens` are
+    offsets in the program of tokens, in code position, that may stand for ``sorry``. `box_error` and
+    `environment_error` say how the farm itself failed; `text_error` says why Lean was not even run on such a
+    text. `isolation` names what was enforced.
+    """
+
+    exit_status: int | None
+    signal: int | None
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_kib: int
+    limit: str | None
+    output_bytes: int
+    output_cut: bool
+    messages: tuple[Message, ...]
+    foreign_output: str
+    sorry_tokens: tuple[int, ...]
+    box_error: str | None
+    isolation: str
+    environment_error: str | None = None
+    text_error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What a proof is worth, why, and the same in one short sentence for a person."""
+
+    outcome: Outcome
+    reason: Reason
+    detail: str
+
+    @property
+    def proof_status(self) -> str:
+        """The word that tools reading manifests know: completed, has_sorry, timeout, error or judge_error."""
+        if self.reason is Reason.HAS_SORRY:
+            return "has_sorry"
+        by_outcome = {
+            Outcome.PROVED: "completed",
+            Outcome.TIMEOUT: "timeout",
+            Outcome.JUDGE_ERROR: "judge_error",
+        }
+        return by_outcome.get(self.outcome, "error")
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the same check would end the same way again, so that other jobs may share this verdict.
+
+        Limits measured by a clock or in memory are chance; Lean's ``-M`` is one of them, for it looks at
+        resident memory. Heartbeats are counted allocations and come out the same everywhere.
+        """
+        return self.outcome is not Outcome.JUDGE_ERROR and self.reason not in _CHANCE
+
+
+def _verdict(reason: Reason, detail: str) -> Verdict:
+    return Verdict(outcome=OUTCOMES[reason], reason=reason, detail=detail)
+
+
+def judge(report: Report) -> Verdict:
+    """Say what the facts of one check make of the proof; every report has an answer."""
+    return (
+        _not_run(report)
+        or _farm_failed(report)
+        or _limit_ended_it(report)
+        or _process_died(report)
+        or _errors(report)
+        or _failed_without_an_error(report)
+        or _sorry(report)
+        or _verdict(Reason.OK, "Lean accepted the program.")
+    )
+
+
+_SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
+
+
+def judge_text(text: str) -> Verdict | None:
+    """Reject a program that cannot be given to Lean at all; None when it can.
+
+    Lean reads UTF-8, which has no lone surrogates, and takes NUL for the end of a string.
+    """
+    found = _SURROGATE_OR_NUL.search(text)
+    if found is None:
+        return None
+    line = text.count("\n", 0, found.start()) + 1
+    column = found.start() - (text.rfind("\n", 0, found.start()) + 1)
+    what = "a NUL character" if found.group() == "\0" else f"the lone surrogate U+{ord(found.group()):04X}"
+    return _verdict(Reason.INVALID_TEXT, f"The program holds {what} at line {line}, column {column}.")
+
+
+def _not_run(report: Report) -> Verdict | None:
+    return None if report.text_error is None else _verdict(Reason.INVALID_TEXT, report.text_error)
+
+
+def _farm_failed(report: Report) -> Verdict | None:
+    if report.box_error is not None:
+        return _verdict(Reason.BOX_FAILED, f"The box failed: {report.box_error}.")
+    if report.environment_error is not None:
+        return _verdict(Reason.BAD_ENVIRONMENT, f"The environment is broken: {report.environment_error}.")
+    return None
+
+
+_LIMITS: dict[str, tuple[Reason, str]] = {
+    "wall": (Reason.WALL_LIMIT, "Lean was still at work when the time was up ({0.wall_seconds:.1f} s)."),
+    "cpu": (Reason.CPU_LIMIT, "Lean used more processor time than allowed ({0.cpu_seconds:.1f} s)."),
+    "memory": (Reason.MEMORY_LIMIT, "Lean used more memory than allowed (seen: {0.peak_memory_kib} KiB)."),
+    "output": (Reason.OUTPUT_LIMIT, "More output than allowed was written ({0.output_bytes} bytes)."),
+    "processes": (Reason.PROCESS_LIMIT, "More processes than allowed were started."),
+}
+
+
+def _limit_ended_it(report: Report) -> Verdict | None:
+    limit = report.limit or ("output" if report.output_cut else None)
+    if limit is None:
+        return None
+    if limit not in _LIMITS:
+        return _verdict(Reason.BOX_FAILED, f"The box failed: it named an unknown limit, {limit!r}.")
+    return _over(limit, report)
+
+
+def _over(limit: str, report: Report) -> Verdict:
+    reason, detail = _LIMITS[limit]
+    return _verdict(reason, detail.format(report))
+
+
+#: Signals that a process gets for its own faults; all others (KILL, TERM, HUP, ...) are sent by someone else,
+#: the kernel's out-of-memory killer among them.
+_OWN_FAULTS = frozenset(
+    {
+        signal.SIGSEGV,
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGILL,
+        signal.SIGFPE,
+        signal.SIGTRAP,
+        signal.SIGSYS,
+    }
+)
+
+#: What Lean's runtime and C++ say, each as a whole line, when the system refuses them memory or threads.
+_OUT_OF_MEMORY = re.compile(
+    r"^(INTERNAL PANIC: out of memory"
+    r"|(libc\+\+abi: )?terminat(ing|e called).* of type '?std::bad_alloc.*)$",
+    re.MULTILINE,
+)
+_NO_THREAD = re.compile(r"^libc\+\+abi: terminating .*: failed to create thread: .*$", re.MULTILINE)
+
+
+def _process_died(report: Report) -> Verdict | None:
+    ended_by_itself = report.signal is None and report.exit_status in (0, 1)
+    if ended_by_itself:
+        return None
+    if report.signal is None and report.exit_status is None:
+        return _verdict(Reason.NO_ANSWER, "Lean ended and left neither an exit status nor a signal.")
+    if report.signal == signal.SIGXFSZ:
+        return _verdict(Reason.OUTPUT_LIMIT, "A file larger than allowed was written.")
+    if report.signal == signal.SIGXCPU:
+        return _over("cpu", report)
+    if report.signal is not None and report.signal not in _OWN_FAULTS:
+        return _verdict(Reason.KILLED, f"Lean was killed from outside by {_signal_name(report.signal)}.")
+    return _refused(report) or _crashed(report)
+
+
+def _crashed(report: Report) -> Verdict:
+    how = f"by {_signal_name(report.signal)}" if report.signal else f"with status {report.exit_status}"
+    return _verdict(Reason.CRASH, f"Lean crashed: it ended {how}.")
+
+
+def _refused(report: Report) -> Verdict | None:
+    if _OUT_OF_MEMORY.search(report.foreign_output):
+        return _verdict(Reason.MEMORY_LIMIT, "Lean was refused the memory it asked for and gave up.")
+    if _NO_THREAD.search(report.foreign_output):
+        return _verdict(Reason.BOX_FAILED, "The box failed: Lean was refused a thread.")
+    return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+#: Whole lines that ``Lean.throwMaxHeartbeat`` and ``Lean.KernelException.toMessageData`` write. Not every
+#: version tells the kind, and none does when the search for an instance, or the kernel, was what ran out.
+_HEARTBEATS = re.compile(
+    r"^(\(deterministic\) timeout at .*maximum number of heartbeats \(\d+\) has been reached"
+    r"|\(kernel\) deterministic timeout)$",
+    re.MULTILINE,
+)
+_LEAN_MEMORY = re.compile(r"(\(kernel\) )?excessive memory consumption detected")
+
+
+def _is_heartbeat(message: Message) -> bool:
+    return message.kind == "runtime.maxHeartbeats" or _HEARTBEATS.search(message.text) is not None
+
+
+def _is_lean_memory(message: Message) -> bool:
+    return _LEAN_MEMORY.match(message.text) is not None
+
+
+def _errors(report: Report) -> Verdict | None:
+    errors = [m for m in report.messages if m.severity == "error" and not _is_sorry(m)]
+    if not errors:
+        return None
+    # A limit of Lean's own is the verdict only when nothing else is wrong: with more time the rest would
+    # still be refused.
+    if all(map(_is_lean_memory, errors)):
+        return _verdict(Reason.LEAN_MEMORY_LIMIT, f"Lean's own memory limit stopped it{_at(errors[0])}.")
+    if all(map(_is_heartbeat, errors)):
+        return _verdict(Reason.HEARTBEAT_LIMIT, f"Lean's own heartbeat limit stopped it{_at(errors[0])}.")
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return _verdict(Reason.ERROR, f"Error{_at(errors[0])}: {_first_line(errors[0].text)}{more}")
+
+
+def _at(message: Message) -> str:
+    return f" at line {message.line}, column {message.column}"
+
+
+def _first_line(text: str, length: int = 160) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _failed_without_an_error(report: Report) -> Verdict | None:
+    if report.exit_status == 0 or any(map(_is_sorry, report.messages)):
+        return None
+    said = _first_line(report.foreign_output) or "nothing"
+    return _refused(report) or _verdict(
+        Reason.NO_ANSWER, f"Lean failed without naming an error; it said: {said}"
+    )
+
+
+_SORRY_TEXTS = frozenset({"declaration uses `sorry`", "declaration uses 'sorry'"})
+_SORRY_AXIOM = re.compile(r"'[^'\n]+' depends on axioms:\s*\[(?:[^\]]*[\s,])?sorryAx[\s,\]]")
+
+
+def _is_sorry(message: Message) -> bool:
+    """Whether Lean says that a declaration is admitted, in any version's wording.
+
+    The kind is there since Lean 4.9; backticks replaced the quotes in 4.28; the option ``warningAsError``
+    makes errors of these warnings. What ``#print axioms`` says counts too.
+    """
+    return (
+        message.kind == "hasSorry"
+        or message.text.strip() in _SORRY_TEXTS
+        or _SORRY_AXIOM.match(message.text) is not None
+    )
+
+
+def _sorry(report: Report) -> Verdict | None:
+    admitted = next(filter(_is_sorry, report.messages), None)
+    if admitted is not None:
+        return _verdict(Reason.HAS_SORRY, f"A declaration{_at(admitted)} is admitted, not proved.")
+    if report.sorry_tokens:
+        offset = report.sorry_tokens[0]
+        return _verdict(
+            Reason.HAS_SORRY, f"The program holds a sorry (at character {offset}) that Lean did not report."
+        )
+    return None

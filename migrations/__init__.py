@@ -1,0 +1,1 @@
+"""The store's schema, one revision after the other; only ever forward."""

@@ -1,0 +1,3 @@
+prelude
+import Core
+theorem unused (p : Prop) (h : True) : p → p := fun h => h

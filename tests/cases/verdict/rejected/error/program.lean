@@ -1,0 +1,3 @@
+prelude
+import Core
+theorem wrong : 1 + 2 * 3 = 8 := by rfl

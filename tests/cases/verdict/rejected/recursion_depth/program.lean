@@ -1,0 +1,3 @@
+prelude
+import Core
+theorem big : 2 ^ 100000000000 = 0 := by rfl

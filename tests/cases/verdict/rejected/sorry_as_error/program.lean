@@ -1,0 +1,4 @@
+prelude
+import Core
+set_option warningAsError true
+theorem admitted (p : Prop) : p := sorry

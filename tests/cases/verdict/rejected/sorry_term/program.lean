@@ -1,0 +1,3 @@
+prelude
+import Core
+theorem admitted (p : Prop) : p := sorry

@@ -1,0 +1,4 @@
+prelude
+import Core
+import Never.Was
+theorem t : True := True.intro

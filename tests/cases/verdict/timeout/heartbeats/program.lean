@@ -1,0 +1,7 @@
+prelude
+import Core
+class Climbs (n : Nat) where
+  x : Nat
+instance climb (n : Nat) [Climbs (Nat.succ n)] : Climbs n := Climbs.mk 0
+set_option maxHeartbeats 1 in
+theorem endless : Climbs.x 0 = 0 := Eq.refl _

@@ -1,0 +1,85 @@
+"""Real servers for the tests: a PostgreSQL and a Valkey (or Redis) of their own, gone at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, Engine, create_engine, make_url, text
+
+from farm import db
+from farm.embedded import Servers, down, ensure
+
+
+@pytest.fixture(scope="session")
+def pair() -> str:
+    """The server pair to test, as FARM_TEST_SERVERS says: `wheels`, or `system` for the distribution's."""
+    return os.environ.get("FARM_TEST_SERVERS", "wheels")
+
+
+@pytest.fixture(scope="session")
+def servers(pair: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """A server pair without a worker, and without tables, for the whole session."""
+    home = tmp_path_factory.mktemp("servers")
+    yield ensure(home, idle_minutes=30, servers=pair, worker=False)
+    down(home)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A home of the test's own in which nothing has started; whatever does is gone after the test."""
+    home = tmp_path / "home"
+    yield home
+    down(home)
+
+
+@pytest.fixture(scope="session")
+def made_data(pair: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder that a first start made."""
+    home = tmp_path_factory.mktemp("made")
+    ensure(home, servers=pair, worker=False)
+    down(home)
+    return home / "postgres"
+
+
+@pytest.fixture
+def settled(home: Path, made_data: Path) -> Path:
+    """A home whose first start is over: a copy, because a first start takes a second."""
+    shutil.copytree(made_data, home / "postgres")
+    return home
+
+
+def _create_database(servers: Servers, name: str, *, template: str) -> URL:
+    engine = create_engine(servers.database_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'))
+    engine.dispose()
+    return make_url(servers.database_url).set(database=name)
+
+
+@pytest.fixture
+def empty_database_url(servers: Servers) -> str:
+    """A database of the test's own without tables."""
+    url = _create_database(servers, f"empty_{uuid.uuid4().hex}", template="template0")
+    return url.render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def template(servers: Servers) -> str:
+    """The name of a database with the farm's tables, which others are copied from."""
+    url = _create_database(servers, "farm_template", template="template0")
+    db.upgrade(url.render_as_string(hide_password=False))
+    return "farm_template"
+
+
+@pytest.fixture
+def database(servers: Servers, template: str) -> Iterator[Engine]:
+    """A database of the test's own with the farm's tables and nothing in them."""
+    url = _create_database(servers, f"test_{uuid.uuid4().hex}", template=template)
+    engine = db.connect(url.render_as_string(hide_password=False), application="farm-test", connections=16)
+    yield engine
+    engine.dispose()

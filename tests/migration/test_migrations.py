@@ -1,0 +1,80 @@
+"""The migrations make exactly the tables that the code works with, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, text
+
+from farm import db
+from farm.errors import DatabaseVersion, ServerDown
+from farm.tables import metadata
+
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
+
+
+def test_the_migrated_database_is_what_the_models_say(database: Engine) -> None:
+    with database.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_the_migrated_constraints_are_what_the_models_say(database: Engine, empty_database_url: str) -> None:
+    fresh = db.connect(empty_database_url, application="farm-test")
+    metadata.create_all(fresh)
+    asked = text("SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1, 2")
+    with database.connect() as migrated, fresh.connect() as created:
+        found = [row for row in migrated.execute(asked) if not row[0].startswith("alembic")]
+        assert found == list(created.execute(asked))
+    fresh.dispose()
+
+
+def test_the_newest_revision_is_the_one_the_code_names() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_heads() == [db.SCHEMA]
+
+
+def test_upgrades_started_together_all_succeed(empty_database_url: str) -> None:
+    program = "import sys; from farm import db; db.upgrade(sys.argv[1])"
+    command = [sys.executable, "-c", program, empty_database_url]
+    nodes = [subprocess.Popen(command) for _ in range(4)]
+    assert [node.wait(timeout=60) for node in nodes] == [0, 0, 0, 0]
+    engine = db.connect(empty_database_url, application="farm-test")
+    db.require_schema(engine)
+    engine.dispose()
+
+
+def test_a_second_upgrade_changes_nothing(empty_database_url: str) -> None:
+    assert db.upgrade(empty_database_url) == (None, db.SCHEMA)
+    assert db.upgrade(empty_database_url) == (db.SCHEMA, db.SCHEMA)
+
+
+def test_an_empty_database_is_refused_with_the_command_that_mends_it(empty_database_url: str) -> None:
+    engine = db.connect(empty_database_url, application="farm-test")
+    with pytest.raises(DatabaseVersion, match="run: farm db upgrade"):
+        db.require_schema(engine)
+    engine.dispose()
+
+
+def test_a_newer_database_is_refused_and_left_alone(database: Engine) -> None:
+    with database.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseVersion, match="newer than this farm knows"):
+        db.require_schema(database)
+    with pytest.raises(DatabaseVersion, match="newer than this farm knows"):
+        db.upgrade(database.url.render_as_string(hide_password=False))
+
+
+def test_a_server_that_is_not_there_is_said_to_be_down_without_its_password() -> None:
+    engine = db.connect("postgresql+psycopg://farm:secret@127.0.0.1:1/farm", application="farm-test")
+    with pytest.raises(ServerDown, match="PostgreSQL does not answer at postgresql") as refused:
+        db.require_schema(engine)
+    assert "secret" not in str(refused.value)
+    assert "farm:***@127.0.0.1:1" in str(refused.value)

@@ -1,0 +1,69 @@
+"""What the tests of servers share: waiting for a condition, and knowing which processes are alive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def eventually(condition: Callable[[], object], *, seconds: float = 20.0) -> None:
+    """Wait until a condition holds; fail when it does not within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process by its number and the time of its start, which together are never used twice."""
+
+    pid: int
+    parent: int
+    begun: str
+    command: str
+
+    @property
+    def program(self) -> str:
+        return Path(self.command.partition(" ")[0]).name
+
+    @property
+    def alive(self) -> bool:
+        now = process(self.pid)
+        return now is not None and now.begun == self.begun
+
+
+def process(pid: int) -> Process | None:
+    """Return a process that runs now; a zombie does not."""
+    try:
+        # The name, in brackets, may hold anything: proc_pid_stat(5).
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, parent, begun = fields[0], int(fields[1]), fields[19]
+    return None if state in "ZX" else Process(pid, parent, begun, command)
+
+
+def processes() -> list[Process]:
+    """Return every process that runs now."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [found for pid in pids if (found := process(pid))]
+
+
+def family(pid: int) -> list[Process]:
+    """Return a process and all that descends from it."""
+    everyone = processes()
+    found = [each for each in everyone if each.pid == pid]
+    for member in found:
+        found += [each for each in everyone if each.parent == member.pid]
+    return found
+
+
+def child_of(pid: int, *programs: str) -> Process | None:
+    """Return the one child of a process that runs one of these programs, None when there is none."""
+    found = [each for each in processes() if each.parent == pid and each.program in programs]
+    assert len(found) <= 1
+    return found[0] if found else None

@@ -1,0 +1,113 @@
+"""How the answer of `lean --json` is read, hostile output included."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.verdict import Message
+from workers.lean import MOST_MESSAGES, MOST_TEXT, parse
+
+
+def line(severity: str = "error", data: str = "no", **fields: object) -> str:
+    value = {
+        "caption": "",
+        "data": data,
+        "endPos": {"column": 9, "line": 7},
+        "fileName": "<stdin>",
+        "kind": "[anonymous]",
+        "pos": {"column": 4, "line": 7},
+        "severity": severity,
+    }
+    return json.dumps(value | fields, separators=(",", ":"))
+
+
+def texts(stdout: str) -> list[str]:
+    return [m.text for m in parse(stdout.encode(errors="surrogatepass"), b"").messages]
+
+
+def test_a_message_is_read_with_its_place() -> None:
+    answer = parse((line(kind="hasSorry", severity="warning") + "\n").encode(), b"")
+    assert answer.messages == (
+        Message(severity="warning", kind="hasSorry", text="no", line=7, column=4, end_line=7, end_column=9),
+    )
+    assert answer.foreign_output == ""
+
+
+def test_a_message_without_an_end_has_none() -> None:
+    (message,) = parse(line(endPos=None).encode(), b"").messages
+    assert (message.end_line, message.end_column) == (None, None)
+
+
+def test_a_kind_without_a_name_is_no_kind() -> None:
+    assert parse(line().encode(), b"").messages[0].kind == ""
+
+
+def test_lines_break_at_newlines_only() -> None:
+    assert texts(line(data="a\u2028b\x85c") + "\n" + line(data="d")) == ["a\u2028b\x85c", "d"]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "plain words",
+        "{}",
+        "[1, 2]",
+        '{"severity":"error"}',
+        '{"data":"x","severity":"fatal"}',
+        '{"data":1,"severity":"error"}',
+        '{"data":"cut off',
+        '{"data":' + "[" * 100_000,
+        '{"data":' + "9" * 10_000 + "}",
+    ],
+)
+def test_what_is_no_message_is_foreign(noise: str) -> None:
+    answer = parse(f"{noise}\n{line()}\n".encode(), b"")
+    assert [m.text for m in answer.messages] == ["no"]
+    assert answer.foreign_output.startswith(noise[:100])
+
+
+def test_what_stands_on_stderr_is_foreign() -> None:
+    assert parse(b"out", b"PANIC\xff").foreign_output == "out\nPANIC\ufffd"
+
+
+def test_a_message_survives_what_was_printed_before_it_on_its_line() -> None:
+    answer = parse(f'noise {{"data": {line()}tail'.encode(), b"")
+    assert [m.text for m in answer.messages] == ["no"]
+    assert answer.foreign_output == 'noise {"data": tail'
+
+
+def test_characters_that_no_database_takes_are_replaced() -> None:
+    assert texts(line(data="a\0b\ud800c")) == ["a\ufffdb\ufffdc"]
+
+
+def test_a_long_text_is_cut() -> None:
+    (text,) = texts(line(data="x" * (MOST_TEXT + 1)))
+    assert (len(text), text[-1]) == (MOST_TEXT, "…")
+
+
+def test_places_that_fit_no_column_are_dropped() -> None:
+    (message,) = parse(line(pos={"line": 10**12, "column": "1"}, endPos=[1]).encode(), b"").messages
+    assert (message.line, message.column, message.end_line) == (0, 0, None)
+
+
+def test_of_too_many_messages_the_errors_are_kept_in_their_order() -> None:
+    many = [line("information", str(i)) for i in range(MOST_MESSAGES)]
+    out = "\n".join([*many, line("warning", "w"), line("error", "e")])
+    kept = texts(out)
+    assert len(kept) == MOST_MESSAGES
+    assert kept[-3:] == [str(MOST_MESSAGES - 3), "w", "e"]
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_any_bytes_can_be_read(stdout: bytes, stderr: bytes) -> None:
+    parse(stdout, stderr).foreign_output.encode()
+
+
+@given(st.lists(st.sampled_from([line(), '{"data":', "{", "}", '"', "\\", "\n", "x"]), max_size=30))
+def test_no_mixture_of_pieces_breaks_the_reading(pieces: list[str]) -> None:
+    out = "".join(pieces)
+    assert len(parse(out.encode(), b"").messages) <= pieces.count(line())

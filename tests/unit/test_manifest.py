@@ -1,0 +1,442 @@
+"""Manifest step: what becomes an entry, and what each mistake in a file is told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.errors import ManifestError
+from farm.manifest import Entry, Fingerprint, Reader, expand, fingerprint, read
+
+NOBODY = 65534
+
+TASK = {"header": "import Mathlib\n", "formal_statement": "theorem a : 1 = 1 := by\n", "generation": "rfl"}
+LINE = json.dumps(TASK).encode()
+
+
+def with_field(name: str, value: str) -> bytes:
+    """Return the task's line with one more field, its value as JSON text."""
+    return LINE[:-1] + f', "{name}": {value}}}'.encode()
+
+
+def without(name: str) -> bytes:
+    return json.dumps({key: value for key, value in TASK.items() if key != name}).encode()
+
+
+def message_of(path: Path, **options: int) -> str:
+    with pytest.raises(ManifestError) as caught:
+        list(read(path, **options))
+    return str(caught.value)
+
+
+@contextmanager
+def ordinary_user() -> Iterator[Path]:
+    """Give a folder of an ordinary user, and be that user where the tests run as root."""
+    with tempfile.TemporaryDirectory() as name:
+        if os.geteuid() != 0:
+            yield Path(name)
+            return
+        os.chown(name, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(0)
+
+
+# --- what becomes an entry
+
+
+def test_a_line_becomes_an_entry(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    own = {"name": "a", "environment": "core", "timeout": 5, "group": "g", "predicted_proof": "", "score": 1}
+    path.write_text(json.dumps(TASK | own) + "\n")
+    assert list(read(path)) == [
+        Entry(
+            path=str(path),
+            line=1,
+            name="a",
+            header=TASK["header"],
+            formal_statement=TASK["formal_statement"],
+            generation="rfl",
+            predicted_proof="",
+            environment="core",
+            timeout=5.0,
+            group="g",
+        )
+    ]
+
+
+@pytest.mark.parametrize("field", ["name", "predicted_proof", "environment", "timeout", "group"])
+def test_null_for_a_field_that_may_be_left_out_counts_as_left_out(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE + b"\n" + with_field(field, "null"))
+    first, second = read(path)
+    assert getattr(first, field) == getattr(second, field)
+
+
+@pytest.mark.parametrize("line", ['{"predicted_proof": "x"}', '{"predicted_proof": "x", "header": null}'])
+def test_a_line_with_a_whole_program_needs_no_parts(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text(line)
+    (entry,) = read(path)
+    assert (entry.predicted_proof, entry.header, entry.generation) == ("x", "", "")
+
+
+def test_a_line_to_reassemble_needs_its_parts(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"predicted_proof": "x"}')
+    with pytest.raises(ManifestError, match='field "header": missing'):
+        list(Reader(path, reassemble=True))
+
+
+def test_blank_lines_are_counted_and_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b"\n  \t\r\n" + LINE + b"\n\n\n" + LINE + b"\n \n")
+    assert [entry.line for entry in read(path)] == [3, 6]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_any_line_end_will_do(tmp_path: Path, end: bytes) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE + end)
+    assert [entry.generation for entry in read(path)] == ["rfl"]
+
+
+@pytest.mark.parametrize("text", ["\x00", "\ud800", "\udfff", "\U0001f600", "\u2028", "\x85"])
+def test_any_text_json_can_say_comes_through(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps(TASK | {"generation": text}))
+    assert [entry.generation for entry in read(path)] == [text]
+
+
+def test_numbers_longer_than_python_reads_as_integers_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(with_field("score", "9" * 10_000))
+    assert len(list(read(path))) == 1
+
+
+def test_a_field_of_the_users_own_may_stand_twice(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE[:-1] + b', "x": 1, "x": {"name": 1, "name": 2}}')
+    assert len(list(read(path))) == 1
+
+
+# --- what each mistake is told
+
+WHOLE = "write one whole JSON object on each line"
+OBJECT = 'write each line as one object, {"header": ..., "formal_statement": ..., "generation": ...}'
+PART = "give it as a string, or the whole program as predicted_proof"
+SECONDS = "give seconds, above 0 and at most 86400, or leave it out"
+
+MISTAKES = {
+    "malformed": (b'{"a" 1}', f"malformed JSON at column 6: Expecting ':' delimiter; {WHOLE}"),
+    "cut off": (LINE[:20], f"malformed JSON at column 12: Unterminated string starting at; {WHOLE}"),
+    "cut off at a value": (b'{"a":', f"malformed JSON at column 6: Expecting value; {WHOLE}"),
+    "two objects": (b"{} {}", f"malformed JSON at column 4: Extra data; {WHOLE}"),
+    "raw tab": (b'{"a": "\t"}', f"malformed JSON at column 8: Invalid control character at; {WHOLE}"),
+    "array": (b"[1]", f"not an object but an array; {OBJECT}"),
+    "empty array": (b"[]", f"not an object but an array; {OBJECT}"),
+    "string": (b'"a"', f"not an object but a string; {OBJECT}"),
+    "number": (b"1", f"not an object but a number; {OBJECT}"),
+    "null": (b"null", f"not an object but null; {OBJECT}"),
+    "true": (b"true", f"not an object but true; {OBJECT}"),
+    "no field": (b"{}", f'field "header": missing; {PART}'),
+    "no header": (without("header"), f'field "header": missing; {PART}'),
+    "no statement": (without("formal_statement"), f'field "formal_statement": missing; {PART}'),
+    "no generation": (without("generation"), f'field "generation": missing; {PART}'),
+    "null generation": (
+        without("generation")[:-1] + b', "generation": null}',
+        f'field "generation": null; {PART}',
+    ),
+    "number for name": (
+        with_field("name", "7"),
+        'field "name": not a string but a number; write it as a string',
+    ),
+    "list for environment": (
+        with_field("environment", "[]"),
+        'field "environment": not a string but an array; write it as a string',
+    ),
+    "object for group": (
+        with_field("group", "{}"),
+        'field "group": not a string but an object; write it as a string',
+    ),
+    "false for proof": (
+        with_field("predicted_proof", "false"),
+        'field "predicted_proof": not a string but false; write it as a string',
+    ),
+    "timeout as string": (
+        with_field("timeout", '"30"'),
+        f'field "timeout": not a number but a string; {SECONDS}',
+    ),
+    "timeout true": (with_field("timeout", "true"), f'field "timeout": not a number but true; {SECONDS}'),
+    "timeout zero": (with_field("timeout", "0"), f'field "timeout": 0 is not a possible time; {SECONDS}'),
+    "timeout below": (with_field("timeout", "-1"), f'field "timeout": -1 is not a possible time; {SECONDS}'),
+    "timeout NaN": (with_field("timeout", "NaN"), f'field "timeout": nan is not a possible time; {SECONDS}'),
+    "timeout inf": (
+        with_field("timeout", "Infinity"),
+        f'field "timeout": inf is not a possible time; {SECONDS}',
+    ),
+    "timeout huge": (
+        with_field("timeout", "9" * 5000),
+        f'field "timeout": inf is not a possible time; {SECONDS}',
+    ),
+    "timeout a day and more": (
+        with_field("timeout", "86401"),
+        f'field "timeout": 86401 is not a possible time; {SECONDS}',
+    ),
+    "name twice": (
+        LINE[:-1] + b', "name": "a", "name": "a"}',
+        'field "name": given twice; keep one of the two',
+    ),
+    "farm twice": (LINE[:-1] + b', "farm": 1, "farm": 2}', 'field "farm": given twice; keep one of the two'),
+    "nested deeply": (
+        with_field("x", "[" * 200_000 + "]" * 200_000),
+        "JSON nested too deeply; flatten the nested fields of this line",
+    ),
+    "invalid UTF-8": (
+        b'{"a": "\xff"}',
+        "invalid UTF-8 at byte 8; save the file as UTF-8 (a compressed file must be named .gz or .zst)",
+    ),
+    "raw surrogate": (
+        b'{"a": "\xed\xa0\x80"}',
+        "invalid UTF-8 at byte 8; save the file as UTF-8 (a compressed file must be named .gz or .zst)",
+    ),
+    "mark": (
+        b"\xef\xbb\xbf" + LINE,
+        "begins with a byte order mark (UTF-8); save the file as UTF-8 without one",
+    ),
+}
+
+
+@pytest.mark.parametrize("line,message", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_wrong_line_is_told_where_and_what_to_do(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE + b"\n\n" + line + b"\n" + LINE + b"\n")
+    assert message_of(path) == f"{path}:3: {message}"
+
+
+def test_utf_16_is_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE.decode().encode("utf-16"))
+    remedy = "save the file as UTF-8 without one"
+    assert message_of(path) == f"{path}:1: begins with a byte order mark (UTF-16); {remedy}"
+
+
+def test_an_error_knows_its_line_and_field(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(with_field("timeout", "-1"))
+    with pytest.raises(ManifestError) as caught:
+        list(read(path))
+    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 1, "timeout")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b" \n\r\n\t"])
+def test_a_file_without_content_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(content)
+    remedy = "write one JSON object a line, or leave the file out"
+    assert message_of(path) == f"{path}: has no line with content; {remedy}"
+
+
+def test_a_line_that_is_too_long_is_refused_without_being_held(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE + b"\n" + with_field("x", '"' + "x" * 50_000_000 + '"'))
+    tracemalloc.start()
+    message = message_of(path, line_mib=4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert message == f"{path}:2: the line is longer than 4 MiB; take this line out or shorten its fields"
+    assert peak < 20 << 20
+
+
+def test_a_line_of_the_greatest_length_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    around = len(with_field("x", '""')) + 1
+    path.write_bytes(with_field("x", '"' + "x" * ((1 << 20) - around) + '"') + b"\n")
+    assert len(list(read(path, line_mib=1))) == 1
+
+
+def test_a_message_shows_a_files_name_without_its_control_characters(tmp_path: Path) -> None:
+    path = tmp_path / "\x1b[31m\nm.jsonl"
+    path.write_bytes(b"[]")
+    assert message_of(path).startswith(f"{tmp_path}/\\x1b[31m\\nm.jsonl:1: not an object")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_entries_or_one_printable_error(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.jsonl"
+        path.write_bytes(LINE + b"\n" + content)
+        try:
+            list(read(path))
+        except ManifestError as error:
+            assert str(error).isprintable() and len(str(error)) < 400
+
+
+# --- compressed files and fingerprints
+
+PACKERS = {"m.jsonl": bytes, "m.jsonl.gz": gzip.compress, "m.jsonl.zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("name,pack", PACKERS.items())
+def test_the_suffix_says_how_a_file_is_compressed(tmp_path: Path, name: str, pack: type[bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack((LINE + b"\n") * 1000))
+    assert [entry.line for entry in read(path)] == list(range(1, 1001))
+
+
+@pytest.mark.parametrize("name,pack", PACKERS.items())
+def test_compressed_files_may_be_joined(tmp_path: Path, name: str, pack: type[bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(LINE + b"\n") + pack(b"") + pack(LINE + b"\n" + LINE[:20]) + pack(LINE[20:]))
+    assert [entry.line for entry in read(path)] == [1, 2, 3]
+
+
+COMPRESSED = [(name, pack) for name, pack in PACKERS.items() if name != "m.jsonl"]
+AGAIN = "compress it again, or give it the suffix of what it is"
+
+
+@pytest.mark.parametrize("name,pack", COMPRESSED)
+@pytest.mark.parametrize("damage", ["cut", "garbage after", "plain text", "flipped"])
+def test_a_damaged_compressed_file_is_refused(
+    tmp_path: Path, name: str, pack: type[bytes], damage: str
+) -> None:
+    path = tmp_path / name
+    whole = bytearray(pack(b"".join(with_field("x", f"{n}") + b"\n" for n in range(5000))))
+    damaged = {"cut": whole[:-3], "garbage after": whole + b"garbage", "plain text": LINE}.get(damage)
+    if damaged is None:
+        whole[4 if name.endswith(".zst") else -6] ^= 0xFF
+        damaged = whole
+    path.write_bytes(damaged)
+    message = message_of(path)
+    assert message.startswith(f"{path}: is not a whole {path.suffix} file: ") and message.endswith(AGAIN)
+
+
+@pytest.mark.parametrize("name,pack", PACKERS.items())
+def test_the_fingerprint_is_of_the_bytes_that_were_read(tmp_path: Path, name: str, pack: type[bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack((LINE + b"\n") * 1000))
+    before = fingerprint(path)
+    reader = Reader(path)
+    entries = iter(reader)
+    next(entries)
+    path.rename(tmp_path / "moved")
+    path.write_bytes(pack(LINE))
+    assert len(list(entries)) == 999
+    assert reader.fingerprint == before != fingerprint(path)
+
+
+def test_a_fingerprint_is_the_sha256_and_size_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b"abc")
+    sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert fingerprint(path) == Fingerprint(sha256=sha256, size=3)
+
+
+def test_there_is_no_fingerprint_before_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE)
+    reader = Reader(path)
+    next(iter(reader))
+    with pytest.raises(RuntimeError):
+        _ = reader.fingerprint
+
+
+# --- which files are meant
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Be in a folder with a few manifests."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.jsonl", "a.jsonl", "deep/er/c.jsonl", "deep/d.jsonl"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(LINE)
+    return tmp_path
+
+
+EXPANSIONS = {
+    "one file": (["a.jsonl"], ["a.jsonl"]),
+    "the order given": (["b.jsonl", "a.jsonl"], ["b.jsonl", "a.jsonl"]),
+    "sorted within a glob": (["*.jsonl"], ["a.jsonl", "b.jsonl"]),
+    "any depth": (["**/*.jsonl"], ["a.jsonl", "b.jsonl", "deep/d.jsonl", "deep/er/c.jsonl"]),
+    "folders passed over": (["deep/*"], ["deep/d.jsonl"]),
+    "named twice": (["b.jsonl", "./b.jsonl", "*.jsonl"], ["b.jsonl", "a.jsonl"]),
+}
+
+
+@pytest.mark.parametrize("patterns,names", EXPANSIONS.values(), ids=EXPANSIONS.keys())
+def test_names_and_globs_give_files(folder: Path, patterns: list[str], names: list[str]) -> None:
+    assert expand(patterns) == tuple(folder / name for name in names)
+
+
+def test_absolute_globs_work(folder: Path) -> None:
+    assert expand([f"{folder}/*.jsonl"]) == (folder / "a.jsonl", folder / "b.jsonl")
+
+
+def test_a_file_is_taken_once_through_links_and_under_its_first_name(folder: Path) -> None:
+    (folder / "0.jsonl").symlink_to("b.jsonl")
+    assert expand(["*.jsonl"]) == (folder / "0.jsonl", folder / "a.jsonl")
+
+
+def test_a_name_with_a_star_in_it_is_a_file_if_there_is_one(folder: Path) -> None:
+    (folder / "*.jsonl").write_bytes(LINE)
+    assert expand(["*.jsonl"]) == (folder / "*.jsonl",)
+
+
+def test_the_files_of_a_rewrite_under_way_are_not_matched(folder: Path) -> None:
+    (folder / ".farm-0123456789abcdef.part").write_bytes(LINE)
+    assert expand(["*"]) == (folder / "a.jsonl", folder / "b.jsonl")
+
+
+UNUSABLE = {
+    "no such file": ("none.jsonl", "no such file; check the spelling and the folder"),
+    "no match": ("x*.jsonl", "no file matches; check the pattern and the folder"),
+    "folder": ("deep", "is a folder; name the files in it, such as '{path}/*.jsonl'"),
+    "empty": ("empty", "has no line with content; write one JSON object a line, or leave the file out"),
+    "pipe": ("pipe", "is not a regular file; write its content to a file and name that"),
+    "dangling link": ("link", "no such file; check the spelling and the folder"),
+    "loop": ("loop", "cannot be read: Too many levels of symbolic links; make it readable for you"),
+}
+
+
+@pytest.mark.parametrize("name,problem", UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_what_is_no_manifest_is_refused(folder: Path, name: str, problem: str) -> None:
+    (folder / "empty").touch()
+    (folder / "link").symlink_to("nowhere")
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(ManifestError) as caught:
+        expand(["a.jsonl", name])
+    path = name if "*" in name else folder / name
+    assert str(caught.value) == f"{path}: {problem.format(path=path)}"
+
+
+def test_an_unreadable_file_is_refused() -> None:
+    with ordinary_user() as folder:
+        path = folder / "m.jsonl"
+        path.write_bytes(LINE)
+        path.chmod(0)
+        with pytest.raises(ManifestError) as caught:
+            expand([str(path)])
+    assert str(caught.value) == f"{path}: cannot be read: Permission denied; make it readable for you"
+
+
+def test_a_name_that_is_not_utf_8_is_refused(folder: Path) -> None:
+    name = os.fsdecode(b"\xff.jsonl")
+    (folder / name).write_bytes(LINE)
+    with pytest.raises(ManifestError, match="the file's name is not UTF-8; rename the file"):
+        expand([name])

@@ -1,0 +1,238 @@
+"""What the facts of a check make of a proof: one row of the table per rule."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.verdict import OUTCOMES, Message, Outcome, Reason, Report, Verdict, judge, judge_text
+
+CLEAN = Report(
+    exit_status=0,
+    signal=None,
+    wall_seconds=1.0,
+    cpu_seconds=1.0,
+    peak_memory_kib=1024,
+    limit=None,
+    output_bytes=0,
+    output_cut=False,
+    messages=(),
+    foreign_output="",
+    sorry_tokens=(),
+    box_error=None,
+    isolation="rlimit",
+)
+
+
+def said(severity: str, text: str, kind: str = "") -> Message:
+    return Message(severity=severity, kind=kind, text=text, line=3, column=8, end_line=None, end_column=None)
+
+
+ERROR = said("error", "Unknown identifier `x`")
+SORRY = said("warning", "declaration uses `sorry`", "hasSorry")
+HEARTBEATS = said(
+    "error",
+    "(deterministic) timeout at `whnf`, maximum number of heartbeats (9) has been reached\nNote: more",
+)
+INSTANCE_HEARTBEATS = said("error", f"failed to synthesize\n  Foo 0\n{HEARTBEATS.text}")
+KERNEL_HEARTBEATS = said("error", "(kernel) deterministic timeout")
+LEAN_MEMORY = said("error", "(kernel) excessive memory consumption detected")
+OUT_OF_MEMORY = "INTERNAL PANIC: out of memory"
+NO_THREAD = (
+    "libc++abi: terminating due to uncaught exception of type lean::exception: "
+    "failed to create thread: Resource temporarily unavailable"
+)
+
+
+def axioms(names: str) -> dict[str, object]:
+    return {"messages": (said("information", f"'t' depends on axioms: [{names}]"),)}
+
+
+def died(number: int, **facts: object) -> dict[str, object]:
+    return {"exit_status": None, "signal": number, **facts}
+
+
+def failed(*messages: Message, **facts: object) -> dict[str, object]:
+    return {"exit_status": 1, "messages": messages, **facts}
+
+
+TABLE: list[tuple[str, dict[str, object], Reason]] = [
+    ("no message", {}, Reason.OK),
+    ("a warning", {"messages": (said("warning", "unused variable"),)}, Reason.OK),
+    ("information that says error", {"messages": (said("information", "error: sorry"),)}, Reason.OK),
+    ("foreign output alone", {"foreign_output": "error: declaration uses sorry"}, Reason.OK),
+    ("axioms without sorryAx", axioms("a.sorryAxiom"), Reason.OK),
+    # Errors.
+    ("an error", failed(ERROR), Reason.ERROR),
+    ("an error and a sorry", failed(SORRY, ERROR), Reason.ERROR),
+    ("an error and a sorry token", failed(ERROR, sorry_tokens=(3,)), Reason.ERROR),
+    ("an error though the exit status is 0", {"messages": (ERROR,)}, Reason.ERROR),
+    ("recursion depth", failed(said("error", "maximum recursion", "runtime.maxRecDepth")), Reason.ERROR),
+    ("an error that speaks of sorry", failed(said("error", "declaration uses sorry, does it")), Reason.ERROR),
+    # Sorry in the wordings of all versions.
+    ("sorry by kind", {"messages": (said("warning", "anything", "hasSorry"),)}, Reason.HAS_SORRY),
+    ("sorry in backticks", {"messages": (said("warning", "declaration uses `sorry`"),)}, Reason.HAS_SORRY),
+    ("sorry in quotes", {"messages": (said("warning", "declaration uses 'sorry'"),)}, Reason.HAS_SORRY),
+    ("sorry made an error", failed(said("error", "declaration uses 'sorry'")), Reason.HAS_SORRY),
+    ("sorry silenced", {"sorry_tokens": (40,)}, Reason.HAS_SORRY),
+    ("sorryAx among axioms", axioms("propext,\n sorryAx"), Reason.HAS_SORRY),
+    ("sorryAx the only axiom", axioms("sorryAx"), Reason.HAS_SORRY),
+    # Lean's own limits.
+    ("heartbeats by kind", failed(said("error", "so", "runtime.maxHeartbeats")), Reason.HEARTBEAT_LIMIT),
+    ("heartbeats by text", failed(HEARTBEATS), Reason.HEARTBEAT_LIMIT),
+    ("heartbeats of an instance search", failed(INSTANCE_HEARTBEATS), Reason.HEARTBEAT_LIMIT),
+    ("heartbeats of the kernel", failed(KERNEL_HEARTBEATS), Reason.HEARTBEAT_LIMIT),
+    ("heartbeats and another error", failed(HEARTBEATS, ERROR), Reason.ERROR),
+    ("heartbeats and a sorry", failed(HEARTBEATS, SORRY), Reason.HEARTBEAT_LIMIT),
+    ("Lean's memory limit", failed(LEAN_MEMORY), Reason.LEAN_MEMORY_LIMIT),
+    ("Lean's memory limit and another error", failed(LEAN_MEMORY, ERROR), Reason.ERROR),
+    # Limits of the box.
+    ("wall", died(signal.SIGKILL, limit="wall"), Reason.WALL_LIMIT),
+    ("cpu", died(signal.SIGKILL, limit="cpu"), Reason.CPU_LIMIT),
+    ("memory", died(signal.SIGKILL, limit="memory"), Reason.MEMORY_LIMIT),
+    ("processes", died(signal.SIGKILL, limit="processes"), Reason.PROCESS_LIMIT),
+    ("output", {"limit": "output", "output_cut": True}, Reason.OUTPUT_LIMIT),
+    ("output cut, whatever the box says", {"output_cut": True}, Reason.OUTPUT_LIMIT),
+    ("a limit wins over an error", failed(ERROR, limit="wall"), Reason.WALL_LIMIT),
+    ("a limit without an exit", {"exit_status": None, "limit": "wall"}, Reason.WALL_LIMIT),
+    # Deaths.
+    *(
+        (f"died by {number.name}", died(number), Reason.CRASH)
+        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+    ),
+    *(
+        (f"killed by {number.name}", died(number), Reason.KILLED)
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    ),
+    ("killed after an error", died(signal.SIGKILL, messages=(ERROR,)), Reason.KILLED),
+    ("crashed after an error", died(signal.SIGSEGV, messages=(ERROR,)), Reason.CRASH),
+    ("crashed by an unknown signal", died(250), Reason.KILLED),
+    ("too large a file", died(signal.SIGXFSZ), Reason.OUTPUT_LIMIT),
+    ("too much processor time", died(signal.SIGXCPU), Reason.CPU_LIMIT),
+    ("exit status 134", {"exit_status": 134}, Reason.CRASH),
+    ("exit status 2", {"exit_status": 2}, Reason.CRASH),
+    ("exit status 1, out of memory", failed(foreign_output=OUT_OF_MEMORY), Reason.MEMORY_LIMIT),
+    ("aborted, out of memory", died(signal.SIGABRT, foreign_output=OUT_OF_MEMORY), Reason.MEMORY_LIMIT),
+    ("aborted, no thread to be had", died(signal.SIGABRT, foreign_output=NO_THREAD), Reason.BOX_FAILED),
+    ("exit status 1 without an error", failed(), Reason.NO_ANSWER),
+    ("exit status 1 with a warning", failed(said("warning", "unused")), Reason.NO_ANSWER),
+    ("out of memory only in passing", failed(foreign_output=f"x {OUT_OF_MEMORY} x"), Reason.NO_ANSWER),
+    ("neither status nor signal", {"exit_status": None}, Reason.NO_ANSWER),
+    # The farm's failures.
+    ("the box failed", {"box_error": "disk full"}, Reason.BOX_FAILED),
+    ("the box failed after an error", failed(ERROR, box_error="disk full"), Reason.BOX_FAILED),
+    ("the environment is broken", failed(ERROR, environment_error="no Core"), Reason.BAD_ENVIRONMENT),
+    ("a limit nobody knows", {"limit": "moon"}, Reason.BOX_FAILED),
+    ("text not given to Lean", {"exit_status": None, "text_error": "NUL"}, Reason.INVALID_TEXT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "reason"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_facts_give_the_reason(facts: dict[str, object], reason: Reason) -> None:
+    verdict = judge(dataclasses.replace(CLEAN, **facts))  # type: ignore[arg-type]
+    assert verdict.reason is reason
+    assert verdict.outcome is OUTCOMES[reason]
+    assert verdict.detail.strip()
+
+
+def test_every_reason_belongs_to_one_outcome() -> None:
+    assert set(OUTCOMES) == set(Reason)
+
+
+def test_every_reason_that_facts_can_give_stands_in_the_table() -> None:
+    without_facts = {Reason.WORKER_LOST}
+    assert {row[2] for row in TABLE} == set(Reason) - without_facts
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        (Reason.OK, "completed"),
+        (Reason.HAS_SORRY, "has_sorry"),
+        (Reason.ERROR, "error"),
+        (Reason.CRASH, "error"),
+        (Reason.MEMORY_LIMIT, "error"),
+        (Reason.WALL_LIMIT, "timeout"),
+        (Reason.HEARTBEAT_LIMIT, "timeout"),
+        (Reason.KILLED, "judge_error"),
+    ],
+)
+def test_tools_read_a_word_they_know(reason: Reason, status: str) -> None:
+    assert Verdict(outcome=OUTCOMES[reason], reason=reason, detail="").proof_status == status
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_only_what_would_come_out_the_same_again_is_reproducible(reason: Reason) -> None:
+    chance = {"wall_limit", "cpu_limit", "memory_limit", "lean_memory_limit", "process_limit"}
+    expected = reason not in chance and OUTCOMES[reason] is not Outcome.JUDGE_ERROR
+    assert Verdict(outcome=OUTCOMES[reason], reason=reason, detail="").reproducible is expected
+
+
+def test_the_detail_names_the_first_error_and_how_many_follow() -> None:
+    report = dataclasses.replace(CLEAN, exit_status=1, messages=(ERROR, ERROR, ERROR))
+    assert judge(report).detail == "Error at line 3, column 8: Unknown identifier `x` (and 2 more)"
+
+
+messages = st.builds(
+    Message,
+    severity=st.sampled_from(["error", "warning", "information"]),
+    kind=st.sampled_from(["", "hasSorry", "runtime.maxHeartbeats"]) | st.text(max_size=5),
+    text=st.sampled_from([SORRY.text, HEARTBEATS.text, LEAN_MEMORY.text]) | st.text(max_size=20),
+    line=st.integers(0, 9),
+    column=st.integers(0, 9),
+    end_line=st.none(),
+    end_column=st.none(),
+)
+reports = st.builds(
+    Report,
+    exit_status=st.none() | st.integers(0, 255),
+    signal=st.none() | st.integers(1, 64),
+    wall_seconds=st.floats(0, 99),
+    cpu_seconds=st.floats(0, 99),
+    peak_memory_kib=st.integers(0, 1 << 30),
+    limit=st.none() | st.sampled_from(["wall", "cpu", "memory", "output", "processes"]) | st.text(max_size=3),
+    output_bytes=st.integers(0, 1 << 30),
+    output_cut=st.booleans(),
+    messages=st.lists(messages, max_size=4).map(tuple),
+    foreign_output=st.text(max_size=20),
+    sorry_tokens=st.lists(st.integers(0, 99), max_size=2).map(tuple),
+    box_error=st.none() | st.text(max_size=5),
+    isolation=st.just("rlimit"),
+    environment_error=st.none() | st.text(max_size=5),
+    text_error=st.none() | st.text(max_size=5),
+)
+
+
+@given(reports)
+def test_every_report_has_a_verdict_and_only_a_spotless_one_is_a_pass(report: Report) -> None:
+    verdict = judge(report)
+    assert verdict.outcome is OUTCOMES[verdict.reason]
+    spotless = (
+        report.exit_status == 0
+        and report.signal is None
+        and (report.limit, report.box_error, report.environment_error, report.text_error) == (None,) * 4
+        and not report.output_cut
+        and not report.sorry_tokens
+        and all(m.severity != "error" and m.kind != "hasSorry" for m in report.messages)
+    )
+    assert spotless or verdict.outcome is not Outcome.PROVED
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("theorem\n a\0b", "The program holds a NUL character at line 2, column 2."),
+        ("\ud83d", "The program holds the lone surrogate U+D83D at line 1, column 0."),
+    ],
+)
+def test_a_text_that_lean_cannot_take_is_rejected_with_its_place(text: str, detail: str) -> None:
+    verdict = judge_text(text)
+    assert verdict == Verdict(outcome=Outcome.REJECTED, reason=Reason.INVALID_TEXT, detail=detail)
+
+
+def test_any_other_text_can_be_given_to_lean() -> None:
+    assert judge_text("theorem 𝔸 : α → β := by\r\n\tsorry \ufeff\U0010ffff") is None

@@ -1,0 +1,1 @@
+"""The half of the farm that runs on Lean-equipped nodes."""

@@ -1,0 +1,102 @@
+"""Check step: gives one program to Lean in a box and returns the facts."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from farm.scanner import sorry_tokens
+
+from farm.job import Limits
+from farm.verdict import Report, judge_text
+from workers import box
+from workers.environments import LeanEnvironment
+from workers.lean import Answer, cold_command, environment_variables, parse
+
+
+def check(
+    program_text: str,
+    environment: LeanEnvironment,
+    limits: Limits,
+    cancelled: Callable[[], bool] = box.never,
+) -> Report:
+    """Run Lean on a program and report what happened; nothing is raised for what the program does.
+
+    `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error. Can be
+    called from many threads at once.
+    """
+    refused = judge_text(program_text)
+    if refused is not None:
+        return _not_run(refused.detail)
+    run = _run(program_text, environment, limits, cancelled)
+    answer = parse(run.stdout, run.stderr)
+    return Report(
+        exit_status=run.exit_status,
+        signal=run.signal,
+        wall_seconds=run.wall_seconds,
+        cpu_seconds=run.cpu_seconds,
+        peak_memory_kib=run.peak_memory_kib,
+        limit=run.limit,
+        output_bytes=run.output_bytes,
+        output_cut=run.output_cut,
+        messages=answer.messages,
+        foreign_output=answer.foreign_output,
+        sorry_tokens=sorry_tokens(program_text),
+        box_error=run.box_error,
+        isolation=run.isolation,
+        environment_error=_environment_error(answer, environment, limits),
+    )
+
+
+def _run(
+    program_text: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool] = box.never
+) -> box.Run:
+    return box.run(
+        cold_command(environment),
+        stdin=program_text.encode(),
+        limits=limits,
+        environment=environment_variables(environment),
+        folder=Path(tempfile.gettempdir()),
+        cancelled=cancelled,
+    )
+
+
+def _not_run(text_error: str) -> Report:
+    return Report(
+        exit_status=None,
+        signal=None,
+        wall_seconds=0.0,
+        cpu_seconds=0.0,
+        peak_memory_kib=0,
+        limit=None,
+        output_bytes=0,
+        output_cut=False,
+        messages=(),
+        foreign_output="",
+        sorry_tokens=(),
+        box_error=None,
+        isolation=box.ISOLATION,
+        text_error=text_error,
+    )
+
+
+#: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).
+_IMPORT_FAILED = re.compile(
+    r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
+)
+
+
+def _environment_error(answer: Answer, environment: LeanEnvironment, limits: Limits) -> str | None:
+    """Say what is broken when imports fail that the environment itself promises.
+
+    A program may ask for a module that never was; then its own header is to blame. So the text of the error
+    only asks the question: the environment's header, alone, answers it.
+    """
+    errors = [m for m in answer.messages if m.severity == "error"]
+    if not errors or not _IMPORT_FAILED.match(errors[0].text):
+        return None
+    probe = _run(environment.header, environment, limits)
+    found = [m for m in parse(probe.stdout, probe.stderr).messages if m.severity == "error"]
+    return found[0].text.partition("\n")[0] if found else None

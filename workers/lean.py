@@ -1,0 +1,133 @@
+"""Lean step: how a program is given to Lean, and what its answer says. Pure: nothing here runs anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from farm.verdict import Message
+from workers.environments import LeanEnvironment
+
+#: The most messages that are kept; errors are kept before warnings, and those before information.
+MOST_MESSAGES = 200
+#: The most characters of one message, and of all that is not a message.
+MOST_TEXT = 8192
+#: A line that is no message is searched this often for one behind what somebody else printed there.
+_MOST_STARTS = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What Lean said: its messages in order, and whatever else came out."""
+
+    messages: tuple[Message, ...]
+    foreign_output: str
+
+
+def cold_command(environment: LeanEnvironment) -> list[str]:
+    """Return the command that checks the program on standard input in a process of its own.
+
+    One thread per check, for the farm runs one check per core. ``-M`` is not given: Lean compares it with
+    resident memory, in which the mapped files of the library count, so it would blame small proofs for large
+    imports; the box watches private memory instead. An environment's own options may set it.
+    """
+    return [*environment.lean, "--json", "--stdin", "-j1"]
+
+
+def environment_variables(environment: LeanEnvironment) -> dict[str, str]:
+    """Return the variables that Lean needs, which are all that it gets."""
+    return {"LEAN_PATH": ":".join(environment.lean_path), "LEAN_NUM_THREADS": "1"}
+
+
+def parse(stdout: bytes, stderr: bytes) -> Answer:
+    """Read the answer of ``lean --json``: one JSON object a line; anything at all may stand between.
+
+    NUL and lone surrogates become U+FFFD, so that a database takes every text. Elaboration can print to the
+    same stream: a message survives what was printed before it on its line.
+    """
+    messages: list[Message] = []
+    foreign: list[str] = []
+    for line in stdout.decode("utf-8", errors="replace").split("\n"):
+        found, rest = _split(line)
+        messages += found
+        if rest.strip():
+            foreign.append(rest)
+    foreign.append(stderr.decode("utf-8", errors="replace"))
+    return Answer(messages=_most_telling(messages), foreign_output=_clean("\n".join(foreign).strip()))
+
+
+_START = re.compile(r'\{"(?:caption|data|endPos|fileName|severity)"')
+_DECODER = json.JSONDecoder()
+
+
+def _split(line: str) -> tuple[list[Message], str]:
+    """Take the messages out of a line; the rest is what others printed."""
+    messages: list[Message] = []
+    rest = ""
+    position = 0
+    for _ in range(_MOST_STARTS):
+        start = _START.search(line, position)
+        if start is None:
+            break
+        message, end = _message_at(line, start.start())
+        rest += line[position : start.start()] if message else line[position:end]
+        messages += [message] if message else []
+        position = end
+    return messages, rest + line[position:]
+
+
+def _message_at(line: str, start: int) -> tuple[Message | None, int]:
+    try:
+        value, end = _DECODER.raw_decode(line, start)
+    except (ValueError, RecursionError):  # what somebody printed can be nested, or have digits, without end
+        return None, start + 1
+    return _message(value), end
+
+
+_SEVERITIES = frozenset({"error", "warning", "information"})
+
+
+def _message(value: dict[str, object]) -> Message | None:
+    severity, text = value.get("severity"), value.get("data")
+    if severity not in _SEVERITIES or not isinstance(text, str):
+        return None
+    kind = value.get("kind")
+    line, column = _position(value.get("pos"))
+    end_line, end_column = _position(value.get("endPos"))
+    return Message(
+        severity=str(severity),
+        kind=_clean(kind) if isinstance(kind, str) and kind != "[anonymous]" else "",
+        text=_clean(text),
+        line=line or 0,
+        column=column or 0,
+        end_line=end_line,
+        end_column=end_column,
+    )
+
+
+def _position(value: object) -> tuple[int | None, int | None]:
+    if not isinstance(value, dict):
+        return None, None
+    return _place(value.get("line")), _place(value.get("column"))
+
+
+def _place(value: object) -> int | None:
+    """Take a number that a 32-bit column can hold; no program is longer."""
+    return value if type(value) is int and 0 <= value < 1 << 31 else None
+
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def _clean(text: str) -> str:
+    text = _UNSTORABLE.sub("\ufffd", text)
+    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
+
+
+def _most_telling(messages: list[Message]) -> tuple[Message, ...]:
+    if len(messages) <= MOST_MESSAGES:
+        return tuple(messages)
+    weight = {"error": 0, "warning": 1, "information": 2}
+    order = sorted(range(len(messages)), key=lambda i: (weight[messages[i].severity], i))
+    return tuple(messages[i] for i in sorted(order[:MOST_MESSAGES]))
