@@ -68,7 +68,8 @@ def reaching(app: Celery) -> Iterator[None]:
     except (OperationalError, ConnectionError, OSError) as error:
         where = app.connection().as_uri()
         raise ServerDown(
-            f"Redis does not answer at {where}: {error}; start it, or correct FARM_BROKER_URL, and try again"
+            f"Redis does not answer at {where}: {error}; "
+            "start it (Debian: sudo systemctl start redis-server) or correct FARM_BROKER_URL, and try again"
         ) from error
 
 

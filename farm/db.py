@@ -55,7 +55,8 @@ def _down(engine: Engine, error: DBAPIError) -> ServerDown:
     where = engine.url.render_as_string(hide_password=True)
     why = (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
     return ServerDown(
-        f"PostgreSQL does not answer at {where}: {why}; start it, or correct FARM_DATABASE_URL, and try again"
+        f"PostgreSQL does not answer at {where}: {why}; "
+        "start it (Debian: sudo systemctl start postgresql) or correct FARM_DATABASE_URL, and try again"
     )
 
 
@@ -101,9 +102,7 @@ def upgrade(url: str) -> tuple[str | None, str]:
         engine.dispose()
 
 
-def _upgrade(
-    engine: Engine, run: Callable[[Config, str], None], config: Config
-) -> tuple[str | None, str]:
+def _upgrade(engine: Engine, run: Callable[[Config, str], None], config: Config) -> tuple[str | None, str]:
     with reaching(engine), engine.connect() as connection:
         before = revision(connection)
     if before is not None and before > SCHEMA:

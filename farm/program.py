@@ -1,6 +1,36 @@
 """Assembly step: a manifest line and the model's answer become one Lean program, with its line map.
 
-thin
+Profile `farm`, the default, reads the answer as Lean:
+
+- The answer is what stands outside thinking blocks, after the final answer key when that is there.
+- The code is the last block tagged as Lean's that holds the target, free of sorry; failing that the last such
+  block; in `first` mode the first. With no opening fence it is the text before the first fence.
+- The header and the statement are the dataset's. The model's declaration of the target's name (or its last
+  theorem, when none has the name) gives its body and nothing else.
+- Declarations before it are kept, verbatim, between header and statement, with what the model opened or set
+  for them. What could reach into the statement is not: ``variable``, ``include``, ``omit``, a ``namespace`` or
+  ``section`` that is still open there, with its ``end``. Without such declarations nothing before it is kept.
+- What follows the body stays.
+- With `restate_formal_statement` off the model's code stands after the header as it is, without imports; with
+  `strip_theorem_from_proof` off too or alone, nothing is taken from the code.
+
+Warnings of profile `farm`, each at the place it is about:
+
+| code | meaning |
+|---|---|
+| no_answer | nothing is left outside thinking and before the end |
+| unclosed_thinking | a thinking block never closes |
+| no_code_fence | the code was not in a fenced block |
+| unclosed_fence | the fence of the code never closes |
+| no_declaration | the code declares nothing: all of it is the proof |
+| name_differs | the declaration taken for the target has another name |
+| statement_differs | the model's statement is not the dataset's, which is the one restated |
+| header_differs | the model opened or set something that the dataset's header does not, and it is dropped |
+| scope_dropped | a ``variable``, ``namespace`` or the like before the target is dropped |
+| no_proof | there is no proof: the answer ends before it |
+| sorry_in_header | the dataset's header holds a sorry |
+| sorry_in_statement | the dataset's statement holds a sorry before its proof |
+| lean3 | the proof is a ``begin ... end`` block of Lean 3 |
 """
 
 from __future__ import annotations
@@ -10,8 +40,9 @@ from dataclasses import dataclass
 
 from farm import nemo
 from farm.errors import UsageError
+from farm.lean_answer import LeanAnswer
 from farm.manifest import Entry
-from farm.segments import Draft, Location, Segment, locate
+from farm.segments import Draft, Location, Segment, line_and_column, locate
 
 __all__ = [
     "PROFILES",
@@ -47,7 +78,7 @@ class AssemblyOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyWarning:
-    """Something about an answer that its author may want to know; see the codes in this module's docstring."""
+    """Something about a line that its author may want to know; the module's docstring has the codes."""
 
     code: str
     origin: str
@@ -81,6 +112,8 @@ def assemble(entry: Entry, options: AssemblyOptions) -> Program:
         raise UsageError(f"unknown extract_code_mode {options.extract_code_mode!r}; choose last or first")
     if entry.predicted_proof and not options.reassemble:
         return _preassembled(entry.predicted_proof)
+    if options.profile == "farm":
+        return _assemble_farm(entry, options)
     return _assemble_nemo(entry, options)
 
 
@@ -91,6 +124,23 @@ def _preassembled(text: str) -> Program:
 
 def _key(options: AssemblyOptions) -> str:
     return PROFILES[options.profile] if options.final_answer_key is None else options.final_answer_key
+
+
+def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
+    sources = _sources(entry)
+    answer = LeanAnswer(sources, _key(options), last=options.extract_code_mode == "last")
+    draft = Draft(sources)
+    submitted_from = answer.write(
+        draft, restate=options.restate_formal_statement, strip=options.strip_theorem_from_proof
+    )
+    text, segments = draft.finish()
+    warnings = tuple(_warning(code, origin, sources[origin], at) for code, origin, at in answer.warnings)
+    return Program(text=text, segments=segments, warnings=warnings, submitted_from=submitted_from)
+
+
+def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:
+    line, column = line_and_column(text, offset)
+    return AssemblyWarning(code=code, origin=origin, line=line, column=column)
 
 
 def _assemble_nemo(entry: Entry, options: AssemblyOptions) -> Program:

@@ -80,6 +80,12 @@ class Judged:
     warnings: tuple[tuple[str, str, int, int], ...]
     verdict: StoredVerdict | None
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words a user may pick this line by: its status, verdict and reason."""
+        judged = () if self.verdict is None else (self.verdict.outcome, self.verdict.reason)
+        return self.status, *judged
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredVerdict:
@@ -125,9 +131,9 @@ class Queries:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
 
-    def environments(self) -> dict[str, str]:
-        """Return the digest of each environment that a worker has ever served, by name."""
-        return {row["name"]: row["digest"] for row in self._all("SELECT name, digest FROM environments")}
+    def environments(self) -> list[str]:
+        """Return the names of the environments that a worker has ever served."""
+        return [row["name"] for row in self._all("SELECT name FROM environments ORDER BY name")]
 
     def signs_of_life(self) -> str:
         """Return in words which environments workers serve and how long ago each was heard of; for people."""
@@ -144,7 +150,7 @@ class Queries:
         rows = self._all(
             """
             SELECT name FROM environments WHERE seen_at < now() - :seconds * interval '1 second'
-            AND name IN (SELECT environment FROM checks WHERE run_id = :run_id AND status = 'queued')
+            AND EXISTS (SELECT FROM checks WHERE run_id = :run_id AND status = 'queued' AND environment = name)
             """,
             run_id=run_id,
             seconds=seconds,

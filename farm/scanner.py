@@ -67,8 +67,10 @@ _STRING_END = re.compile(_STRING, re.DOTALL)
 _STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.)*+["{]?', re.DOTALL)
 _NEST = re.compile(r"/-|-/")
 # What may hold text that is not code: the only places where a search needs care.
+# A letter before an r or a quote makes it part of a name; looking behind after the first character keeps the
+# search fast.
 _OPAQUE = re.compile(
-    rf'--[^\n]*+|/-|"|«[^«»\n]*+»|(?<![{_REST}])(?:r\#*+"|{_CHAR})',
+    rf"""--[^\n]*+|/-|"|«[^«»\n]*+»|r(?<![{_REST}]r)\#*+"|'(?<![{_REST}]'){_CHAR[1:]}""",
     re.DOTALL,
 )
 # Before a string, these make it interpolated, beside every name that ends in "!".

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy import RowMapping
 
 from farm.doctor import Finding
 from farm.export import Exported
 from farm.queries import Judged, Run, Tally
 
-out = Console()
-err = Console(stderr=True, highlight=False)
+#: Columns of a table that does not go to a terminal: enough that nothing a script may look for is cut.
+_WIDE = 200
 
 #: Seconds between two lines of progress where there is no terminal to draw a bar on.
 _PLAIN_SECONDS = 10.0
@@ -31,35 +40,71 @@ _COLOURS = {
     "judge_error": "bold magenta",
 }
 
+_terminal = Console()
+out = _terminal if _terminal.is_terminal else Console(width=_WIDE)
+err = Console(stderr=True, highlight=False)
+
 
 def say(words: str) -> None:
     """Tell the user something, on stderr."""
     err.print(words, markup=False, soft_wrap=True)
 
 
-def coloured(verdict: str) -> Text:
-    """Return a verdict in its colour."""
-    return Text(verdict, style=_COLOURS.get(verdict, ""))
+def say_how_to_come_back(run: Run) -> None:
+    """Tell how to follow a run that goes on without its submitter."""
+    say(f"Follow it: farm status {run.id} --wait\nWrite its verdicts: farm export {run.id}")
+
+
+def say_exported(written: Iterable[Exported]) -> None:
+    """Tell which manifests have their verdicts now."""
+    for file in written:
+        say(f"Wrote {count(file.lines, 'verdict')} into {file.path}")
+
+
+def count(number: int, thing: str) -> str:
+    """Return a number of things in words."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _bar(*columns: ProgressColumn, **fields: str) -> Progress:
+    bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    task = bar.add_task("", total=None)
+    bar.tasks[task].fields.update(fields)
+    return bar
+
+
+@contextmanager
+def busy(words: str) -> Iterator[None]:
+    """Show that something is being waited for."""
+    with _bar(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()):
+        yield
+
+
+@contextmanager
+def storing() -> Iterator[Callable[[], None]]:
+    """Show how many lines are stored; yields the function to call for each."""
+    bar = _bar(SpinnerColumn(), TextColumn("storing {task.completed:.0f} lines"), TimeElapsedColumn())
+    (task,) = bar.task_ids
+    with bar:
+        yield lambda: bar.advance(task)
 
 
 class RunProgress:
     """Shows how far a run is: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self) -> None:
-        self._bar = Progress(
-            TextColumn("[bold]judging"),
+        texts = TextColumn("{task.fields[mix]}"), TextColumn("{task.fields[pace]}")
+        self._bar = _bar(
+            TextColumn("judging"),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[mix]}"),
-            TextColumn("{task.fields[pace]}"),
-            TimeElapsedColumn(),
-            console=err,
-            transient=True,
-            disable=not err.is_terminal,
+            *texts,
+            mix="",
+            pace="",
         )
-        self._task = self._bar.add_task("judging", total=None, mix="", pace="")
         self._started = self._said = time.monotonic()
         self._first: int | None = None
+        self._trouble: str | None = None
 
     def __enter__(self) -> RunProgress:
         """Show the bar."""
@@ -72,16 +117,22 @@ class RunProgress:
         """Take the bar away."""
         self._bar.stop()
 
+    def trouble(self, words: str | None) -> None:
+        """Tell what holds the run up, once; None when nothing does."""
+        if words and words != self._trouble:
+            say(words)
+        self._trouble = words
+
     def show(self, tally: Tally) -> None:
         """Show a newer tally."""
         if self._first is None:
             self._first = tally.done
         mix, pace = _mix(tally), self._pace(tally)
-        self._bar.update(self._task, total=tally.total, completed=tally.done, mix=mix, pace=pace)
+        self._bar.update(self._bar.task_ids[0], total=tally.total, completed=tally.done, mix=mix, pace=pace)
         now = time.monotonic()
         if not err.is_terminal and now - self._said >= _PLAIN_SECONDS:
             self._said = now
-            say(f"judged {tally.done} of {tally.total}: {mix}; {pace}")
+            say(f"Judged {tally.done} of {tally.total}: {mix}; {pace}")
 
     def _pace(self, tally: Tally) -> str:
         done = tally.done - (self._first or 0)
@@ -89,8 +140,8 @@ class RunProgress:
         if not done or not elapsed:
             return ""
         rate = done / elapsed
-        left = tally.unfinished / rate
-        return f"{rate:.1f}/s, {int(left // 60)}:{int(left % 60):02d} left"
+        minutes, seconds = divmod(int(tally.unfinished / rate), 60)
+        return f"{rate:.1f}/s, {minutes}:{seconds:02d} left"
 
 
 def _mix(tally: Tally) -> str:
@@ -100,53 +151,39 @@ def _mix(tally: Tally) -> str:
     return ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
 
 
-@contextmanager
-def storing() -> Iterator[Callable[[], None]]:
-    """Show how many lines are stored; yields the function to call for each."""
-    bar = Progress(
-        TextColumn("[bold]storing"),
-        TextColumn("{task.completed:.0f} lines"),
-        TimeElapsedColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
-    task = bar.add_task("storing", total=None)
-    with bar:
-        yield lambda: bar.advance(task)
+def _coloured(verdict: str) -> Text:
+    return Text(verdict, style=_COLOURS.get(verdict, ""))
 
 
 def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
     """Print how far a run is and what its verdicts are."""
     table = Table(title=f"run {run.id}", title_justify="left")
-    table.add_column("verdict")
-    table.add_column("reason")
-    table.add_column("lines", justify="right")
-    table.add_column("share", justify="right")
+    for column in ("verdict", "reason"):
+        table.add_column(column)
+    for column in ("lines", "share"):
+        table.add_column(column, justify="right")
     for (verdict, reason), number in sorted(tally.verdicts.items(), key=lambda item: -item[1]):
-        table.add_row(coloured(verdict), reason, f"{number}", f"{number / tally.total:.1%}")
+        table.add_row(_coloured(verdict), reason, f"{number}", f"{number / tally.total:.1%}")
     for status in ("running", "queued", "cancelled"):
         if number := tally.statuses.get(status, 0):
             table.add_row(Text(status, style="dim"), "", f"{number}", f"{number / tally.total:.1%}")
     out.print(table)
     proved, names = solved
     out.print(
-        f"{tally.done} of {tally.total} lines judged; {proved} of {names} names have a proof.",
+        f"{tally.done} of {count(tally.total, 'line')} judged; {proved} of {count(names, 'name')} proved.",
         highlight=False,
     )
 
 
 def print_runs(rows: Iterable[tuple[Run, Tally]]) -> None:
     """Print runs, newest first, with their progress."""
-    table = Table()
-    for column in ("run", "submitted", "judged", "proved", "manifests"):
-        table.add_column(column)
+    table = Table("run", "submitted", "judged", "proved", "manifests")
     for run, tally in rows:
         names = ", ".join(path.name for path in run.manifests[:3])
         more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
-        proved = sum(n for (verdict, _), n in tally.verdicts.items() if verdict == "proved")
+        proved = sum(number for (verdict, _), number in tally.verdicts.items() if verdict == "proved")
         submitted = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        table.add_row(run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", names + more)
+        table.add_row(run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", Text(names + more))
     out.print(table)
 
 
@@ -154,45 +191,44 @@ def print_lines(judged: Iterable[Judged]) -> None:
     """Print one row for each line of a manifest."""
     table = Table()
     for column in ("line", "name", "verdict", "reason", "seconds"):
-        table.add_column(column, justify="right" if column in ("line", "seconds") else "left")
-    table.add_column("what was found", overflow="ellipsis", no_wrap=True, ratio=1)
+        table.add_column(column, justify="right" if column in ("line", "seconds") else "left", no_wrap=True)
+    table.add_column("what was found", overflow="ellipsis", no_wrap=True)
     for job in judged:
-        verdict = job.verdict
-        if verdict is None:
-            table.add_row(f"{job.line}", job.name, Text(job.status, style="dim"), "", "", "")
-        else:
-            seconds = f"{verdict.wall_seconds:.2f}"
-            found = verdict.detail.splitlines()[0] if verdict.detail else ""
-            table.add_row(
-                f"{job.line}", job.name, coloured(verdict.outcome), verdict.reason, seconds, Text(found)
-            )
+        table.add_row(f"{job.line}", Text(job.name), *_verdict_cells(job))
     out.print(table)
 
 
-def print_program(program: str) -> None:
-    """Print a Lean text with line numbers."""
-    out.print(Syntax(program, "lean", line_numbers=True, theme="ansi_dark", background_color="default"))
+def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
+    verdict = job.verdict
+    if verdict is None:
+        return Text(job.status, style="dim"), "", "", ""
+    found = verdict.detail.partition("\n")[0]
+    return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", Text(found)
 
 
-def print_facts(facts: Mapping[str, object]) -> None:
-    """Print names and values, one a line."""
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        out.print(f"{name:<{width}}  {value}", markup=False, highlight=False, soft_wrap=True)
+def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
+    """Print one line whole: its program with line numbers, what Lean and the assembly said, every attempt."""
+    print_lines([job])
+    out.print(Syntax(job.program, "lean", line_numbers=True, theme="ansi_dark", background_color="default"))
+    for message in job.verdict.messages if job.verdict else ():
+        _print_plain(f"{message.line}:{message.column}: {message.severity}: {message.text}")
+    for code, field, line, column in job.warnings:
+        _print_plain(f"assembly: {code} at line {line}, column {column} of {field}")
+    for attempt in attempts:
+        detail = f": {attempt['detail']}" if attempt["detail"] else ""
+        _print_plain(
+            f"attempt {attempt['number']} by {attempt['worker']}: {attempt['outcome'] or 'running'}{detail}"
+        )
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
     """Print what was found of each part."""
-    table = Table()
-    for column in ("part", "", "found"):
-        table.add_column(column, overflow="fold")
+    table = Table("part", "", "found")
     for finding in findings:
         mark = Text("works", style="green") if finding.ok else Text("broken", style="bold red")
         table.add_row(finding.part, mark, Text(finding.words))
     out.print(table)
 
 
-def say_exported(written: Iterable[Exported]) -> None:
-    """Say which manifests have their verdicts now."""
-    for file in written:
-        say(f"Wrote {file.lines} verdicts into {file.path}")
+def _print_plain(words: str) -> None:
+    out.print(Text(words), soft_wrap=True)

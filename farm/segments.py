@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class Segment:
     """A piece of a program that was copied verbatim from a manifest field.
 
-    ``program[start:start + length] == field[origin_start:origin_start + length]``, in code points; `origin` is
-    the field's name: ``header``, ``formal_statement``, ``generation`` or ``predicted_proof``.
+    ``program[start:start + length] == field[origin_start:origin_start + length]``, in code points; `origin`
+    is the field's name: ``header``, ``formal_statement``, ``generation`` or ``predicted_proof``.
     """
 
     start: int

@@ -13,15 +13,21 @@ from celery import Celery
 from farm.broker import publish
 from farm.errors import ManifestError, ServerDown, UsageError
 from farm.job import Limits
+from farm.lines import printable
 from farm.load import NewJob, loading
-from farm.manifest import Entry, Reader
+from farm.manifest import LONGEST_TIMEOUT, Entry, Reader
 from farm.program import AssemblyOptions, assemble
 from farm.queries import Queries, Tally
 from farm.store import Store
 from farm.verdict import judge_text
 
+#: Seconds without a worker's sign of life after which whoever waits for it is told.
+UNSERVED_SECONDS = 30.0
+
 #: A check may use this many times its wall limit in CPU time: Lean's own threads run beside its elaborator.
 CPU_PER_WALL = 2.0
+
+_MOST_MEMORY_MIB = 1 << 20
 
 # Without letters that are mistaken for digits or for each other; 8 of them are 39 bits.
 _ID_LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
@@ -36,6 +42,16 @@ class SubmitOptions:
     wall_seconds: float = 30.0
     memory_mib: int = 4096
     tier: str = "fast"
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a limit that is none."""
+        if not 0 < self.wall_seconds <= LONGEST_TIMEOUT:
+            raise UsageError(
+                f"a timeout of {self.wall_seconds:g} s is not possible; "
+                f"give seconds, above 0 and at most {LONGEST_TIMEOUT:.0f}"
+            )
+        if not 0 < self.memory_mib <= _MOST_MEMORY_MIB:
+            raise UsageError(f"{self.memory_mib} MiB of memory is not possible; give a number above 0")
 
     def limits(self, entry: Entry) -> Limits:
         """Return the limits of one line; its own ``timeout`` wins."""
@@ -76,7 +92,7 @@ def _jobs(
         if environment not in known:
             raise ManifestError(
                 entry.path,
-                f"no environment is called {environment!r}",
+                f"no environment is called {printable(environment)!r}",
                 remedy=_known_words(known),
                 line=entry.line,
                 field="environment",
@@ -96,7 +112,7 @@ def _jobs(
 
 def _require_environment(name: str, known: Sequence[str]) -> None:
     if name not in known:
-        raise UsageError(f"no environment is called {name!r}; {_known_words(known)}")
+        raise UsageError(f"no environment is called {printable(name)!r}; {_known_words(known)}")
 
 
 def _known_words(known: Sequence[str]) -> str:
@@ -128,23 +144,30 @@ class Sending(threading.Thread):
         self._stop_asked.set()
 
 
-def watch(queries: Queries, run_id: str, *, down: Callable[[ServerDown], None]) -> Iterator[Tally]:
+def watch(queries: Queries, run_id: str, *, trouble: Callable[[str | None], None]) -> Iterator[Tally]:
     """Yield a run's tally now and then until every line has its verdict; the last one is complete.
 
-    ``down`` is told when PostgreSQL does not answer; the watch then goes on asking.
+    ``trouble`` is told what holds the run up, or None when nothing does: PostgreSQL does not answer (the watch
+    goes on asking), or no worker serves an environment that lines wait for.
     """
     pause = threading.Event()
     seconds = 0.1
     while True:
         try:
             tally = queries.tally(run_id)
+            unserved = queries.unserved(run_id, seconds=UNSERVED_SECONDS)
         except ServerDown as error:
-            down(error)
+            trouble(f"{error}; waiting for it")
             pause.wait(1.0)
             continue
+        trouble(_unserved_words(unserved) if unserved else None)
         yield tally
         if not tally.unfinished:
             return
         # Short runs end promptly; long ones do not make the server count them again and again.
         seconds = min(1.0 + tally.total / 100_000, seconds * 1.5)
         pause.wait(seconds)
+
+
+def _unserved_words(names: Sequence[str]) -> str:
+    return f"no worker serves {', '.join(names)} at the moment; start one with: farm worker"

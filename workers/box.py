@@ -43,6 +43,7 @@ FIRST_SAMPLE, SLOWEST_SAMPLE = 0.01, 0.05
 #: Seconds that the supervisor has to kill and reap the tree before the box does it.
 GRACE = 3.0
 _CHUNK = 1 << 16
+_CHILDREN = Path("/proc/thread-self/children")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -50,11 +51,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Run:
     """The facts of one command that ran in a box.
 
-    Exactly one of `exit_status` and `signal` is a number unless the box failed. `limit` is ``wall``, ``cpu``,
-    ``memory``, ``output``, ``processes`` or None. `peak_memory_kib` is private memory of the whole tree, as
-    sampled; `cpu_seconds` is user and system time of the whole tree, the killed ones included. `output_bytes`
-    counts what was written to both streams, kept or not; `stdout` and `stderr` together hold no more than the
-    limit.
+    One of `exit_status` and `signal` is a number unless the box failed or a limit came first. `limit` is
+    ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None. `peak_memory_kib` is private memory of
+    the whole tree, as sampled; `cpu_seconds` is user and system time of the whole tree, the killed ones
+    included. `output_bytes` counts what was written to both streams, kept or not; `stdout` and `stderr`
+    together hold no more than the limit.
     """
 
     exit_status: int | None
@@ -92,6 +93,10 @@ def run(
     says yes, the command is killed and that is the `box_error`. Can be called from many threads at once. What
     goes wrong with the box is told in `Run.box_error`; nothing is raised for it.
     """
+    if not _CHILDREN.exists():
+        return _failed(
+            f"this kernel has no {_CHILDREN} (CONFIG_PROC_CHILDREN), without which nothing is watched"
+        )
     try:
         with fresh_folder(folder) as here, _Box(limits) as box:
             box.start(command, stdin, _clean(environment, here), here)
@@ -105,7 +110,7 @@ def run(
 def fresh_folder(parent: Path) -> Iterator[Path]:
     """Make an empty folder in `parent`; remove it with all that is in it, whatever its modes, at the end."""
     parent.mkdir(parents=True, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="check-", dir=parent)
+    folder = tempfile.mkdtemp(prefix="farm-check-", dir=parent)
     try:
         yield Path(folder)
     finally:
@@ -186,6 +191,7 @@ class _Box:
         self._started = time.monotonic()
         self._killed_at: float | None = None
         self._process: subprocess.Popen[bytes]
+        self._folder: Path
 
     def __enter__(self) -> _Box:
         return self
@@ -199,6 +205,7 @@ class _Box:
         """Start the supervisor, which starts the command."""
         result, tell = os.pipe()
         self._listen("result", self._files.enter_context(os.fdopen(result, "rb", 0)))
+        self._folder = folder
         self._started = time.monotonic()
         with os.fdopen(tell, "wb", 0), _as_file(stdin) as source:
             self._process = subprocess.Popen(
@@ -236,6 +243,8 @@ class _Box:
         while self._read(0) and time.monotonic() < now + GRACE:
             pass  # what was written before the end is still in the pipes
         self._kill_hard()
+        if not self._output.kept["result"]:
+            _kill_strays(self._folder)
         self._wall_seconds = time.monotonic() - self._started
 
     def _read(self, seconds: float) -> bool:
@@ -355,6 +364,29 @@ def _supervisor(tell: int, limits: Limits) -> list[str]:
         OPEN_FILES,
     )
     return [sys.executable, "-I", "-S", launch.__file__, *map(str, numbers)]
+
+
+def _kill_strays(folder: Path) -> None:
+    """Kill what a killed supervisor left: whatever works in the box's folder, or has it as its home.
+
+    Nothing else tells these from strangers once their parent is gone; one that hides from both stays.
+    """
+    deadline = time.monotonic() + GRACE
+    while (strays := _strays(folder)) and time.monotonic() < deadline:
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
+
+
+def _strays(folder: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended, or belongs to somebody else
+            at_home = f"HOME={folder}\0".encode() in (process / "environ").read_bytes()
+            if at_home or (process / "cwd").readlink().is_relative_to(folder):
+                found.append(int(process.name))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,11 +12,12 @@ import typer
 from typer import Argument, Option
 
 from farm import __version__
-from farm.cli import SOME_UNJUDGED, AsJson, Farm, print_json
+from farm.cli import SOME_UNJUDGED, AsJson, print_json
 from farm.errors import UsageError
 from farm.job import Limits
 from farm.settings import Settings
-from farm.verdict import Outcome, Report, Verdict, judge, judge_text
+from farm.site import Site
+from farm.verdict import Outcome, Report, Verdict, judge
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,7 +43,7 @@ def worker(
 
     settings = Settings.load()
     log.configure(settings.log_level)
-    database_url, broker_url = Farm(settings).urls
+    database_url, broker_url = Site(settings).urls
     at_once = concurrency or settings.concurrency
     engine = db.connect(database_url, application="farm-worker", connections=at_once + 1)
     db.require_schema(engine)
@@ -81,14 +82,24 @@ def check_file(
     name = environment or settings.environment
     if name not in environments:
         raise UsageError(f"no environment is called {name!r}; this machine has: {', '.join(environments)}")
-    refused = judge_text(program)
-    report = None if refused else check(program, environments[name], limits)
-    verdict = refused or judge(report)
+    report = check(program, environments[name], limits)
+    verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
     if verdict.outcome is Outcome.JUDGE_ERROR:
         raise typer.Exit(SOME_UNJUDGED)
     if verdict.outcome is not Outcome.PROVED:
         raise typer.Exit(1)
+
+
+def look(site: Site) -> str:
+    """Return which Lean environments this machine has, after each has judged what is known of it."""
+    from workers.canary import require_sound
+    from workers.environments import installed
+
+    environments = installed(site.settings.home, site.settings.environments)
+    for environment in environments.values():
+        require_sound(environment)
+    return "; ".join(f"{each.name}: {each.toolchain}" for each in environments.values())
 
 
 def _text(file: str) -> str:
@@ -101,22 +112,21 @@ def _text(file: str) -> str:
         raise UsageError(f"{file}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
 
 
-def _print(file: str, report: Report | None, verdict: Verdict, *, as_json: bool) -> None:
-    messages = report.messages if report else ()
+def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> None:
     if as_json:
-        seconds = round(report.wall_seconds, 3) if report else 0.0
         print_json(
             verdict=verdict.outcome,
             reason=verdict.reason,
             detail=verdict.detail,
             proof_status=verdict.proof_status,
-            wall_seconds=seconds,
+            wall_seconds=round(report.wall_seconds, 3),
             messages=[
-                {"severity": m.severity, "line": m.line, "column": m.column, "text": m.text} for m in messages
+                {"severity": m.severity, "line": m.line, "column": m.column, "text": m.text}
+                for m in report.messages
             ],
             checker_version=__version__,
         )
         return
-    for message in messages:
+    for message in report.messages:
         typer.echo(f"{file}:{message.line}:{message.column}: {message.severity}: {message.text}")
     typer.echo(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}")

@@ -158,7 +158,6 @@ def _reap_all(reaped: _Reaped) -> None:
     while reaped.status is None:
         reaped.add(*os.wait4(-1, 0))
     while True:
-        kill_tree(os.getpid())
         try:
             pid, status, used = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
@@ -166,7 +165,8 @@ def _reap_all(reaped: _Reaped) -> None:
         if pid:
             reaped.add(pid, status, used)
         else:
-            time.sleep(0.001)  # a killed process needs a moment to die, and a new one to be seen
+            kill_tree(os.getpid())
+            time.sleep(0.001)  # the killed need a moment to die, and what they started to be seen
 
 
 def main(words: list[str]) -> None:
@@ -181,6 +181,7 @@ def main(words: list[str]) -> None:
     reaped = _Reaped(_start(os.getpid(), result, limits, words[6:]))
     _reap_all(reaped)
     os.write(result, f"{reaped.status} {reaped.user_us} {reaped.system_us}\n".encode())
+    os._exit(0)  # there is nothing to take down
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 from celery import Celery
+from celery.platforms import SecurityWarning
 
 from farm.broker import VERIFY, queue
 from farm.log import logger
@@ -18,6 +21,10 @@ def serve(desk: Desk, app: Celery, *, concurrency: int) -> None:
     The pool is threads: a check spends its time in its own process, so a thread that waits for it costs
     least, and all share one set of database connections.
     """
+
+    # Celery warns of root because pickled messages could run anything; only JSON is accepted here, and in a
+    # container root is who runs.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
 
     @app.task(name=VERIFY)  # type: ignore[untyped-decorator] # Celery ships no types
     def _verify(check_id: int) -> None:

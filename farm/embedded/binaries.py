@@ -18,9 +18,9 @@ NOBODY = 65534
 
 _PLAINLY: tuple[str, ...] = ()
 _UNSHARE = ("unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}", "--")
-# For containers, where user namespaces are blocked. It keeps root's way into every folder, because those above
-# the home and the program may be closed to others and are not ours to open. Changing the user clears the signal
-# that a process asked for at its parent's death, so that is asked for once more.
+# For containers, where user namespaces are blocked. It keeps root's way into every folder: those above the
+# home and the program may be closed to others and are not ours to open. Changing the user clears the signal
+# that was asked for at the parent's death, so it is asked for once more.
 _SETPRIV = (
     *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=INT"),
     *("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"),

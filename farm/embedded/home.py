@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -87,12 +86,6 @@ def make_socket_folder(home: Path) -> Path:
     if not ours or not stat.S_ISDIR(found.st_mode):
         raise ServerDown(f"{folder} was not made by the farm; remove it, or set FARM_HOME to a shorter path")
     return folder
-
-
-def remove_sockets(home: Path) -> None:
-    """Remove the folder of the home's sockets, to be called when nobody listens there any more."""
-    with suppress(FileNotFoundError):  # the home itself may be gone
-        shutil.rmtree(socket_folder(home))
 
 
 def open_log(log: Path) -> tuple[BinaryIO, int]:

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -25,7 +26,7 @@ import psycopg
 from farm.embedded.binaries import find_pair
 from farm.embedded.child import FIRST_PAUSE_SECONDS, Child, Program
 from farm.embedded.client import FACTS, STOP, Facts
-from farm.embedded.home import control_socket, last_used, remove_sockets
+from farm.embedded.home import control_socket, last_used, make_socket_folder
 from farm.embedded.pair import start_postgres, start_valkey
 from farm.errors import FarmError
 
@@ -50,6 +51,7 @@ class Supervisor:
     def __init__(self, home: Path, lock: int) -> None:
         self._home, self._lock = home, lock
         self._children: list[Child] = []
+        self._sockets: Path | None = None
         self._last_busy = 0.0
         # Signals arrive here as bytes, so that one select waits for them, for clients and for the time.
         self._bell, self._ring = socket.socketpair()
@@ -62,6 +64,7 @@ class Supervisor:
     def start(self, servers: str, *, worker: bool) -> Facts:
         """Start everything and return the facts once all of it answers; raises `ServerDown`."""
         postgres, valkey = find_pair(servers)
+        self._sockets = make_socket_folder(self._home)
         broker_url = start_valkey(self._home, self._lock, valkey, self._keep)
         database_url = start_postgres(self._home, self._lock, postgres, self._keep)
         if worker:
@@ -97,7 +100,8 @@ class Supervisor:
         """Stop everything, the worker first, and wait until it is gone."""
         while self._children:
             self._children.pop().end()
-        remove_sockets(self._home)
+        if self._sockets:
+            shutil.rmtree(self._sockets, ignore_errors=True)
 
     def _keep(self, program: Program) -> Child:
         child = Child(program)
@@ -136,6 +140,7 @@ class Supervisor:
         return word
 
     def _is_idle(self, facts: Facts, idle_seconds: float) -> bool:
+        # A command marks its use before it asks for us: one that was answered is never left without servers.
         try:
             used = last_used(self._home).stat().st_mtime
         except FileNotFoundError:

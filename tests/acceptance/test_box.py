@@ -209,8 +209,9 @@ def test_no_child_outlives_a_limit(shell: Shell) -> None:
 
 
 def test_a_supervisor_killed_from_inside_takes_the_command_along(shell: Shell) -> None:
-    run = shell(f"echo $$; kill -KILL $PPID; {LONG}")
+    run = shell(f"setsid {LONG} & echo $!; {LONG} & echo $! $$; kill -KILL $PPID; {LONG}")
     assert run.box_error == "the supervisor died before the command ended"
+    assert len(pids(run)) == 3
     eventually(lambda: not any(map(alive, pids(run))))
 
 

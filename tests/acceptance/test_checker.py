@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,6 +165,21 @@ def test_a_configured_environment_checks_programs(
     assert mine.toolchain == core.toolchain
     assert mine.digest != core.digest
     require_sound(mine)
+
+
+def test_a_workspace_is_asked_for_its_search_path(
+    shared_home: Path, core: LeanEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = tmp_path / "workspace"
+    (workspace / "built").mkdir(parents=True)
+    lake = tmp_path / "lake"
+    lake.write_text(f'#!/bin/sh\ntest "$*" = "env printenv LEAN_PATH" && echo built:{core.lean_path[0]}\n')
+    lake.chmod(0o755)
+    _stand_in(core, tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    file = _environments_file(tmp_path, f'[environments.mine]\nworkspace = "{workspace}"\n')
+    mine = installed(shared_home, file)["mine"]
+    assert mine.lean_path == (str(workspace / "built"), *core.lean_path)
 
 
 def test_the_digest_follows_the_contents_of_the_modules(

@@ -167,6 +167,19 @@ def test_a_home_whose_path_no_socket_can_have_works(tmp_path: Path, pair: str, n
     assert not socket_folder(home).exists()
 
 
+def test_a_socket_folder_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path, pair: str):
+    home = tmp_path / "with blanks"
+    home.mkdir()
+    trap = socket_folder(home)
+    trap.mkdir()
+    trap.chmod(0o777)
+    try:
+        with pytest.raises(ServerDown, match="was not made by the farm"):
+            ensure(home, servers=pair, worker=False)
+    finally:
+        trap.rmdir()
+
+
 def test_a_user_who_is_not_root_has_servers_too(nobodys_folder: Path, pair: str):
     home = nobodys_folder / "home"
     command = a_command(home, pair, nobodys_python(), env=SEEN | {"PATH": os.environ["PATH"]}, **AS_NOBODY)

@@ -67,6 +67,7 @@ abbrev outParam (α : Sort u) : Sort u := α
 abbrev semiOutParam (α : Sort u) : Sort u := α
 abbrev letFun {α : Sort u} {β : α → Sort v} (v : α) (f : (x : α) → β x) : β v := f v
 abbrev namedArgument (α : Sort u) : Sort u := α
+abbrev eagerReduce {α : Sort u} (a : α) : α := a
 def wfParam {α : Sort u} (a : α) : α := a
 class Inhabited (α : Sort u) where
   mk ::
@@ -466,6 +467,8 @@ structure Slice where
   str : String
   startPos : Position
   stopPos : Position
+instance : Inhabited Slice := ⟨"", ⟨0⟩, ⟨0⟩⟩
+@[extern "native"] opaque _root_.String.toRawSubstring' (s : String) : Slice
 inductive SourceInfo where
   | original (leading : Slice) (pos : Position) (trailing : Slice) (endPos : Position)
   | synthetic (pos : Position) (endPos : Position) (canonical : Bool)
@@ -473,6 +476,7 @@ inductive SourceInfo where
 inductive Syntax.Preresolved where
   | «namespace» (ns : Name)
   | decl (n : Name) (fields : List String)
+instance : Inhabited SourceInfo := ⟨.none⟩
 inductive Syntax where
   | missing : Syntax
   | node (info : SourceInfo) (kind : SyntaxNodeKind) (args : Array Syntax) : Syntax
@@ -481,25 +485,187 @@ inductive Syntax where
 instance : Inhabited Syntax := ⟨.missing⟩
 end Lean
 
+@[extern "native"] opaque Array.mkEmpty {α : Type u} (c : Nat) : Array α
+@[extern "native"] opaque Array.push {α : Type u} (a : Array α) (v : α) : Array α
+
+/-! ## Monads, as far as macros need them -/
+
+class Functor (f : Type u → Type v) where
+  map {α β : Type u} : (α → β) → f α → f β
+  mapConst {α β : Type u} : α → f β → f α := fun a => map (fun _ => a)
+class Pure (f : Type u → Type v) where
+  pure {α : Type u} : α → f α
+export Pure (pure)
+class Seq (f : Type u → Type v) where
+  seq {α β : Type u} : f (α → β) → (Unit → f α) → f β
+class SeqLeft (f : Type u → Type v) where
+  seqLeft {α β : Type u} : f α → (Unit → f β) → f α
+class SeqRight (f : Type u → Type v) where
+  seqRight {α β : Type u} : f α → (Unit → f β) → f β
+class Bind (m : Type u → Type v) where
+  bind {α β : Type u} : m α → (α → m β) → m β
+export Bind (bind)
+class Applicative (f : Type u → Type v) extends Functor f, Pure f, Seq f, SeqLeft f, SeqRight f where
+  map := fun g a => seq (pure g) fun _ => a
+  seqLeft := fun a b => seq (map (Function.const _) a) b
+  seqRight := fun a b => seq (map (Function.const _ id) a) b
+class Monad (m : Type u → Type v) extends Applicative m, Bind m where
+  map := fun g a => bind a fun x => pure (g x)
+  seq := fun g a => bind g fun h => bind (a ()) fun x => pure (h x)
+  seqLeft := fun a b => bind a fun x => bind (b ()) fun _ => pure x
+  seqRight := fun a b => bind a fun _ => b ()
+class MonadExceptOf (ε : semiOutParam (Type u)) (m : Type v → Type w) where
+  throw {α : Type v} : ε → m α
+  tryCatch {α : Type v} : m α → (ε → m α) → m α
+class MonadExcept (ε : outParam (Type u)) (m : Type v → Type w) where
+  throw {α : Type v} : ε → m α
+  tryCatch {α : Type v} : m α → (ε → m α) → m α
+export MonadExcept (throw tryCatch)
+instance instMonadExceptOfMonadExceptOf (ε : outParam (Type u)) (m : Type v → Type w) [MonadExceptOf ε m] : MonadExcept ε m :=
+  ⟨MonadExceptOf.throw, MonadExceptOf.tryCatch⟩
+
 inductive EStateM.Result (ε σ α : Type u) : Type u where
   | ok : α → σ → EStateM.Result ε σ α
   | error : ε → σ → EStateM.Result ε σ α
+def EStateM (ε σ α : Type u) := σ → EStateM.Result ε σ α
+instance EStateM.instMonad {ε σ : Type u} : Monad (EStateM ε σ) where
+  pure a := fun s => .ok a s
+  bind a f := fun s => match a s with
+    | .ok x s => f x s
+    | .error e s => .error e s
+instance EStateM.instMonadExceptOf {ε σ : Type u} : MonadExceptOf ε (EStateM ε σ) where
+  throw e := fun s => .error e s
+  tryCatch a f := fun s => match a s with
+    | .ok x s => .ok x s
+    | .error e s => f e s
+def ReaderT (ρ : Type u) (m : Type u → Type v) (α : Type u) := ρ → m α
+instance ReaderT.instMonad {ρ : Type u} {m : Type u → Type v} [Monad m] : Monad (ReaderT ρ m) where
+  pure a := fun _ => pure a
+  bind a f := fun r => bind (a r) fun x => f x r
+instance ReaderT.instMonadExceptOf {ε ρ : Type u} {m : Type u → Type v} [MonadExceptOf ε m] : MonadExceptOf ε (ReaderT ρ m) where
+  throw e := fun _ => MonadExceptOf.throw e
+  tryCatch a f := fun r => MonadExceptOf.tryCatch (a r) fun e => f e r
+
+/-! ## Coercions -/
+
+class Coe (α : semiOutParam (Sort u)) (β : Sort v) where
+  coe : α → β
+class CoeTC (α : Sort u) (β : Sort v) where
+  coe : α → β
+class CoeOut (α : Sort u) (β : semiOutParam (Sort v)) where
+  coe : α → β
+class CoeOTC (α : Sort u) (β : Sort v) where
+  coe : α → β
+class CoeHead (α : Sort u) (β : semiOutParam (Sort v)) where
+  coe : α → β
+class CoeHTC (α : Sort u) (β : Sort v) where
+  coe : α → β
+class CoeTail (α : semiOutParam (Sort u)) (β : Sort v) where
+  coe : α → β
+class CoeHTCT (α : Sort u) (β : Sort v) where
+  coe : α → β
+class CoeDep (α : Sort u) (_ : α) (β : Sort v) where
+  coe : β
+class CoeT (α : Sort u) (_ : α) (β : Sort v) where
+  coe : β
+class CoeFun (α : Sort u) (γ : outParam (α → Sort v)) where
+  coe : (f : α) → γ f
+class CoeSort (α : Sort u) (β : outParam (Sort v)) where
+  coe : α → β
+attribute [coe_decl] Coe.coe CoeTC.coe CoeOut.coe CoeOTC.coe CoeHead.coe CoeHTC.coe CoeTail.coe CoeHTCT.coe CoeDep.coe CoeT.coe CoeFun.coe CoeSort.coe
+section
+variable {α : Sort u} {β : Sort v} {γ : Sort w}
+instance instCoeTC [Coe β γ] [CoeTC α β] : CoeTC α γ := ⟨fun a => Coe.coe (CoeTC.coe a : β)⟩
+instance instCoeTC_1 [Coe α β] : CoeTC α β := ⟨fun a => Coe.coe a⟩
+instance instCoeOTC [CoeOut α β] [CoeOTC β γ] : CoeOTC α γ := ⟨fun a => CoeOTC.coe (CoeOut.coe a : β)⟩
+instance instCoeOTC_1 [CoeTC α β] : CoeOTC α β := ⟨fun a => CoeTC.coe a⟩
+instance instCoeHTC [CoeHead α β] [CoeOTC β γ] : CoeHTC α γ := ⟨fun a => CoeOTC.coe (CoeHead.coe a : β)⟩
+instance instCoeHTC_1 [CoeOTC α β] : CoeHTC α β := ⟨fun a => CoeOTC.coe a⟩
+instance instCoeOTC_2 : CoeOTC α α := ⟨fun a => a⟩
+instance instCoeHTC_2 : CoeHTC α α := ⟨fun a => a⟩
+instance instCoeHTCT [CoeTail β γ] [CoeHTC α β] : CoeHTCT α γ := ⟨fun a => CoeTail.coe (CoeHTC.coe a : β)⟩
+instance instCoeHTCT_1 [CoeHTC α β] : CoeHTCT α β := ⟨fun a => CoeHTC.coe a⟩
+instance instCoeT {a : α} [CoeHTCT α β] : CoeT α a β := ⟨CoeHTCT.coe a⟩
+instance instCoeT_1 {a : α} [CoeDep α a β] : CoeT α a β := ⟨CoeDep.coe a⟩
+instance subtypeCoe {p : α → Prop} : CoeOut (Subtype p) α := ⟨fun a => a.val⟩
+end
+
+/-! ## Macros -/
 
 namespace Lean
-/-! A macro is a function from syntax to syntax. What it is given besides is read by native code only. -/
+abbrev SyntaxNodeKinds := List SyntaxNodeKind
+structure TSyntax (ks : SyntaxNodeKinds) where
+  raw : Syntax
+instance : Coe SyntaxNodeKind SyntaxNodeKinds := ⟨fun k => .cons k .nil⟩
+instance {ks : SyntaxNodeKinds} : CoeOut (TSyntax ks) Syntax := ⟨TSyntax.raw⟩
+instance : Coe (TSyntax (.cons `ident .nil)) (TSyntax (.cons `term .nil)) := ⟨fun t => ⟨t.raw⟩⟩
+instance : Coe (TSyntax (.cons `num .nil)) (TSyntax (.cons `term .nil)) := ⟨fun t => ⟨t.raw⟩⟩
+abbrev Term := TSyntax (.cons `term .nil)
+abbrev MacroScope := Nat
 structure Macro.Context where
-  mk ::
-  opaquePart : Nat
+  methods : Syntax
+  quotContext : Name
+  currMacroScope : MacroScope
+  currRecDepth : Nat
+  maxRecDepth : Nat
+  ref : Syntax
 structure Macro.State where
-  mk ::
-  opaquePart : Nat
-structure Macro.Exception where
-  mk ::
-  opaquePart : Nat
-abbrev Macro := Syntax → Macro.Context → Macro.State → EStateM.Result Macro.Exception Macro.State Syntax
-abbrev PrettyPrinter.Unexpander := Syntax → Syntax → Unit → EStateM.Result Unit Unit Syntax
-instance : Inhabited Macro := ⟨fun stx _ s => .ok stx s⟩
-instance : Inhabited PrettyPrinter.Unexpander := ⟨fun stx _ s => .ok stx s⟩
+  macroScope : MacroScope
+  traceMsgs : List (Prod Name String)
+  expandedMacroDecls : List Name
+inductive Macro.Exception where
+  | error (ref : Syntax) (message : String)
+  | unsupportedSyntax
+abbrev MacroM := ReaderT Macro.Context (EStateM Macro.Exception Macro.State)
+abbrev Macro := Syntax → MacroM Syntax
+abbrev PrettyPrinter.UnexpandM := ReaderT Syntax (EStateM Unit Unit)
+abbrev PrettyPrinter.Unexpander := Syntax → UnexpandM Syntax
+instance : Inhabited Macro := ⟨fun stx => pure stx⟩
+instance : Inhabited PrettyPrinter.Unexpander := ⟨fun stx => pure stx⟩
+
+class MonadRef (m : Type → Type) where
+  getRef : m Syntax
+  withRef {α : Type} : Syntax → m α → m α
+export MonadRef (getRef)
+def withRef {m : Type → Type} [Monad m] [MonadRef m] {α : Type} (ref : Syntax) (a : m α) : m α := MonadRef.withRef ref a
+class MonadQuotation (m : Type → Type) extends MonadRef m where
+  getCurrMacroScope : m MacroScope
+  getContext : m Name
+  withFreshMacroScope {α : Type} : m α → m α
+export MonadQuotation (getCurrMacroScope)
+instance Macro.instMonadQuotation : MonadQuotation MacroM where
+  getRef := fun c s => .ok c.ref s
+  withRef := fun r a c s => a ⟨c.methods, c.quotContext, c.currMacroScope, c.currRecDepth, c.maxRecDepth, r⟩ s
+  getCurrMacroScope := fun c s => .ok c.currMacroScope s
+  getContext := fun c s => .ok c.quotContext s
+  withFreshMacroScope := fun a => a
+instance PrettyPrinter.instMonadQuotation : MonadQuotation PrettyPrinter.UnexpandM where
+  getRef := fun c s => .ok c s
+  withRef := fun r a _ s => a r s
+  getCurrMacroScope := pure 0
+  getContext := pure `_fakeMod
+  withFreshMacroScope := fun a => a
+@[extern "native"] opaque SourceInfo.fromRef (ref : Syntax) (canonical : Bool) : SourceInfo
+def MonadRef.mkInfoFromRefPos {m : Type → Type} [Monad m] [MonadRef m] : m SourceInfo :=
+  bind getRef fun r => pure (SourceInfo.fromRef r false)
+@[extern "native"] opaque addMacroScope (mainModule n : Name) (scp : MacroScope) : Name
+@[extern "native"] opaque replaceRef (ref oldRef : Syntax) : Syntax
+namespace Syntax
+@[extern "native"] opaque getArg (stx : Syntax) (i : Nat) : Syntax
+@[extern "native"] opaque getArgs (stx : Syntax) : Array Syntax
+@[extern "native"] opaque isOfKind (stx : Syntax) (k : SyntaxNodeKind) : Bool
+@[extern "native"] opaque matchesNull (stx : Syntax) (n : Nat) : Bool
+@[extern "native"] opaque matchesIdent (stx : Syntax) (id : Name) : Bool
+@[extern "native"] opaque mkCApp (fn : Name) (args : Array Syntax) : Syntax
+def node1 (i : SourceInfo) (k : SyntaxNodeKind) (a0 : Syntax) : Syntax := .node i k (Array.push (Array.mkEmpty 1) a0)
+def node2 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.mkEmpty 2) a0) a1)
+def node3 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.mkEmpty 3) a0) a1) a2)
+def node4 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 4) a0) a1) a2) a3)
+def node5 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 5) a0) a1) a2) a3) a4)
+def node6 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 6) a0) a1) a2) a3) a4) a5)
+def node7 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 a6 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 7) a0) a1) a2) a3) a4) a5) a6)
+def node8 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 a6 a7 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 8) a0) a1) a2) a3) a4) a5) a6) a7)
+end Syntax
 end Lean
 
 declare_syntax_cat rawStx
@@ -522,6 +688,49 @@ namespace Lean
 @[extern "native", tactic_parser 1000] opaque cdot : ParserDescr
 @[extern "native"] opaque cdotTk : ParserDescr
 end Lean
+
+/-! ## Syntax of syntax: repetitions, precedences, priorities -/
+
+@[extern "native", stx_parser 1000] opaque «stx_*» : TrailingParserDescr
+@[extern "native", macro «stx_*»] opaque «_aux_Init_Notation___macroRules_stx_*_1» : Macro
+@[extern "native", stx_parser 1000] opaque «stx_+» : TrailingParserDescr
+@[extern "native", macro «stx_+»] opaque «_aux_Init_Notation___macroRules_stx_+_1» : Macro
+@[extern "native", stx_parser 1000] opaque stx_? : TrailingParserDescr
+@[extern "native", macro stx_?] opaque _aux_Init_Notation___macroRules_stx_?_1 : Macro
+@[extern "native", stx_parser 1000] opaque «stx_,*» : TrailingParserDescr
+@[extern "native", macro «stx_,*»] opaque «_aux_Init_Notation___macroRules_stx_,*_1» : Macro
+@[extern "native", stx_parser 1000] opaque «stx_,+» : TrailingParserDescr
+@[extern "native", macro «stx_,+»] opaque «_aux_Init_Notation___macroRules_stx_,+_1» : Macro
+@[extern "native", stx_parser 1000] opaque «stx_,*,?» : TrailingParserDescr
+@[extern "native", macro «stx_,*,?»] opaque «_aux_Init_Notation___macroRules_stx_,*,?_1» : Macro
+@[extern "native", stx_parser 1000] opaque «stx_,+,?» : TrailingParserDescr
+@[extern "native", macro «stx_,+,?»] opaque «_aux_Init_Notation___macroRules_stx_,+,?_1» : Macro
+@[extern "native", stx_parser 1000] opaque stx!_ : ParserDescr
+@[extern "native", macro stx!_] opaque _aux_Init_Notation___macroRules_stx!__1 : Macro
+@[extern "native", stx_parser 1000] opaque «stx_<|>_» : TrailingParserDescr
+@[extern "native", macro «stx_<|>_»] opaque «_aux_Init_Notation___macroRules_stx_<|>__1» : Macro
+@[extern "native", prec_parser 1000] opaque precMax : ParserDescr
+@[extern "native", macro precMax] opaque _aux_Init_Notation___macroRules_precMax_1 : Macro
+@[extern "native", prec_parser 1000] opaque precArg : ParserDescr
+@[extern "native", macro precArg] opaque _aux_Init_Notation___macroRules_precArg_1 : Macro
+@[extern "native", prec_parser 1000] opaque precLead : ParserDescr
+@[extern "native", macro precLead] opaque _aux_Init_Notation___macroRules_precLead_1 : Macro
+@[extern "native", prec_parser 1000] opaque precMin : ParserDescr
+@[extern "native", macro precMin] opaque _aux_Init_Notation___macroRules_precMin_1 : Macro
+@[extern "native", prec_parser 1000] opaque precMin1 : ParserDescr
+@[extern "native", macro precMin1] opaque _aux_Init_Notation___macroRules_precMin1_1 : Macro
+@[extern "native", prec_parser 1000] opaque «prec(_)» : ParserDescr
+@[extern "native", macro «prec(_)»] opaque «_aux_Init_Notation___macroRules_prec(_)_1» : Macro
+@[extern "native", prio_parser 1000] opaque prioLow : ParserDescr
+@[extern "native", macro prioLow] opaque _aux_Init_Notation___macroRules_prioLow_1 : Macro
+@[extern "native", prio_parser 1000] opaque prioMid : ParserDescr
+@[extern "native", macro prioMid] opaque _aux_Init_Notation___macroRules_prioMid_1 : Macro
+@[extern "native", prio_parser 1000] opaque prioHigh : ParserDescr
+@[extern "native", macro prioHigh] opaque _aux_Init_Notation___macroRules_prioHigh_1 : Macro
+@[extern "native", prio_parser 1000] opaque prioDefault : ParserDescr
+@[extern "native", macro prioDefault] opaque _aux_Init_Notation___macroRules_prioDefault_1 : Macro
+@[extern "native", prio_parser 1000] opaque «prio(_)» : ParserDescr
+@[extern "native", macro «prio(_)»] opaque «_aux_Init_Notation___macroRules_prio(_)_1» : Macro
 
 /-! ## Notation
 
@@ -670,7 +879,7 @@ The parsers, the macros behind them and the printers of goals are Lean's own com
 @[extern "native", app_unexpander ite] opaque unexpandIte : Unexpander
 @[extern "native", app_unexpander Subtype] opaque unexpandSubtype : Unexpander
 @[extern "native", app_unexpander Prod.mk] opaque unexpandProdMk : Unexpander
-@[extern "native", app_unexpander PUnit.unit] opaque unexpandUnit : Unexpander
+@[extern "native", app_unexpander Unit.unit] opaque unexpandUnit : Unexpander
 @[extern "native", app_unexpander Eq.rec] opaque unexpandEqRec : Unexpander
 @[extern "native", app_unexpander Eq.ndrec] opaque unexpandEqNDRec : Unexpander
 

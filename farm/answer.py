@@ -1,0 +1,188 @@
+"""Assembly step, the model's answer: what is left of a generation without thinking, and its code blocks.
+
+Fences as CommonMark 0.31 has them (https://spec.commonmark.org/0.31.2/#fenced-code-blocks), read with the
+patience that models need: a fence with a tag inside an open block begins a new block, a fence at the end of a
+line of code closes it, any indentation will do. Everything is an offset into the generation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+Span = tuple[int, int]
+
+
+class Block(NamedTuple):
+    """One code block: where its fence and its content are, whether its tag is Lean's, and whether it is closed.
+
+    `tag` is the first word of the info string in lower case, ``""`` when there is none.
+    """
+
+    fence: int
+    start: int
+    end: int
+    tag: str
+    closed: bool
+
+    @property
+    def is_lean(self) -> bool:
+        """Whether the tag says Lean, in any version or spelling."""
+        return self.tag.startswith("lean")
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the tag says that this is something other than a part of a proof."""
+        return self.tag in _FOREIGN
+
+
+_FOREIGN = frozenset(
+    "output text txt plaintext plain console bash sh shell python py python3 json yaml latex tex math markdown md "
+    "html xml isabelle coq rocq agda haskell c cpp error errors stdout stderr log diff informal".split()
+)
+_THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+
+
+def without_thinking(text: str) -> tuple[Span, int | None]:
+    """Return the span of the answer outside thinking, and the offset of a thinking block that never closes.
+
+    A closing tag without an opening one ends a thinking block that began in the prompt. Of several pieces, the
+    answer is the last that holds a fence, or else the last that is not blank.
+    """
+    if "think" not in text and _THINK.search(text) is None:
+        return (0, len(text)), None
+    pieces: list[Span] = []
+    start, opened = 0, None
+    for tag in _THINK.finditer(text):
+        if tag[1] and opened is None:
+            pieces.clear()
+        elif not tag[1] and opened is None:
+            pieces.append((start, tag.start()))
+            opened = tag.start()
+        if tag[1]:
+            opened, start = None, tag.end()
+    if opened is None:
+        pieces.append((start, len(text)))
+    return _best_piece(text, pieces), opened
+
+
+def _best_piece(text: str, pieces: list[Span]) -> Span:
+    best = None
+    for piece in reversed(pieces):
+        if text.find("```", *piece) >= 0 or text.find("~~~", *piece) >= 0:
+            return piece
+        if best is None and not text[slice(*piece)].isspace() and piece[0] < piece[1]:
+            best = piece
+    return best or pieces[-1]
+
+
+def after_key(text: str, answer: Span, key: str) -> Span:
+    """Return the part of the answer after the first `key`, or all of it when the key is empty or absent."""
+    at = text.find(key, *answer) if key else -1
+    return answer if at < 0 else (at + len(key), answer[1])
+
+
+_FENCE = re.compile(r"`{3,}+|~{3,}+")
+_BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
+_TAG = re.compile(r"[ \t]*(?:\{[ \t]*)?\.?([^\s`{}]*)\}?[ \t\r]*")
+# What may follow a tag on its line and be code all the same.
+_CODE = re.compile(r"(?:import|open|theorem|lemma|example|set_option|noncomputable|by|/-|--|@\[)(?!\w)")
+
+
+class _Reader:
+    """Goes through the fences of an answer from the first to the last and collects the blocks."""
+
+    def __init__(self, text: str, answer: Span) -> None:
+        self.blocks: list[Block] = []
+        self.first_mark = -1
+        self._text = text
+        self._end = answer[1]
+        self._line, self._line_end = answer[0], -1
+        self._run = ""  # the fence of the open block, "" outside
+        self._at = self._start = 0
+        self._tag = ""
+        self._doubtful = -1  # the first closing fence that stood in a comment
+        self._seen = self._depth = 0
+        self._spoken_for = answer[0]
+
+    def read(self, start: int) -> None:
+        """Collect the blocks from `start` on."""
+        for fence in _FENCE.finditer(self._text, start, self._end):
+            if fence.start() >= self._spoken_for:
+                self._find_line(fence.start())
+                self._meet(fence.start(), fence[0])
+        if self._run:
+            self._close(self._end, closed=False)
+
+    def _find_line(self, at: int) -> None:
+        if at > self._line_end:
+            self._line = max(self._line, self._text.rfind("\n", self._line, at) + 1)
+            line_end = self._text.find("\n", at, self._end)
+            self._line_end = self._end if line_end < 0 else line_end
+
+    def _meet(self, at: int, run: str) -> None:
+        begins_line = self._line == at or _BEFORE_FENCE.fullmatch(self._text, self._line, at) is not None
+        found = _TAG.match(self._text, at + len(run), self._line_end)
+        tag, code = (found[1].lower(), found.end()) if found else ("", at + len(run))
+        if not self._run:
+            self._meet_outside(at, run, tag, code, begins_line=begins_line)
+        elif not run.startswith(self._run):
+            return
+        elif begins_line and tag and self._text.find("`", code, self._line_end) < 0:
+            self._meet_tag_inside(at, run, tag, code)
+        elif begins_line or run[0] == "`":
+            self._meet_close(at, begins_line=begins_line, blank=not tag and code == self._line_end)
+
+    def _meet_outside(self, at: int, run: str, tag: str, code: int, *, begins_line: bool) -> None:
+        blank = not tag and code == self._line_end
+        if self.first_mark < 0 and (begins_line or blank):
+            self.first_mark = at
+        if run[0] == "`" and self._text.find("`", code, self._line_end) >= 0:
+            self._read_inline(at, run, tag, code)
+        elif begins_line or tag.startswith("lean"):
+            self._open(at, run, tag, code)
+
+    def _read_inline(self, at: int, run: str, tag: str, code: int) -> None:
+        close = self._text.find(run, code, self._line_end)
+        if close >= 0:
+            self._spoken_for = close + len(run)
+            if tag.startswith("lean"):
+                self.blocks.append(Block(at, code, close, tag, True))
+
+    def _open(self, at: int, run: str, tag: str, code: int) -> None:
+        self._at, self._run, self._tag = at, run, tag
+        has_code = tag.startswith("lean") and _CODE.match(self._text, code, self._line_end)
+        self._start = code if has_code else min(self._line_end + 1, self._end)
+        self._seen, self._depth, self._doubtful = self._start, 0, -1
+
+    def _meet_tag_inside(self, at: int, run: str, tag: str, code: int) -> None:
+        if tag.startswith("lean") or not self._in_comment(at):
+            self._close(self._line, closed=False)
+            self._open(at, run, tag, code)
+
+    def _meet_close(self, at: int, *, begins_line: bool, blank: bool) -> None:
+        end = self._line if begins_line else at
+        if self._in_comment(end):
+            self._doubtful = end if self._doubtful < 0 else self._doubtful
+        elif begins_line or blank or self._text.find("--", max(self._line, end - 200), end) < 0:
+            self._close(end, closed=True)
+
+    def _in_comment(self, at: int) -> bool:
+        self._depth += self._text.count("/-", self._seen, at) - self._text.count("-/", self._seen, at)
+        self._seen = max(self._seen, at)
+        return self._depth > 0
+
+    def _close(self, end: int, *, closed: bool) -> None:
+        if not closed and self._doubtful >= 0:
+            end, closed = self._doubtful, True
+        self.blocks.append(Block(self._at, self._start, max(self._start, end), self._tag, closed))
+        self._run = ""
+
+
+def fenced_blocks(text: str, answer: Span) -> tuple[list[Block], int]:
+    """Return the code blocks of an answer in order, and the offset of its first fence, -1 when it has none."""
+    if text.find("```", *answer) < 0 and text.find("~~~", *answer) < 0:
+        return [], -1
+    reader = _Reader(text, answer)
+    reader.read(answer[0])
+    return reader.blocks, reader.first_mark

@@ -1,0 +1,106 @@
+"""Assembly step, the choice: which part of an answer is the code to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from farm.answer import Block, Span, fenced_blocks
+from farm.declaration import Target, find, signature
+from farm.scanner import sorry_tokens
+from farm.vocabulary import COMMAND_LINE, looks_like_lean
+
+
+class Code(NamedTuple):
+    """The span of the code, whether a fence opens it, and what there is to say about that."""
+
+    start: int
+    end: int
+    fenced: bool
+    warning: str = ""
+    warning_at: int = 0
+
+
+def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
+    """Return the code of an answer.
+
+    With fences tagged as Lean's: the last block that holds the target with a proof free of sorry, else the last
+    block (in `first` mode the first). Without: what stands before a closing fence whose opening one was in the
+    prompt, else the last block that is not tagged as something other than Lean, else the whole answer.
+    """
+    blocks, first_mark = fenced_blocks(text, answer)
+    if first_mark < 0 and not blocks:
+        return _unfenced(text, answer, target)
+    inked = [b for b in blocks if b.end > b.start and not text[b.start : b.end].isspace()]
+    lean = [b for b in inked if b.is_lean]
+    if lean:
+        block = _best(text, lean, target, last=last)
+        return _after_echo(text, answer, block, target) if block is blocks[-1] else _code(block)
+    if first_mark >= 0 and _is_completion(text, answer, first_mark, inked):
+        return Code(answer[0], first_mark, False)
+    useful = [b for b in inked if not b.is_foreign] or inked
+    if useful:
+        return _code(_best(text, useful, target, last=last))
+    return _unfenced(text, (answer[0], max(first_mark, answer[0])), target)
+
+
+def _code(block: Block) -> Code:
+    if block.closed:
+        return Code(block.start, block.end, True)
+    return Code(block.start, block.end, True, "unclosed_fence", block.fence)
+
+
+def _best(text: str, blocks: Sequence[Block], target: Target, *, last: bool) -> Block:
+    if not last:
+        return blocks[0]
+    if len(blocks) == 1:
+        return blocks[0]
+    for block in reversed(blocks):
+        holds = not target.name or find(text, block.start, block.end, target.name) is not None
+        if holds and not sorry_tokens(text[block.start : block.end]):
+            return block
+    return blocks[-1]
+
+
+def _after_echo(text: str, answer: Span, block: Block, target: Target) -> Code:
+    """Return the code after a closed block that only repeats the prompt, when there is some."""
+    code = _code(block)
+    if not block.closed or "sorry" not in text[block.start : block.end]:
+        return code
+    rest = text.find("\n", block.end, answer[1])
+    rest = text.find("\n", rest + 1, answer[1]) if rest == block.end else rest
+    if rest < 0 or not _is_echo(text, block, target):
+        return code
+    declared = target.name and find(text, rest, answer[1], target.name)
+    if declared or looks_like_lean(text, rest, answer[1]):
+        return Code(rest + 1, answer[1], False, "no_code_fence", rest + 1)
+    return code
+
+
+def _is_echo(text: str, block: Block, target: Target) -> bool:
+    declaration = find(text, block.start, block.end, target.name) if target.name else None
+    if declaration is None:
+        return False
+    ends = signature(text, declaration, block.end)
+    return text[ends.body : block.end].split() in (["by", "sorry"], ["sorry"])
+
+
+def _is_completion(text: str, answer: Span, mark: int, blocks: Sequence[Block]) -> bool:
+    """Return whether the first fence closes a block that was opened in the prompt."""
+    before = text[answer[0] : mark]
+    if not before or before.isspace() or (blocks and blocks[0].fence == mark and blocks[0].tag):
+        return False
+    opens = bool(blocks) and blocks[0].fence == mark
+    if looks_like_lean(text, answer[0], mark):
+        return True
+    return not (opens and looks_like_lean(text, blocks[0].start, blocks[0].end))
+
+
+def _unfenced(text: str, answer: Span, target: Target) -> Code:
+    start, end = answer
+    if target.name and not looks_like_lean(text, start, end):
+        declared = find(text, start, end, target.name)
+        command = COMMAND_LINE.search(text, start, declared.start) if declared else None
+        start = command.start() if command else declared.start if declared else start
+    return Code(start, end, False, "no_code_fence", start)
+

@@ -1,0 +1,236 @@
+"""Assembly step, Lean's declarations: where they are in a text, what they are called, where their proofs begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from farm.scanner import NAME, Kind, opaque_spans, sorry_tokens, tokens
+
+KEYWORDS = ("theorem", "lemma", "example", "def", "instance", "abbrev")
+"""What may stand for a target, the likeliest first."""
+
+
+class Declaration(NamedTuple):
+    """A declaration: the offset of its keyword, the keyword, its name ("" without one) and where that ends."""
+
+    start: int
+    keyword: str
+    name: str
+    name_end: int
+
+
+class Signature(NamedTuple):
+    """How a declaration's signature ends.
+
+    `style` is ``assign`` (``:=``), ``equations`` (``|``), ``where`` or ``missing``; `end` is where the mark
+    stands and `body` where the body begins: after ``:=`` and ``where``, at the first ``|``.
+    """
+
+    style: str
+    end: int
+    body: int
+
+
+_ATTRIBUTE = r"@\[[^\]\n]*\]"
+_MODIFIER = "private|protected|noncomputable|unsafe|partial|nonrec|public|local|scoped|meta"
+_LEAD_IN = re.compile(rf"(?:.*(?:-/|\bin))?[ \t]*(?:(?:{_ATTRIBUTE}|{_MODIFIER})[ \t]*)*")
+_NAMED = re.compile(rf"\s+({NAME})")
+_SPACED = re.compile(r"[\s({\[⦃:]")
+
+
+def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Declaration]:
+    """Yield what looks like a declaration by `keyword` at the beginning of a command; comments are not known."""
+    at = start - 1
+    while (at := text.find(keyword, at + 1, end)) >= 0:
+        after = at + len(keyword)
+        if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
+            continue
+        line = max(start, text.rfind("\n", max(start, at - _LONGEST_LEAD_IN), at) + 1)
+        if line == at or _LEAD_IN.fullmatch(text, line, at):
+            named = _NAMED.match(text, after, end)
+            name, name_end = (named[1], named.end()) if named else ("", after)
+            yield Declaration(at, keyword, name, name_end)
+
+
+_LONGEST_LEAD_IN = 2000
+
+
+def find(text: str, start: int, end: int, name: str) -> Declaration | None:
+    """Return the last declaration called `name` that stands in code."""
+    for keyword in KEYWORDS:
+        if keyword == "example" or text.find(keyword, start, end) < 0:
+            continue
+        found = [d for d in declarations(text, start, end, keyword) if d.name == name]
+        if found and (code := _in_code(text, start, found)):
+            return code[-1]
+    return None
+
+
+def find_any(text: str, start: int, end: int) -> Declaration | None:
+    """Return the last theorem, lemma or example, failing these the last declaration, that stands in code."""
+    likely: list[Declaration] = []
+    for keyword in KEYWORDS:
+        if likely and keyword == "def":
+            break
+        likely += _in_code(text, start, list(declarations(text, start, end, keyword)))
+    return max(likely, default=None)
+
+
+def _in_code(text: str, start: int, found: list[Declaration]) -> list[Declaration]:
+    if not found or not _may_hide(text, start, found[-1].start):
+        return found
+    kept: list[Declaration] = []
+    spans = opaque_spans(text, start, found[-1].name_end)
+    hidden_from, hidden_to = next(spans, (len(text), len(text)))
+    for declaration in found:
+        while hidden_to <= declaration.start and hidden_from < len(text):
+            hidden_from, hidden_to = next(spans, (len(text), len(text)))
+        if declaration.start < hidden_from:
+            kept.append(declaration)
+    return kept
+
+
+def _may_hide(text: str, start: int, end: int) -> bool:
+    return any(text.find(mark, start, end) >= 0 for mark in ("/-", "--", '"'))
+
+
+# All that decides where a signature ends; everything else is passed over.
+_MARK = re.compile(
+    rf"""(?P<opaque>--[^\n]*+|/-|"|«[^«»\n]*+»)
+    |(?P<open>[(\[{{⟨⟪⟦⦃])|(?P<close>[)\]}}⟩⟫⟧⦄])|(?P<assign>:=)|(?P<arrow>=>)|(?P<bar>\|)
+    |(?P<binder>\b(?:let|have|letI|haveI)\b(?!['!?.]))|(?P<function>\b(?:fun|match)\b|λ)
+    |(?P<where>\bwhere\b)|(?P<command>^(?:theorem|lemma|example|def|instance|abbrev|end)\b)""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+class _Signature:
+    """Reads marks until one of them ends the signature; `end` and `found` are its answer."""
+
+    def __init__(self, text: str, end: int) -> None:
+        self.text, self.end = text, end
+        self.found: Signature | None = None
+        self._depth = self._assigns = self._arrows = 0
+        self._bar = -1
+
+    def read(self, position: int) -> None:
+        while self.found is None and (mark := _MARK.search(self.text, position, self.end)):
+            at, position = mark.span()
+            group = mark.lastgroup
+            if group == "opaque":
+                position = max(position, next(opaque_spans(self.text, at, self.end), (at, position))[1])
+            elif group == "open":
+                self._depth += 1
+            elif group == "close":
+                self._depth = max(0, self._depth - 1)
+            elif group == "command":
+                self.end = at
+            elif not self._depth:
+                self._meet(group or "", at, position)
+
+    def _meet(self, group: str, at: int, after: int) -> None:
+        if group == "binder":
+            self._assigns += 1
+        elif group == "function":
+            self._arrows += 1
+        elif group == "where":
+            self.found = Signature("where", at, after)
+        elif group == "bar" and self._bar < 0:
+            before = self.text[max(0, at - _DEEPEST_INDENT) : at].rstrip(" \t")
+            self._bar = at if before.endswith("\n") else -1
+        elif group == "arrow":
+            self._meet_arrow()
+        elif group == "assign":
+            if not self._assigns:
+                self.found = Signature("assign", at, after)
+            self._assigns -= 1
+
+    def _meet_arrow(self) -> None:
+        if not self._arrows and self._bar >= 0:
+            self.found = Signature("equations", self._bar, self._bar)
+        self._arrows = max(0, self._arrows - 1)
+
+
+_DEEPEST_INDENT = 200
+_ASSIGN_BY = re.compile(r":=\s*+by\b")
+
+
+def signature(text: str, declaration: Declaration, end: int) -> Signature:
+    """Return where the signature of a declaration ends: at the first mark outside brackets that is its own.
+
+    A ``let`` or ``have`` in the type owns the next ``:=``, a ``fun`` or ``match`` the next ``=>``; a ``|`` at
+    the beginning of a line is an equation's when a ``=>`` follows it before any ``:=``. When brackets are not
+    closed, the first ``:= by`` will do.
+    """
+    reader = _Signature(text, end)
+    reader.read(declaration.name_end)
+    if reader.found is not None:
+        return reader.found
+    guess = _ASSIGN_BY.search(text, declaration.name_end, reader.end)
+    if guess is not None:
+        return Signature("assign", guess.start(), guess.start() + 2)
+    return Signature("missing", reader.end, reader.end)
+
+
+class Target(NamedTuple):
+    """What the farm must know of a formal statement; see `read_target`.
+
+    `kept` is how much of it goes into a program, without a final ``sorry``. `ending` is ``by``, ``assign``,
+    ``open`` (some of the proof is there) or ``none`` (not even a ``:=``). `core` is its last declaration's text
+    from the keyword through ``:=``, "" when there is none; `signature` is what stands between name and ``:=``;
+    `sorry` is the offset of a sorry that stays, -1 without one.
+    """
+
+    name: str
+    keyword: str
+    kept: int
+    ending: str
+    core: str
+    signature: str
+    sorry: int
+
+
+@lru_cache(maxsize=4096)
+def read_target(statement: str) -> Target:
+    """Return what a formal statement declares and how it ends; its last declaration is the target."""
+    declaration = find_any(statement, 0, len(statement))
+    if declaration is None:
+        return _unreadable(statement)
+    ends = signature(statement, declaration, len(statement))
+    code = [t for t in tokens(statement, ends.end) if t.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
+    words = [statement[t.start : t.end] for t in code]
+    kept = len(statement)
+    if words and words[-1] == "sorry":
+        kept = code[-1].start
+        words.pop()
+    endings = {(): "none", (":=",): "assign", (":=", "by"): "by"}
+    return Target(
+        name=declaration.name,
+        keyword=declaration.keyword,
+        kept=kept,
+        ending=endings.get(tuple(words), "open"),
+        core=statement[declaration.start : ends.body],
+        signature=statement[declaration.name_end : ends.end],
+        sorry=next(iter(sorry_tokens(statement[:kept])), -1),
+    )
+
+
+def _unreadable(statement: str) -> Target:
+    code = statement.rstrip()
+    ending = "by" if re.search(r":=\s*by$", code) else "assign" if code.endswith(":=") else "open"
+    return Target("", "", len(statement), ending, "", "", -1)
+
+
+def differ(one: str, other: str) -> bool:
+    """Return whether two pieces of Lean text differ as tokens, comments aside."""
+    if one.split() == other.split():
+        return False
+    return _words(one) != _words(other)
+
+
+def _words(text: str) -> list[str]:
+    found = (t for t in tokens(text) if t.kind not in (Kind.COMMENT, Kind.DOC_COMMENT))
+    return [text[t.start : t.end] for t in found]

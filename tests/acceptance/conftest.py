@@ -1,0 +1,135 @@
+"""Whole farms for the tests: one with a worker for most of them, copies to break, and quiet ones to inspect."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import redis
+from commands import PROVED, Command, entry, write
+from processes import eventually
+from sqlalchemy import Engine, text
+
+from farm.embedded import Servers, down
+from farm.queries import Queries
+from farm.settings import redis_url
+from farm.store import Served, Store
+
+TABLES = ("runs", "manifests", "programs", "checks", "jobs", "attempts", "verdicts")
+
+#: The numbers of Redis databases that a quiet farm has for itself; the server's own farm uses 0.
+_QUIET = 7
+
+
+@pytest.fixture(scope="session")
+def first_submit(
+    pair: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The home of a farm whose first command ever was a submit, stopped again, and what that said."""
+    home = tmp_path_factory.mktemp("first") / "home"
+    farm = Command({"FARM_HOME": str(home), "FARM_SERVERS": pair})
+    said = farm("submit", write(home.parent / "first.jsonl", entry(PROVED, 1)))
+    down(home)
+    return home, said
+
+
+@pytest.fixture(scope="session")
+def prepared(first_submit: tuple[Path, object]) -> Path:
+    """A home with a database and a compiled core library, in which nothing runs."""
+    return first_submit[0]
+
+
+@pytest.fixture(scope="session")
+def copy_home(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """How to get a home of one's own, ready to start quickly."""
+
+    def copy() -> Path:
+        home = tmp_path_factory.mktemp("copy") / "home"
+        # Not shutil.copytree: the servers insist on whose their files are.
+        subprocess.run(["cp", "-a", str(prepared), str(home)], check=True)
+        return home
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
+    """The `farm` command with servers and a worker of its own, for the whole session."""
+    home = copy_home()
+    yield Command({"FARM_HOME": str(home), "FARM_SERVERS": pair, "FARM_IDLE_MINUTES": "30"})
+    down(home)
+
+
+@pytest.fixture
+def own_farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
+    """The `farm` command with servers and a worker that the test may kill; leases are short."""
+    home = copy_home()
+    yield Command(
+        {
+            "FARM_HOME": str(home),
+            "FARM_SERVERS": pair,
+            "FARM_LEASE_SECONDS": "2",
+            "FARM_CONCURRENCY": "2",
+        }
+    )
+    down(home)
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A farm without a worker: what is submitted stays queued. The core environment was served once."""
+
+    farm: Command
+    engine: Engine
+    redis: redis.Redis
+
+    @property
+    def store(self) -> Store:
+        return Store(self.engine)
+
+    @property
+    def queries(self) -> Queries:
+        return Queries(self.engine)
+
+    def rows(self) -> dict[str, int]:
+        """Return how many rows each table has that a run fills, leaving out the empty ones."""
+        with self.engine.connect() as connection:
+            counts = {t: connection.scalar(text(f"SELECT count(*) FROM {t}")) for t in TABLES}
+        return {table: rows for table, rows in counts.items() if rows}
+
+    def numbers(self, question: str) -> list[int]:
+        with self.engine.connect() as connection:
+            return list(connection.scalars(text(question)))
+
+
+@pytest.fixture
+def quiet(database: Engine, servers: Servers, prepared: Path) -> Iterator[Quiet]:
+    """A farm without a worker, in a database and a Redis database of the test's own."""
+    broker_url = servers.broker_url.replace("virtual_host=0", f"virtual_host={_QUIET}")
+    Store(database).register([Served(name="core", digest="d1", toolchain="4.35.0")])
+    command = Command(
+        {
+            "FARM_HOME": str(prepared),
+            "FARM_DATABASE_URL": database.url.render_as_string(hide_password=False),
+            "FARM_BROKER_URL": broker_url,
+            "FARM_LEASE_SECONDS": "2",
+            "FARM_CONCURRENCY": "2",
+        }
+    )
+    with redis.Redis.from_url(redis_url(broker_url)) as client:
+        client.flushdb()
+        yield Quiet(command, database, client)
+
+
+def judged(queries: Queries, run: str | None = None) -> int:
+    """Return how many lines of a run, by default the newest, have a verdict."""
+    return sum(queries.tally(queries.run(run).id).verdicts.values())
+
+
+def wait_for_run(queries: Queries, status: str, *, seconds: float = 30.0) -> str:
+    """Wait until the newest run has a check in this status, and return the run's id."""
+    eventually(lambda: (runs := queries.runs(most=1)) and queries.tally(runs[0].id).statuses.get(status), seconds=seconds)
+    return queries.run(None).id

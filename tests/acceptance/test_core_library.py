@@ -1,0 +1,102 @@
+"""What the embedded core library carries, and that it cannot be turned against the kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from farm.job import Limits
+from farm.manifest import Entry, read
+from farm.program import AssemblyOptions, assemble
+from farm.verdict import Report, judge
+from workers.checker import check
+from workers.environments import LeanEnvironment, installed
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "workers" / "core" / "Core.lean"
+PROGRAMS = sorted(Path(__file__).with_name("core").glob("*.lean"))
+QUICKSTART = ROOT / "examples" / "quickstart.jsonl"
+EXPECTED = map(json.loads, QUICKSTART.with_suffix(".expected.jsonl").read_text().splitlines())
+HEADER = "prelude\nimport Core\n"
+
+#: Names that the kernel computes with, whatever they are defined to be (Lean's ``type_checker.cpp``).
+KERNEL_NAMES = """
+    Nat.zero Nat.succ Nat.add Nat.sub Nat.mul Nat.div Nat.mod Nat.pow Nat.gcd Nat.log2 Nat.beq Nat.ble
+    Nat.land Nat.lor Nat.xor Nat.shiftLeft Nat.shiftRight Bool.true Bool.false Char Char.ofNat String
+    String.ofList List.nil List.cons Eq Eq.refl Quot Quot.mk Quot.lift Quot.ind eagerReduce
+"""
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
+    return installed(tmp_path_factory.mktemp("home"))["core"]
+
+
+def _expected(program: str) -> list[tuple[int, str, str]]:
+    """Read the comments ``-- severity: first words`` as (line, severity, first words)."""
+    found = []
+    for number, line in enumerate(program.splitlines(), 1):
+        comment = re.search(r"-- (error|warning|information): (.*)", line)
+        if comment:
+            found.append((number, comment[1], comment[2]))
+    return found
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_gives_the_messages_in_its_comments_and_no_others(
+    core: LeanEnvironment, path: Path
+) -> None:
+    program = path.read_text()
+    expected = _expected(program)
+    report = check(program, core, Limits())
+    found = sorted((m.line, m.severity, m.text) for m in report.messages)
+    assert [(line, severity) for line, severity, _ in found] == [(n, s) for n, s, _ in expected], report
+    assert all(text.startswith(e[2]) for (_, _, text), e in zip(found, expected, strict=True)), found
+
+
+@pytest.mark.parametrize("name", KERNEL_NAMES.split())
+def test_a_name_the_kernel_computes_with_is_taken(core: LeanEnvironment, name: str) -> None:
+    report = check(f"{HEADER}axiom {name} : Nat\n", core, Limits())
+    assert [m.text for m in report.messages] == [f"`{name}` has already been declared"]
+
+
+def test_the_library_assumes_only_the_axioms_of_lean_itself() -> None:
+    declared = set(re.findall(r"^axiom (\S+)", LIBRARY.read_text(), re.MULTILINE))
+    assert declared == {"propext", "Classical.choice", "Quot.sound", "sorryAx"}
+
+
+def test_other_axioms_of_the_library_are_unsafe_so_that_no_theorem_can_use_them() -> None:
+    declarations = re.findall(r"^.*\baxiom [\w.«»]+ .*[:{].*$", LIBRARY.read_text(), re.MULTILINE)
+    assert all(line.startswith(("axiom ", "unsafe axiom ")) for line in declarations), declarations
+
+
+def test_the_library_compiles_without_a_message(core: LeanEnvironment) -> None:
+    report = check(LIBRARY.read_text(), core, Limits())
+    assert (report.exit_status, report.messages) == (0, ())
+
+
+def _judged(entry: Entry, core: LeanEnvironment) -> tuple[Report, dict[str, str]]:
+    program = assemble(entry, AssemblyOptions())
+    report = check(program.text, core, Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512))
+    verdict = judge(report)
+    return report, {
+        "name": entry.name,
+        "verdict": verdict.outcome,
+        "reason": verdict.reason,
+        "proof_status": verdict.proof_status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    list(zip(read(QUICKSTART), EXPECTED, strict=True)),
+    ids=lambda value: value.name if isinstance(value, Entry) else "",
+)
+def test_an_example_gets_the_verdict_written_beside_it(
+    core: LeanEnvironment, entry: Entry, expected: dict[str, str]
+) -> None:
+    report, judged = _judged(entry, core)
+    assert judged == expected, report

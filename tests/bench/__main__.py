@@ -1,0 +1,64 @@
+"""The farm's figures on this machine: `make bench`, or `python -m tests.bench --help`.
+
+Every figure is measured several times and the median counts; all parts are real. A missed bar is shown and is no
+failure: machines are shared. Close what else runs before believing a number, and compare ratios before numbers.
+
+    assembly       processor time of one core, answers of 2 KB in all shapes that provers produce
+    submit         `farm.submit.submit` in a process of its own, every program new, committed to PostgreSQL
+    export         `farm.export.export` in a process of its own, two lines of three with a message of Lean's
+    sending        committed checks into their queue
+    cold checks    a worker beside a shell loop over the same programs, in turns
+    demo           `make demo` in a fresh clone with an empty home (only with --demo: it installs everything)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+
+from tests.bench.cold import cold_checks
+from tests.bench.demo import demo
+from tests.bench.figures import Figure, table
+from tests.bench.throughput import assembly, sending, submit_and_export
+
+
+def main() -> None:
+    options = _options()
+    measures: dict[str, Callable[[], Iterator[Figure]]] = {
+        "assembly": assembly,
+        "submit": lambda: submit_and_export(options.lines),
+        "sending": sending,
+        "cold": cold_checks,
+        "demo": demo,
+    }
+    names = options.only or [name for name in measures if name != "demo" or options.demo]
+    figures = []
+    for name in names:
+        print(f"Measuring {name}", file=sys.stderr)
+        figures += measures[name]()
+    if options.json:
+        print(json.dumps([figure.facts() for figure in figures]))
+    else:
+        Console(width=None if sys.stdout.isatty() else 120).print(table(figures))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Print the farm's figures.")
+    parser.add_argument("--lines", type=int, default=100_000, help="lines to submit and export (100000)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=("assembly", "submit", "sending", "cold", "demo"),
+        help="measure this alone; can be given several times; submit includes export",
+    )
+    parser.add_argument("--demo", action="store_true", help="measure `make demo`, too: a minute or two")
+    parser.add_argument("--json", action="store_true", help="print JSON for scripts")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Benchmarks, the steps before and after the worker: assembly, submit, export, sending."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import text
+
+from farm import broker
+from farm.manifest import fingerprint
+from farm.program import AssemblyOptions, assemble
+from tests.bench.answers import entries, write_manifest
+from tests.bench.farm_at_work import UNSERVED, FarmAtWork, Measured, farm_at_work, in_own_process
+from tests.bench.figures import Figure
+
+#: How often each figure is measured.
+TIMES = 3
+_ASSEMBLED = 5000
+
+
+def assembly() -> Iterator[Figure]:
+    """Assemble answers of 2 KB, on one core."""
+    options, lines = AssemblyOptions(), list(entries(_ASSEMBLED))
+    samples = []
+    for _ in range(2 * TIMES):
+        begun = time.process_time()
+        for line in lines:
+            assemble(line, options)
+        samples.append(len(lines) / (time.process_time() - begun))
+    yield Figure(name="assembly", unit="lines/s", samples=tuple(samples), at_least=20_000)
+
+
+def submit_and_export(lines: int) -> Iterator[Figure]:
+    """Submit a large manifest, and export its verdicts, each in a process of its own."""
+    with farm_at_work() as farm:
+        manifest = write_manifest(farm.home.parent / "answers.jsonl", lines)
+        submitted = [_submit_afresh(farm, manifest) for _ in range(TIMES)]
+        yield from _both("submit", lines, submitted, at_least=5000)
+        run = submitted[-1].result
+        _judge_all(farm, run)
+        with _as_submitted(farm, run, manifest) as restore:
+            exported = []
+            for _ in range(TIMES):
+                restore()
+                exported.append(in_own_process("export", farm.database_url, run))
+        assert {one.result for one in exported} == {str(lines)}, "not every line was exported"
+        yield from _both("export", lines, exported, at_least=10_000)
+
+
+def _both(step: str, lines: int, samples: list[Measured], *, at_least: float) -> Iterator[Figure]:
+    rates = tuple(lines / sample.seconds for sample in samples)
+    peaks = tuple(sample.peak_mib for sample in samples)
+    yield Figure(name=f"{step}, {lines} lines", unit="lines/s", samples=rates, at_least=at_least)
+    yield Figure(name=f"{step}, peak memory", unit="MiB", samples=peaks, at_most=200)
+
+
+def _submit_afresh(farm: FarmAtWork, manifest: Path) -> Measured:
+    """Submit into an empty store: a program that is there already would cost less."""
+    with farm.engine.begin() as connection:
+        connection.execute(text("TRUNCATE runs, programs CASCADE"))
+    return in_own_process("submit", farm.database_url, str(manifest))
+
+
+_MESSAGE = """[{"severity": "error", "kind": "", "line": 14, "column": 4, "end_line": 14, "end_column": 12,
+"text": "linarith failed to find a contradiction\\ncase a\\na b c : ℝ\\nh : a + b + c - 1 > 3\\n⊢ False"}]"""
+
+_JUDGE = text("""
+    INSERT INTO verdicts (
+        check_id, run_id, attempt, verdict, reason, detail, messages, wall_seconds, cpu_seconds,
+        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+    SELECT id, run_id, 1, CASE WHEN id % 3 = 0 THEN 'proved' ELSE 'rejected' END,
+           CASE WHEN id % 3 = 0 THEN 'ok' ELSE 'error' END, 'as Lean says',
+           CASE WHEN id % 3 = 0 THEN '[]' ELSE CAST(:messages AS jsonb) END,
+           1.5, 1.25, 345678, 'rlimit', repeat('0', 64), 'Lean 4.35.0', '0.1.0'
+    FROM checks WHERE run_id = :run
+""")
+
+
+def _judge_all(farm: FarmAtWork, run: str) -> None:
+    """Give every line a verdict, two of three with a message, as if workers had."""
+    with farm.engine.begin() as connection:
+        connection.execute(text("UPDATE checks SET status = 'done', attempt = 1 WHERE run_id = :run"), {"run": run})
+        connection.execute(_JUDGE, {"run": run, "messages": _MESSAGE})
+    with farm.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+
+
+@contextmanager
+def _as_submitted(farm: FarmAtWork, run: str, manifest: Path) -> Iterator[object]:
+    """Yield a function that makes the manifest, and what the store knows of it, as before any export."""
+    copy = shutil.copyfile(manifest, manifest.with_suffix(".copy"))
+    stored = fingerprint(copy)
+
+    def restore() -> None:
+        shutil.copyfile(copy, manifest)
+        farm.store.exported(run, 0, sha256=stored.sha256, size=stored.size)
+
+    yield restore
+
+
+def sending(ids: int = 10_000) -> Iterator[Figure]:
+    """Send committed checks to their queue, one id a message."""
+    with farm_at_work() as farm:
+        manifest = write_manifest(farm.home.parent / "answers.jsonl", ids)
+        in_own_process("submit", farm.database_url, str(manifest))
+        samples = []
+        for _ in range(TIMES):
+            begun = time.perf_counter()
+            sent = broker.publish(farm.app, farm.store)
+            samples.append(sent / (time.perf_counter() - begun))
+            assert sent == ids, "not every check was sent"
+            farm.store.unpublish([UNSERVED], older_than_seconds=0)
+        yield Figure(name="sending", unit="ids/s", samples=tuple(samples))

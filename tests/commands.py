@@ -1,0 +1,132 @@
+"""What the tests of the command line share: running `farm` as a user does, and manifests to run it on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+HEADER = "prelude\nimport Core\n\n"
+
+#: Programs by the verdict and the reason they get; `{n}` makes them different from each other.
+PROGRAMS = {
+    ("proved", "ok"): "theorem t{n} : True := True.intro\n",
+    ("rejected", "error"): "theorem t{n} : False := True.intro\n",
+    ("rejected", "has_sorry"): "theorem t{n} : False := sorry\n",
+    ("timeout", "wall_limit"): (
+        "theorem t{n} (a b c : Nat) : a + b + c = c + b + a := by\n  repeat rw [Nat.add_comm]\n"
+    ),
+}
+PROVED, WRONG, ADMITTED, ENDLESS = PROGRAMS
+
+
+@dataclass(frozen=True)
+class Running:
+    """A `farm` command under way, what it says going to files."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+
+    @property
+    def said(self) -> str:
+        return self.err.read_text()
+
+    def ended(self, *, seconds: float = 60.0) -> int:
+        return self.process.wait(seconds)
+
+
+@dataclass(frozen=True)
+class Command:
+    """The `farm` command with settings of its own: no variable of whoever runs the tests reaches it."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+
+    def having(self, **settings: str) -> Command:
+        return replace(self, settings={**self.settings, **settings})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("FARM_")}
+        return {**inherited, "COLUMNS": "200", **self.settings}
+
+    def __call__(
+        self, *arguments: object, stdin: bytes = b"", seconds: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        ended = subprocess.run(
+            self._words(arguments),
+            input=stdin,
+            capture_output=True,
+            timeout=seconds,
+            env=self.environment,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            ended.args, ended.returncode, ended.stdout.decode(), ended.stderr.decode()
+        )
+
+    def json(self, *arguments: object, status: int = 0) -> Any:
+        """Run a command with `--json` and return the one object that it prints."""
+        ended = self(*arguments, "--json")
+        assert ended.returncode == status, ended.stderr
+        return json.loads(ended.stdout)
+
+    @contextmanager
+    def started(self, folder: Path, *arguments: object) -> Iterator[Running]:
+        """Start a command whose output goes to files in a folder; it is gone at the end of the block."""
+        folder.mkdir(exist_ok=True)
+        out, err = folder / "stdout", folder / "stderr"
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = self._popen(arguments, stdout, stderr)
+        try:
+            yield Running(process, out, err)
+        finally:
+            process.kill()
+            process.wait()
+
+    def _popen(
+        self, arguments: Iterable[object], stdout: IO[bytes], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._words(arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=self.environment,
+            start_new_session=True,
+        )
+
+    def _words(self, arguments: Iterable[object]) -> list[str]:
+        return [*self.prefix, sys.executable, "-P", "-m", "farm", *map(str, arguments)]
+
+
+def entry(kind: tuple[str, str], number: int, **more: object) -> dict[str, object]:
+    """Return a manifest line whose program gets this verdict and reason; an endless one after a second."""
+    limit = {"timeout": 1} if kind == ENDLESS else {}
+    return {
+        "name": f"t{number}",
+        "predicted_proof": HEADER + PROGRAMS[kind].format(n=number),
+        **limit,
+        **more,
+    }
+
+
+def write(path: Path, *entries: Mapping[str, object]) -> Path:
+    path.write_text("".join(json.dumps(each) + "\n" for each in entries))
+    return path
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+
+
+def verdicts(path: Path) -> list[tuple[str, str]]:
+    """Return the verdict and the reason of each line of an exported manifest."""
+    return [(line["farm"]["verdict"], line["farm"]["reason"]) for line in lines(path)]
