@@ -6,11 +6,14 @@ no lease and no count is kept there.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from farm.errors import ServerDown
 from farm.store import Store
@@ -65,7 +68,7 @@ def reaching(app: Celery) -> Iterator[None]:
     """Raise `ServerDown` when Redis cannot be reached or goes away inside the block."""
     try:
         yield
-    except (OperationalError, ConnectionError, OSError) as error:
+    except (OperationalError, RedisError, OSError) as error:
         where = app.connection().as_uri()
         raise ServerDown(
             f"Redis does not answer at {where}: {error}; "
@@ -80,27 +83,27 @@ def require_broker(app: Celery) -> str:
         return str(connection.as_uri())
 
 
-def publish(app: Celery, store: Store, *, run_id: str | None = None) -> int:
-    """Send every committed and unsent check, of one run or of all, and return how many were sent.
+def publish(app: Celery, store: Store, *, run_id: str | None = None, seconds: float = math.inf) -> None:
+    """Send the committed and unsent checks, of one run or of all, for about so many seconds at most.
 
     Raises `ServerDown`; what was not sent then stays in the store and is sent by the next call, from whoever.
     """
-    sent = 0
-    while batch := _publish_batch(app, store, run_id):
-        sent += batch
-    return sent
+    end = time.monotonic() + seconds
+    while _publish_batch(app, store, run_id) and time.monotonic() < end:
+        pass
 
 
 def _publish_batch(app: Celery, store: Store, run_id: str | None) -> int:
-    with (
-        store.outbox(run_id=run_id, most=BATCH) as rows,
-        reaching(app),
-        app.producer_pool.acquire() as producer,
-    ):
-        with producer.batch(BATCH):
-            for check_id, environment in rows:
-                app.send_task(VERIFY, args=[check_id], queue=queue(environment), producer=producer)
+    with store.outbox(run_id=run_id, most=BATCH) as rows:
+        if rows:
+            _send(app, rows)
         return len(rows)
+
+
+def _send(app: Celery, rows: list[tuple[int, str]]) -> None:
+    with reaching(app), app.producer_pool.acquire() as producer, producer.batch(BATCH):
+        for check_id, environment in rows:
+            app.send_task(VERIFY, args=[check_id], queue=queue(environment), producer=producer)
 
 
 def resend_when_empty(app: Celery, store: Store, environments: list[str]) -> None:

@@ -103,4 +103,3 @@ def _unfenced(text: str, answer: Span, target: Target) -> Code:
         command = COMMAND_LINE.search(text, start, declared.start) if declared else None
         start = command.start() if command else declared.start if declared else start
     return Code(start, end, False, "no_code_fence", start)
-

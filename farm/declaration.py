@@ -212,7 +212,7 @@ def read_target(statement: str) -> Target:
         keyword=declaration.keyword,
         kept=kept,
         ending=endings.get(tuple(words), "open"),
-        core=statement[declaration.start : ends.body],
+        core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
         signature=statement[declaration.name_end : ends.end],
         sorry=next(iter(sorry_tokens(statement[:kept])), -1),
     )

@@ -9,12 +9,14 @@ from functools import lru_cache
 from farm import preamble
 from farm.answer import after_key, without_thinking
 from farm.choice import choose
-from farm.declaration import Declaration, Signature, Target, differ, find, find_any, read_target, signature
+from farm.declaration import Declaration, Signature, differ, find, find_any, read_target, signature
 from farm.proof import Joint
-from farm.scanner import sorry_tokens
+from farm.scanner import Kind, sorry_tokens, tokens
 from farm.segments import Draft
+from farm.vocabulary import COMMAND_LINE
 
 _LEAN_3 = re.compile(r"\s*begin\b")
+_THEOREMS = ("theorem", "lemma", "example")
 
 
 @lru_cache(maxsize=1024)
@@ -33,18 +35,24 @@ class LeanAnswer:
         self._text = sources["generation"]
         self._header = sources["header"]
         self._target = read_target(sources["formal_statement"])
-        self._note_sorries()
+        if (at := _sorry_in(self._header)) >= 0:
+            self.warnings.append(("sorry_in_header", "header", at))
+        if self._target.sorry >= 0:
+            self.warnings.append(("sorry_in_statement", "formal_statement", self._target.sorry))
         answer, unclosed = without_thinking(self._text)
         if unclosed is not None:
             self._note("unclosed_thinking", unclosed)
         answer = after_key(self._text, answer, key)
-        self._code = choose(self._text, answer, self._target, last=last)
-        self._end = self._code.start + len(self._text[self._code.start : self._code.end].rstrip())
-        if self._end <= self._code.start:
-            self._end = self._code.start
-            self._note("no_answer", self._code.start)
-        elif self._code.warning:
-            self._note(self._code.warning, self._code.warning_at)
+        code = choose(self._text, answer, self._target, last=last)
+        self._start, self._fenced = code.start, code.fenced
+        self._end = code.start + len(self._text[code.start : code.end].rstrip())
+        if self._end == code.start:
+            self._note("no_answer", code.start)
+        elif code.warning:
+            self._note(code.warning, code.warning_at)
+
+    def _note(self, code: str, at: int) -> None:
+        self.warnings.append((code, "generation", at))
 
     def write(self, draft: Draft, *, restate: bool, strip: bool) -> int:
         """Write the program; return the offset at which the model's own text begins."""
@@ -53,22 +61,88 @@ class LeanAnswer:
             draft.write("\n")
         if not strip:
             return self._write_whole(draft, restate=restate)
-        submitted_from = draft.length
         declared = self._declaration()
-        start = preamble.after_imports(self._text, self._code.start, self._end)
-        if declared is not None:
-            helpers = preamble.helpers(self._text, self._code.start, declared.start, self._header, self._target.name)
-            self._note_preamble(helpers)
-            self._write_helpers(draft, helpers)
-            if not helpers.spans:
-                submitted_from = -1
-        else:
-            start = preamble.after_header(self._text, self._code.start, self._end)
-            submitted_from = -1
+        before = draft.length
+        has_helpers = declared is not None and self._write_helpers(draft, declared)
         if restate:
             draft.copy("formal_statement", 0, self._target.kept)
-        if submitted_from < 0:
-            submitted_from = draft.length
-        ending = self._target.ending if restate else "none"
-        self._write_proof(draft, declared, start, ending)
+        submitted_from = before if has_helpers else draft.length
+        self._write_proof(draft, declared, self._target.ending if restate else "open")
         return submitted_from
+
+    def _write_whole(self, draft: Draft, *, restate: bool) -> int:
+        if restate:
+            draft.copy("formal_statement", 0, self._target.kept)
+            if not draft.ends_line():
+                draft.write("\n")
+        submitted_from = draft.length
+        start = preamble.after_header(self._text, self._start, self._end, self._header)
+        draft.copy("generation", start, self._end)
+        return submitted_from
+
+    def _declaration(self) -> Declaration | None:
+        """Return the model's declaration of the target, or what passes for it."""
+        text, start, end, target = self._text, self._start, self._end, self._target
+        found = find(text, start, end, target.name) if target.name else None
+        if found is None and start < end:
+            found = self._substitute(find_any(text, start, end))
+            if found is None:
+                self._note("no_declaration", start)
+            elif found.name != target.name:
+                self._note("name_differs", found.start)
+        return found
+
+    def _substitute(self, found: Declaration | None) -> Declaration | None:
+        """Return a declaration of another name when it may stand for the target: no proof goes before it."""
+        if found is None or (found.keyword not in _THEOREMS and self._target.keyword in _THEOREMS):
+            return None
+        first = self._first_code(self._start)
+        line = self._text.rfind("\n", 0, first) + 1
+        begins = first == found.start or COMMAND_LINE.match(self._text, max(line, self._start), self._end)
+        return found if begins else None
+
+    def _first_code(self, start: int) -> int:
+        comments = (Kind.COMMENT, Kind.DOC_COMMENT)
+        return next(
+            (t.start for t in tokens(self._text, start, self._end) if t.kind not in comments), self._end
+        )
+
+    def _write_helpers(self, draft: Draft, declared: Declaration) -> bool:
+        """Write what is kept from before the model's declaration, with one blank line after it."""
+        found = preamble.read(self._text, self._start, declared.start, self._header, declared.name)
+        for code, places in (("header_differs", found.differs), ("scope_dropped", found.dropped)):
+            if places:
+                self._note(code, places[0])
+        if found.openers:
+            self._end = preamble.without_ends(self._text, declared.start, self._end, found.openers)
+        for number, (start, end) in enumerate(found.kept):
+            is_last = number == len(found.kept) - 1
+            draft.copy("generation", start, start + len(self._text[start:end].rstrip()) if is_last else end)
+        if found.kept:
+            draft.write("\n\n")
+        return bool(found.kept)
+
+    def _write_proof(self, draft: Draft, declared: Declaration | None, ending: str) -> None:
+        joint = Joint(draft, self._text, self._end, ending)
+        if declared is None:
+            body = preamble.after_header(self._text, self._start, self._end, self._header)
+            written = joint.write_bare(body, lost=not self._fenced)
+        else:
+            ends = self._signature(declared)
+            body = ends.body
+            written = joint.write_body(ends)
+        if not written:
+            self._note("no_proof", body)
+        elif _LEAN_3.match(self._text, body, self._end):
+            self._note("lean3", body)
+
+    def _signature(self, declared: Declaration) -> Signature:
+        """Return how the model's statement ends; comparing it with the dataset's as a whole is the quick way."""
+        core = self._target.core
+        if core and self._text.startswith(core, declared.start):
+            body = declared.start + len(core)
+            return Signature("assign", body - 2, body)
+        ends = signature(self._text, declared, self._end)
+        if self._target.core and differ(self._target.signature, self._text[declared.name_end : ends.end]):
+            self._note("statement_differs", declared.start)
+        return ends

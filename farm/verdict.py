@@ -3,8 +3,8 @@
 Nothing here runs, reads or waits. Facts come in as a frozen `Report`; `judge` answers every possible report.
 Three rules stand above the table:
 
-- *The absence of an answer is never a pass.* `proved` needs exit status 0, no error, no sorry, every byte of
-  the output read, and no limit hit.
+- *The absence of an answer is never a pass.* `proved` needs exit status 0, no error, no sorry, the program
+  read to its end, every byte of the output read, and no limit hit.
 - *The farm's failures are not the proof's.* What the box, the environment or someone outside did is
   `judge_error`; it is tried again and never shown as a failed proof.
 - *Severity, kind and exit status decide, never a word in a text.* A text is compared only as a whole, and
@@ -35,6 +35,7 @@ class Reason(StrEnum):
     OK = "ok"
     ERROR = "error"
     HAS_SORRY = "has_sorry"
+    STOPPED_EARLY = "stopped_early"
     CRASH = "crash"
     OUTPUT_LIMIT = "output_limit"
     PROCESS_LIMIT = "process_limit"
@@ -56,6 +57,7 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.OK: Outcome.PROVED,
     Reason.ERROR: Outcome.REJECTED,
     Reason.HAS_SORRY: Outcome.REJECTED,
+    Reason.STOPPED_EARLY: Outcome.REJECTED,
     Reason.CRASH: Outcome.REJECTED,
     Reason.OUTPUT_LIMIT: Outcome.REJECTED,
     Reason.PROCESS_LIMIT: Outcome.REJECTED,
@@ -102,10 +104,10 @@ class Report:
     `signal` is the one the process died by, None when it ended by itself. `limit` names what made the box end
     it, or what was exceeded by the end: ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None.
     `output_bytes` counts all that was written, `output_cut` says that not all of it was kept.
-    `foreign_output` is what stands on stdout beside Lean's messages, then stderr, bounded. `sorry_tokens` are
-    offsets in the program of tokens, in code position, that may stand for ``sorry``. `box_error` and
-    `environment_error` say how the farm itself failed; `text_error` says why Lean was not even run on such a
-    text. `isolation` names what was enforced.
+    `reached_end` says that Lean read the program to its end. `foreign_output` is what stands on stdout beside
+    Lean's messages, then stderr, bounded. `sorry_tokens` are offsets in the program of tokens, in code position,
+    that may stand for ``sorry``. `box_error` and `environment_error` say how the farm itself failed, `text_error`
+    why Lean was not even run on such a text. `isolation` names what was enforced.
     """
 
     exit_status: int | None
@@ -117,6 +119,7 @@ class Report:
     output_bytes: int
     output_cut: bool
     messages: tuple[Message, ...]
+    reached_end: bool
     foreign_output: str
     sorry_tokens: tuple[int, ...]
     box_error: str | None
@@ -169,6 +172,7 @@ def judge(report: Report) -> Verdict:
         or _errors(report)
         or _failed_without_an_error(report)
         or _sorry(report)
+        or _stopped_early(report)
         or _verdict(Reason.OK, "Lean accepted the program.")
     )
 
@@ -360,3 +364,11 @@ def _sorry(report: Report) -> Verdict | None:
             Reason.HAS_SORRY, f"The program holds a sorry (at character {offset}) that Lean did not report."
         )
     return None
+
+
+def _stopped_early(report: Report) -> Verdict | None:
+    if report.reached_end:
+        return None
+    return _verdict(
+        Reason.STOPPED_EARLY, "Lean stopped before the end of the program, at an #exit or the like."
+    )

@@ -37,7 +37,9 @@ COMMAND_LINE = re.compile(
 """A line that begins as a command of Lean does, or with a comment."""
 
 _FIRST = re.compile(r"\s*+(?:([A-Za-z_][\w.]*['!?]?)|(--|/-|@\[|<;>|[·⟨{(|]))")
-_ENGLISH = re.compile(r"\s+(?:the|a|an|is|are|was|we|you|it|that|this|these|to|of|and|for|our|all|each)\b|[,:]\s|[.]")
+_ENGLISH = re.compile(
+    r"\s+(?:the|a|an|is|are|was|we|you|it|that|this|these|to|of|and|for|our|all|each)\b|[,:]\s|[.]"
+)
 
 
 def looks_like_lean(text: str, start: int, end: int) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from farm.scanner import sorry_tokens
-
 from farm.job import Limits
+from farm.scanner import sorry_tokens
 from farm.verdict import Report, judge_text
 from workers import box
 from workers.environments import LeanEnvironment
-from workers.lean import Answer, cold_command, environment_variables, parse
+from workers.lean import Answer, cold_command, environment_variables, parse, with_end_mark
 
 
 def check(
@@ -30,8 +30,7 @@ def check(
     refused = judge_text(program_text)
     if refused is not None:
         return _not_run(refused.detail)
-    run = _run(program_text, environment, limits, cancelled)
-    answer = parse(run.stdout, run.stderr)
+    run, answer = _run(program_text, environment, limits, cancelled)
     return Report(
         exit_status=run.exit_status,
         signal=run.signal,
@@ -42,6 +41,7 @@ def check(
         output_bytes=run.output_bytes,
         output_cut=run.output_cut,
         messages=answer.messages,
+        reached_end=answer.reached_end,
         foreign_output=answer.foreign_output,
         sorry_tokens=sorry_tokens(program_text),
         box_error=run.box_error,
@@ -52,15 +52,17 @@ def check(
 
 def _run(
     program_text: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool] = box.never
-) -> box.Run:
-    return box.run(
+) -> tuple[box.Run, Answer]:
+    mark = secrets.token_hex(16)
+    run = box.run(
         cold_command(environment),
-        stdin=program_text.encode(),
+        stdin=with_end_mark(program_text, mark).encode(),
         limits=limits,
         environment=environment_variables(environment),
         folder=Path(tempfile.gettempdir()),
         cancelled=cancelled,
     )
+    return run, parse(run.stdout, run.stderr, mark=mark)
 
 
 def _not_run(text_error: str) -> Report:
@@ -74,6 +76,7 @@ def _not_run(text_error: str) -> Report:
         output_bytes=0,
         output_cut=False,
         messages=(),
+        reached_end=False,
         foreign_output="",
         sorry_tokens=(),
         box_error=None,
@@ -97,6 +100,6 @@ def _environment_error(answer: Answer, environment: LeanEnvironment, limits: Lim
     errors = [m for m in answer.messages if m.severity == "error"]
     if not errors or not _IMPORT_FAILED.match(errors[0].text):
         return None
-    probe = _run(environment.header, environment, limits)
-    found = [m for m in parse(probe.stdout, probe.stderr).messages if m.severity == "error"]
+    _, probed = _run(environment.header, environment, limits)
+    found = [m for m in probed.messages if m.severity == "error"]
     return found[0].text.partition("\n")[0] if found else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.verdict import Message
 from workers.environments import LeanEnvironment
@@ -23,6 +23,16 @@ class Answer:
 
     messages: tuple[Message, ...]
     foreign_output: str
+    reached_end: bool
+
+
+def with_end_mark(program: str, mark: str) -> str:
+    """Return a program followed by a command that prints a mark.
+
+    Lean ends with status 0, and says nothing, when a program stops it early (``#exit``, or a call that ends
+    the process): only a mark that the program could not know tells that Lean read it to its end.
+    """
+    return f'{program}\n#print "{mark}"\n'
 
 
 def cold_command(environment: LeanEnvironment) -> list[str]:
@@ -40,8 +50,10 @@ def environment_variables(environment: LeanEnvironment) -> dict[str, str]:
     return {"LEAN_PATH": ":".join(environment.lean_path), "LEAN_NUM_THREADS": "1"}
 
 
-def parse(stdout: bytes, stderr: bytes) -> Answer:
-    """Read the answer of ``lean --json``: one JSON object a line; anything at all may stand between.
+def parse(stdout: bytes, stderr: bytes, *, mark: str) -> Answer:
+    """Read the answer of ``lean --json`` to a program with this end mark.
+
+    It has one JSON object a line; anything at all may stand between.
 
     NUL and lone surrogates become U+FFFD, so that a database takes every text. Elaboration can print to the
     same stream: a message survives what was printed before it on its line.
@@ -54,7 +66,22 @@ def parse(stdout: bytes, stderr: bytes) -> Answer:
         if rest.strip():
             foreign.append(rest)
     foreign.append(stderr.decode("utf-8", errors="replace"))
-    return Answer(messages=_most_telling(messages), foreign_output=_clean("\n".join(foreign).strip()))
+    said = [_as_without_mark(message) for message in messages if message.text.strip() != mark]
+    return Answer(
+        messages=_most_telling(said),
+        foreign_output=_clean("\n".join(foreign).strip()),
+        reached_end=len(said) < len(messages),
+    )
+
+
+def _as_without_mark(message: Message) -> Message:
+    """Return what Lean would have said of a program cut off in the middle, had no mark followed it."""
+    if not message.text.startswith(_MARK_IN_THE_WAY):
+        return message
+    return replace(message, text=_END_OF_INPUT + message.text.removeprefix(_MARK_IN_THE_WAY))
+
+
+_MARK_IN_THE_WAY, _END_OF_INPUT = "unexpected token '#print'", "unexpected end of input"
 
 
 _START = re.compile(r'\{"(?:caption|data|endPos|fileName|severity)"')

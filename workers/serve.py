@@ -21,7 +21,6 @@ def serve(desk: Desk, app: Celery, *, concurrency: int) -> None:
     The pool is threads: a check spends its time in its own process, so a thread that waits for it costs
     least, and all share one set of database connections.
     """
-
     # Celery warns of root because pickled messages could run anything; only JSON is accepted here, and in a
     # container root is who runs.
     warnings.filterwarnings("ignore", category=SecurityWarning)

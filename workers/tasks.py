@@ -112,6 +112,6 @@ def _record(desk: Desk, claim: Claim, report: Report) -> None:
     served = Served(name=environment.name, digest=environment.digest, toolchain=environment.toolchain)
     decision = Decision(report=report, verdict=verdict, served=served, checker_version=__version__)
     if desk.store.finish(claim, decision):
-        log.info("Judged %s (%s) in %.2f s", verdict.outcome, verdict.reason, report.wall_seconds)
+        log.debug("Judged %s (%s) in %.2f s", verdict.outcome, verdict.reason, report.wall_seconds)
     else:
         log.warning("A verdict came too late and was refused: the lease had run out")

@@ -30,6 +30,8 @@ class Upkeep(threading.Thread):
                 self.beat()
             except ServerDown as error:
                 _log.warning("%s; upkeep waits", error)
+            except Exception:  # noqa: BLE001 # the thread's edge: without it no lease would be extended again
+                _log.exception("Upkeep failed and goes on")
 
     def beat(self) -> None:
         """Do the whole upkeep once."""
@@ -39,7 +41,8 @@ class Upkeep(threading.Thread):
         if taken := desk.store.take_back(checker_version=__version__):
             _log.warning("Took back %d checks whose worker stopped answering", taken)
         resend_when_empty(self._app, desk.store, list(desk.environments))
-        publish(self._app, desk.store)
+        # A run of a million lines must not hold up the next beat.
+        publish(self._app, desk.store, seconds=desk.lease_seconds / 10)
 
     def stop(self) -> None:
         """End the thread after the beat it is in."""

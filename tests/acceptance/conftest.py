@@ -1,24 +1,20 @@
-"""Whole farms for the tests: one with a worker for most of them, copies to break, and quiet ones to inspect."""
+"""Whole farms for the tests: one with a worker for most of them, copies to break, quiet ones to look into."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import redis
 from commands import PROVED, Command, entry, write
-from processes import eventually
-from sqlalchemy import Engine, text
+from farms import Quiet
+from sqlalchemy import Engine
 
 from farm.embedded import Servers, down
-from farm.queries import Queries
 from farm.settings import redis_url
 from farm.store import Served, Store
-
-TABLES = ("runs", "manifests", "programs", "checks", "jobs", "attempts", "verdicts")
 
 #: The numbers of Redis databases that a quiet farm has for itself; the server's own farm uses 0.
 _QUIET = 7
@@ -78,33 +74,6 @@ def own_farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
     down(home)
 
 
-@dataclass(frozen=True)
-class Quiet:
-    """A farm without a worker: what is submitted stays queued. The core environment was served once."""
-
-    farm: Command
-    engine: Engine
-    redis: redis.Redis
-
-    @property
-    def store(self) -> Store:
-        return Store(self.engine)
-
-    @property
-    def queries(self) -> Queries:
-        return Queries(self.engine)
-
-    def rows(self) -> dict[str, int]:
-        """Return how many rows each table has that a run fills, leaving out the empty ones."""
-        with self.engine.connect() as connection:
-            counts = {t: connection.scalar(text(f"SELECT count(*) FROM {t}")) for t in TABLES}
-        return {table: rows for table, rows in counts.items() if rows}
-
-    def numbers(self, question: str) -> list[int]:
-        with self.engine.connect() as connection:
-            return list(connection.scalars(text(question)))
-
-
 @pytest.fixture
 def quiet(database: Engine, servers: Servers, prepared: Path) -> Iterator[Quiet]:
     """A farm without a worker, in a database and a Redis database of the test's own."""
@@ -122,14 +91,3 @@ def quiet(database: Engine, servers: Servers, prepared: Path) -> Iterator[Quiet]
     with redis.Redis.from_url(redis_url(broker_url)) as client:
         client.flushdb()
         yield Quiet(command, database, client)
-
-
-def judged(queries: Queries, run: str | None = None) -> int:
-    """Return how many lines of a run, by default the newest, have a verdict."""
-    return sum(queries.tally(queries.run(run).id).verdicts.values())
-
-
-def wait_for_run(queries: Queries, status: str, *, seconds: float = 30.0) -> str:
-    """Wait until the newest run has a check in this status, and return the run's id."""
-    eventually(lambda: (runs := queries.runs(most=1)) and queries.tally(runs[0].id).statuses.get(status), seconds=seconds)
-    return queries.run(None).id

@@ -47,7 +47,6 @@ def test_a_first_submit_in_an_empty_home_sets_everything_up_and_judges(
 ) -> None:
     _, said = first_submit
     assert said.returncode == 0, said.stderr
-    assert "Preparing Lean, once" in said.stderr
     assert "1 of 1 lines judged" in said.stdout
 
 

@@ -79,6 +79,7 @@ def a_decision(**facts: object) -> Decision:
             "output_bytes": 0,
             "output_cut": False,
             "messages": (),
+            "reached_end": True,
             "foreign_output": "",
             "sorry_tokens": (),
             "box_error": None,

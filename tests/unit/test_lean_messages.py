@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.verdict import Message
-from workers.lean import MOST_MESSAGES, MOST_TEXT, parse
+from workers.lean import MOST_MESSAGES, MOST_TEXT, parse, with_end_mark
+
+MARK = "00ff"
 
 
 def line(severity: str = "error", data: str = "no", **fields: object) -> str:
@@ -26,11 +28,11 @@ def line(severity: str = "error", data: str = "no", **fields: object) -> str:
 
 
 def texts(stdout: str) -> list[str]:
-    return [m.text for m in parse(stdout.encode(errors="surrogatepass"), b"").messages]
+    return [m.text for m in parse(stdout.encode(errors="surrogatepass"), b"", mark=MARK).messages]
 
 
 def test_a_message_is_read_with_its_place() -> None:
-    answer = parse((line(kind="hasSorry", severity="warning") + "\n").encode(), b"")
+    answer = parse((line(kind="hasSorry", severity="warning") + "\n").encode(), b"", mark=MARK)
     assert answer.messages == (
         Message(severity="warning", kind="hasSorry", text="no", line=7, column=4, end_line=7, end_column=9),
     )
@@ -38,12 +40,12 @@ def test_a_message_is_read_with_its_place() -> None:
 
 
 def test_a_message_without_an_end_has_none() -> None:
-    (message,) = parse(line(endPos=None).encode(), b"").messages
+    (message,) = parse(line(endPos=None).encode(), b"", mark=MARK).messages
     assert (message.end_line, message.end_column) == (None, None)
 
 
 def test_a_kind_without_a_name_is_no_kind() -> None:
-    assert parse(line().encode(), b"").messages[0].kind == ""
+    assert parse(line().encode(), b"", mark=MARK).messages[0].kind == ""
 
 
 def test_lines_break_at_newlines_only() -> None:
@@ -65,17 +67,17 @@ def test_lines_break_at_newlines_only() -> None:
     ],
 )
 def test_what_is_no_message_is_foreign(noise: str) -> None:
-    answer = parse(f"{noise}\n{line()}\n".encode(), b"")
+    answer = parse(f"{noise}\n{line()}\n".encode(), b"", mark=MARK)
     assert [m.text for m in answer.messages] == ["no"]
     assert answer.foreign_output.startswith(noise[:100])
 
 
 def test_what_stands_on_stderr_is_foreign() -> None:
-    assert parse(b"out", b"PANIC\xff").foreign_output == "out\nPANIC\ufffd"
+    assert parse(b"out", b"PANIC\xff", mark=MARK).foreign_output == "out\nPANIC\ufffd"
 
 
 def test_a_message_survives_what_was_printed_before_it_on_its_line() -> None:
-    answer = parse(f'noise {{"data": {line()}tail'.encode(), b"")
+    answer = parse(f'noise {{"data": {line()}tail'.encode(), b"", mark=MARK)
     assert [m.text for m in answer.messages] == ["no"]
     assert answer.foreign_output == 'noise {"data": tail'
 
@@ -90,7 +92,7 @@ def test_a_long_text_is_cut() -> None:
 
 
 def test_places_that_fit_no_column_are_dropped() -> None:
-    (message,) = parse(line(pos={"line": 10**12, "column": "1"}, endPos=[1]).encode(), b"").messages
+    (message,) = parse(line(pos={"line": 10**12, "column": "1"}, endPos=[1]).encode(), b"", mark=MARK).messages
     assert (message.line, message.column, message.end_line) == (0, 0, None)
 
 
@@ -104,10 +106,33 @@ def test_of_too_many_messages_the_errors_are_kept_in_their_order() -> None:
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
 def test_any_bytes_can_be_read(stdout: bytes, stderr: bytes) -> None:
-    parse(stdout, stderr).foreign_output.encode()
+    parse(stdout, stderr, mark=MARK).foreign_output.encode()
 
 
 @given(st.lists(st.sampled_from([line(), '{"data":', "{", "}", '"', "\\", "\n", "x"]), max_size=30))
 def test_no_mixture_of_pieces_breaks_the_reading(pieces: list[str]) -> None:
     out = "".join(pieces)
-    assert len(parse(out.encode(), b"").messages) <= pieces.count(line())
+    assert len(parse(out.encode(), b"", mark=MARK).messages) <= pieces.count(line())
+
+
+def test_the_end_mark_says_that_the_end_was_reached_and_is_no_message() -> None:
+    answer = parse(line("information", f"{MARK}\n").encode(), b"", mark=MARK)
+    assert (answer.messages, answer.reached_end) == ((), True)
+
+
+def test_without_its_end_mark_a_program_was_not_read_to_its_end() -> None:
+    assert not parse(line("information", "another").encode(), b"", mark=MARK).reached_end
+
+
+def test_the_end_mark_is_found_behind_more_messages_than_are_kept() -> None:
+    said = "\n".join([line()] * (2 * MOST_MESSAGES) + [line("information", MARK)])
+    assert parse(said.encode(), b"", mark=MARK).reached_end
+
+
+def test_a_program_cut_off_is_told_of_its_end_and_not_of_the_mark() -> None:
+    (text,) = texts(line(data="unexpected token '#print'; expected term"))
+    assert text == "unexpected end of input; expected term"
+
+
+def test_the_end_mark_stands_behind_an_unfinished_comment_line() -> None:
+    assert with_end_mark("theorem t -- no line end", MARK) == f'theorem t -- no line end\n#print "{MARK}"\n'

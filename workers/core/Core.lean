@@ -32,7 +32,8 @@ unsafe axiom lcCast {α : Sort u} {β : Sort v} (a : α) : β
 
 @[inline] def id {α : Sort u} (a : α) : α := a
 @[inline] def Function.const {α : Sort u} (β : Sort v) (a : α) : β → α := fun _ => a
-@[inline] def Function.comp {α : Sort u} {β : Sort v} {δ : Sort w} (f : β → δ) (g : α → β) : α → δ := fun x => f (g x)
+@[inline] def Function.comp {α : Sort u} {β : Sort v} {δ : Sort w} (f : β → δ) (g : α → β) : α → δ :=
+  fun x => f (g x)
 set_option checkBinderAnnotations false in
 abbrev inferInstance {α : Sort u} [i : α] : α := i
 
@@ -88,19 +89,26 @@ theorem trivial : True := True.intro
 
 inductive Eq {α : Sort u} : α → α → Prop where
   | refl (a : α) : Eq a a
-abbrev Eq.ndrec.{i, j} {α : Sort j} {a : α} {motive : α → Sort i} (m : motive a) {b : α} (h : Eq a b) : motive b := h.rec m
+abbrev Eq.ndrec.{i, j} {α : Sort j} {a : α} {motive : α → Sort i} (m : motive a) {b : α} (h : Eq a b) :
+    motive b :=
+  h.rec m
 set_option linter.defProp false in
 @[match_pattern] def rfl {α : Sort u} {a : α} : Eq a a := Eq.refl a
-theorem Eq.subst {α : Sort u} {motive : α → Prop} {a b : α} (h : Eq a b) (m : motive a) : motive b := Eq.ndrec m h
+theorem Eq.subst {α : Sort u} {motive : α → Prop} {a b : α} (h : Eq a b) (m : motive a) : motive b :=
+  Eq.ndrec m h
 theorem Eq.symm {α : Sort u} {a b : α} (h : Eq a b) : Eq b a := Eq.subst (motive := fun x => Eq x a) h rfl
-theorem Eq.trans {α : Sort u} {a b c : α} (h : Eq a b) (k : Eq b c) : Eq a c := Eq.subst (motive := fun x => Eq a x) k h
-abbrev Eq.ndrec_symm.{i, j} {α : Sort j} {a : α} {motive : α → Sort i} (m : motive a) {b : α} (h : Eq b a) : motive b := Eq.ndrec m h.symm
+theorem Eq.trans {α : Sort u} {a b c : α} (h : Eq a b) (k : Eq b c) : Eq a c :=
+  Eq.subst (motive := fun x => Eq a x) k h
+abbrev Eq.ndrec_symm.{i, j} {α : Sort j} {a : α} {motive : α → Sort i} (m : motive a) {b : α} (h : Eq b a) :
+    motive b :=
+  Eq.ndrec m h.symm
 @[macro_inline] def cast {α β : Sort u} (h : Eq α β) (a : α) : β := h.rec a
 theorem congrArg {α : Sort u} {β : Sort v} {a b : α} (f : α → β) (h : Eq a b) : Eq (f a) (f b) :=
   Eq.subst (motive := fun x => Eq (f a) (f x)) h rfl
 theorem congrFun {α : Sort u} {β : α → Sort v} {f g : (x : α) → β x} (h : Eq f g) (a : α) : Eq (f a) (g a) :=
   Eq.subst (motive := fun (k : (x : α) → β x) => Eq (f a) (k a)) h rfl
-theorem congrFun' {α : Sort u} {β : Sort v} {f g : α → β} (h : Eq f g) (a : α) : Eq (f a) (g a) := congrFun h a
+theorem congrFun' {α : Sort u} {β : Sort v} {f g : α → β} (h : Eq f g) (a : α) : Eq (f a) (g a) :=
+  congrFun h a
 theorem congr {α : Sort u} {β : Sort v} {f g : α → β} {a b : α} (h : Eq f g) (k : Eq a b) : Eq (f a) (g b) :=
   Eq.trans (congrFun h a) (congrArg g k)
 abbrev namedPattern {α : Sort u} (x a : α) (h : Eq x a) : α := a
@@ -403,7 +411,9 @@ def bne {α : Type u} [BEq α] (a b : α) : Bool := not (BEq.beq a b)
 /-! ## Values for opaque constants -/
 
 attribute [instance] instNonemptyOfInhabited
-instance instInhabitedForall {α : Sort u} {β : α → Sort v} [(a : α) → Inhabited (β a)] : Inhabited ((a : α) → β a) := ⟨fun _ => Inhabited.default⟩
+instance instInhabitedForall {α : Sort u} {β : α → Sort v} [(a : α) → Inhabited (β a)] :
+    Inhabited ((a : α) → β a) :=
+  ⟨fun _ => Inhabited.default⟩
 instance : Inhabited Nat := ⟨0⟩
 instance : Inhabited Bool := ⟨false⟩
 instance : Inhabited String := ⟨""⟩
@@ -627,7 +637,8 @@ class MonadRef (m : Type → Type) where
   getRef : m Syntax
   withRef {α : Type} : Syntax → m α → m α
 export MonadRef (getRef)
-def withRef {m : Type → Type} [Monad m] [MonadRef m] {α : Type} (ref : Syntax) (a : m α) : m α := MonadRef.withRef ref a
+def withRef {m : Type → Type} [Monad m] [MonadRef m] {α : Type} (ref : Syntax) (a : m α) : m α :=
+  MonadRef.withRef ref a
 class MonadQuotation (m : Type → Type) extends MonadRef m where
   getCurrMacroScope : m MacroScope
   getContext : m Name
@@ -657,17 +668,28 @@ namespace Syntax
 @[extern "native"] opaque matchesNull (stx : Syntax) (n : Nat) : Bool
 @[extern "native"] opaque matchesIdent (stx : Syntax) (id : Name) : Bool
 @[extern "native"] opaque mkCApp (fn : Name) (args : Array Syntax) : Syntax
-def node1 (i : SourceInfo) (k : SyntaxNodeKind) (a0 : Syntax) : Syntax := .node i k (Array.push (Array.mkEmpty 1) a0)
-def node2 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.mkEmpty 2) a0) a1)
-def node3 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.mkEmpty 3) a0) a1) a2)
-def node4 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 4) a0) a1) a2) a3)
-def node5 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 5) a0) a1) a2) a3) a4)
-def node6 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 6) a0) a1) a2) a3) a4) a5)
-def node7 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 a6 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 7) a0) a1) a2) a3) a4) a5) a6)
-def node8 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 a6 a7 : Syntax) : Syntax := .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 8) a0) a1) a2) a3) a4) a5) a6) a7)
+def node1 (i : SourceInfo) (k : SyntaxNodeKind) (a0 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.mkEmpty 1) a0)
+def node2 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.mkEmpty 2) a0) a1)
+def node3 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.push (Array.mkEmpty 3) a0) a1) a2)
+def node4 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 4) a0) a1) a2) a3)
+def node5 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 5) a0) a1) a2) a3) a4)
+def node6 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 6) a0) a1) a2) a3) a4) a5)
+def node7 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 a6 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 7) a0) a1) a2) a3) a4) a5) a6)
+def node8 (i : SourceInfo) (k : SyntaxNodeKind) (a0 a1 a2 a3 a4 a5 a6 a7 : Syntax) : Syntax :=
+  .node i k (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.push (Array.mkEmpty 8) a0) a1) a2) a3) a4) a5) a6) a7)
 end Syntax
 end Lean
 
+/-! Categories of syntax that the parsers below add to. -/
+
+declare_syntax_cat binderPred
 declare_syntax_cat rawStx
 declare_syntax_cat rcasesPat
 declare_syntax_cat rintroPat
@@ -731,6 +753,34 @@ end Lean
 @[extern "native", macro prioDefault] opaque _aux_Init_Notation___macroRules_prioDefault_1 : Macro
 @[extern "native", prio_parser 1000] opaque «prio(_)» : ParserDescr
 @[extern "native", macro «prio(_)»] opaque «_aux_Init_Notation___macroRules_prio(_)_1» : Macro
+
+/-! ## Binders with a condition: `∀ x < n, p x` and the like -/
+
+namespace Lean
+@[extern "native", term_parser 1000] opaque «term∀__,_» : ParserDescr
+@[extern "native", term_parser 1000] opaque «term∃__,_» : ParserDescr
+@[extern "native", term_parser 1000] opaque «termSatisfies_binder_pred%__» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred<_» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred>_» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred≤_» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred≥_» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred≠_» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred∈_» : ParserDescr
+@[extern "native", binderPred_parser 1000] opaque «binderPred∉_» : ParserDescr
+@[extern "native", macro «term∀__,_»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_term∀__,__1» : Macro
+@[extern "native", macro «term∃__,_»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_term∃__,__1» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___1» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___2» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___3» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___4» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___5» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___6» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___7» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___8» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___9» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___10» : Macro
+@[extern "native", macro «termSatisfies_binder_pred%__»] opaque «_aux_Init_BinderPredicates___macroRules_Lean_termSatisfies_binder_pred%___11» : Macro
+end Lean
 
 /-! ## Notation
 
@@ -1068,7 +1118,7 @@ def Eq.mpr {α β : Sort u} (h : α = β) (b : β) : α := h ▸ b
 theorem Eq.substr {α : Sort u} {p : α → Prop} {a b : α} (h : b = a) (m : p a) : p b := h ▸ m
 theorem Eq.mpr_prop {p q : Prop} (h : p = q) (hq : q) : p := h ▸ hq
 theorem Eq.mpr_not {p q : Prop} (h : p = q) (hq : ¬q) : ¬p := h ▸ hq
-theorem id_eq {α : Sort u} (a : α) : id a = a := rfl
+@[simp] theorem id_eq {α : Sort u} (a : α) : id a = a := rfl
 theorem cast_eq {α : Sort u} (h : α = α) (a : α) : cast h a = a := rfl
 theorem Ne.symm {α : Sort u} {a b : α} (h : a ≠ b) : b ≠ a := fun e => h e.symm
 theorem ne_of_eq_of_ne {α : Sort u} {a b c : α} (h : a = b) (k : b ≠ c) : a ≠ c := h ▸ k
@@ -1109,7 +1159,8 @@ theorem Or.elim {a b c : Prop} (h : a ∨ b) (left : a → c) (right : b → c) 
 theorem Or.symm {a b : Prop} (h : a ∨ b) : b ∨ a := h.elim .inr .inl
 theorem Or.comm {a b : Prop} : a ∨ b ↔ b ∨ a := ⟨Or.symm, Or.symm⟩
 theorem or_comm {a b : Prop} : a ∨ b ↔ b ∨ a := Or.comm
-theorem Or.imp {a b c d : Prop} (f : a → c) (g : b → d) (h : a ∨ b) : c ∨ d := h.elim (fun x => .inl (f x)) (fun x => .inr (g x))
+theorem Or.imp {a b c d : Prop} (f : a → c) (g : b → d) (h : a ∨ b) : c ∨ d :=
+  h.elim (fun x => .inl (f x)) (fun x => .inr (g x))
 theorem or_assoc {a b c : Prop} : (a ∨ b) ∨ c ↔ a ∨ b ∨ c :=
   ⟨fun h => h.elim (fun k => k.imp id .inl) (fun k => .inr (.inr k)), fun h => h.elim (fun k => .inl (.inl k)) (fun k => k.imp .inr id)⟩
 theorem Or.resolve_left {a b : Prop} (h : a ∨ b) (no : ¬a) : b := h.elim (fun k => absurd k no) id
@@ -1118,7 +1169,8 @@ theorem Or.resolve_right {a b : Prop} (h : a ∨ b) (no : ¬b) : a := h.elim id 
 theorem Iff.refl (a : Prop) : a ↔ a := ⟨id, id⟩
 theorem Iff.rfl {a : Prop} : a ↔ a := Iff.refl a
 theorem Iff.symm {a b : Prop} (h : a ↔ b) : b ↔ a := ⟨h.mpr, h.mp⟩
-theorem Iff.trans {a b c : Prop} (h : a ↔ b) (k : b ↔ c) : a ↔ c := ⟨fun x => k.mp (h.mp x), fun x => h.mpr (k.mpr x)⟩
+theorem Iff.trans {a b c : Prop} (h : a ↔ b) (k : b ↔ c) : a ↔ c :=
+  ⟨fun x => k.mp (h.mp x), fun x => h.mpr (k.mpr x)⟩
 theorem Iff.of_eq {a b : Prop} (h : a = b) : a ↔ b := h ▸ Iff.rfl
 theorem iff_of_eq {a b : Prop} (h : a = b) : a ↔ b := Iff.of_eq h
 theorem Eq.to_iff {a b : Prop} (h : a = b) : a ↔ b := Iff.of_eq h
@@ -1137,7 +1189,8 @@ theorem Exists.elim {α : Sort u} {p : α → Prop} {b : Prop} (h : ∃ x, p x) 
 
 noncomputable def Classical.indefiniteDescription {α : Sort u} (p : α → Prop) (h : ∃ x, p x) : {x // p x} :=
   Classical.choice (match h with | ⟨x, hx⟩ => ⟨⟨x, hx⟩⟩)
-noncomputable def Classical.choose {α : Sort u} {p : α → Prop} (h : ∃ x, p x) : α := (Classical.indefiniteDescription p h).val
+noncomputable def Classical.choose {α : Sort u} {p : α → Prop} (h : ∃ x, p x) : α :=
+  (Classical.indefiniteDescription p h).val
 theorem Classical.choose_spec {α : Sort u} {p : α → Prop} (h : ∃ x, p x) : p (Classical.choose h) :=
   (Classical.indefiniteDescription p h).property
 /-- Diaconescu: two sets that are equal as soon as `p` holds, and an element chosen from each. -/
@@ -1155,7 +1208,8 @@ theorem Classical.em (p : Prop) : p ∨ ¬p :=
         Bool.false_ne_true (b.symm.trans ((chosen B hB same).symm.trans a)))
       .inl)
     .inl
-theorem Classical.byContradiction {p : Prop} (h : ¬p → False) : p := (Classical.em p).elim id (fun no => (h no).elim)
+theorem Classical.byContradiction {p : Prop} (h : ¬p → False) : p :=
+  (Classical.em p).elim id (fun no => (h no).elim)
 theorem Classical.byCases {p q : Prop} (h : p → q) (k : ¬p → q) : q := (Classical.em p).elim h k
 theorem Classical.not_not {p : Prop} : ¬¬p ↔ p := ⟨Classical.byContradiction, not_not_intro⟩
 namespace Classical
@@ -1169,9 +1223,12 @@ theorem Decidable.em (p : Prop) [Decidable p] : p ∨ ¬p :=
   match (inferInstance : Decidable p) with
   | isTrue h => .inl h
   | isFalse h => .inr h
-theorem Decidable.byContradiction {p : Prop} [Decidable p] (h : ¬p → False) : p := (Decidable.em p).elim id (fun no => (h no).elim)
+theorem Decidable.byContradiction {p : Prop} [Decidable p] (h : ¬p → False) : p :=
+  (Decidable.em p).elim id (fun no => (h no).elim)
 theorem Decidable.of_not_not {p : Prop} [Decidable p] (h : ¬¬p) : p := Decidable.byContradiction h
-@[macro_inline] def Decidable.byCases {p : Prop} {q : Sort u} [h : Decidable p] (yes : p → q) (no : ¬p → q) : q := dite p yes no
+@[macro_inline] def Decidable.byCases {p : Prop} {q : Sort u} [h : Decidable p] (yes : p → q) (no : ¬p → q) :
+    q :=
+  dite p yes no
 instance instDecidableAnd {p q : Prop} [hp : Decidable p] [hq : Decidable q] : Decidable (p ∧ q) :=
   match hp, hq with
   | isTrue a, isTrue b => isTrue ⟨a, b⟩
@@ -1225,28 +1282,38 @@ theorem of_eq_false {p : Prop} (h : p = False) : ¬p := fun hp => h ▸ hp
 theorem eq_true {p : Prop} (h : p) : p = True := propext ⟨fun _ => trivial, fun _ => h⟩
 theorem eq_false {p : Prop} (h : ¬p) : p = False := propext ⟨h, False.elim⟩
 theorem eq_false' {p : Prop} (h : p → False) : p = False := eq_false h
-theorem eq_true_of_decide {p : Prop} [Decidable p] (h : decide p = true) : p = True := eq_true (of_decide_eq_true h)
-theorem eq_false_of_decide {p : Prop} {_ : Decidable p} (h : decide p = false) : p = False := eq_false (of_decide_eq_false h)
+theorem eq_true_of_decide {p : Prop} [Decidable p] (h : decide p = true) : p = True :=
+  eq_true (of_decide_eq_true h)
+theorem eq_false_of_decide {p : Prop} {_ : Decidable p} (h : decide p = false) : p = False :=
+  eq_false (of_decide_eq_false h)
 @[simp] theorem eq_self {α : Sort u} (a : α) : (a = a) = True := eq_true rfl
 @[simp] theorem ne_eq {α : Sort u} (a b : α) : (a ≠ b) = ¬(a = b) := rfl
 theorem implies_congr {p q : Sort u} {r s : Sort v} (h : p = q) (k : r = s) : (p → r) = (q → s) := h ▸ k ▸ rfl
 theorem implies_congr_left {p q : Sort u} {r : Sort v} (h : p = q) : (p → r) = (q → r) := h ▸ rfl
 theorem implies_congr_right {p : Sort u} {r s : Sort v} (h : r = s) : (p → r) = (p → s) := h ▸ rfl
-theorem implies_dep_congr_ctx {p q r : Prop} (h : p = q) {s : q → Prop} (k : (hq : q) → r = s hq) : (p → r) = ((hq : q) → s hq) := by
+theorem implies_dep_congr_ctx {p q r : Prop} (h : p = q) {s : q → Prop} (k : (hq : q) → r = s hq) :
+    (p → r) = ((hq : q) → s hq) :=
+  by
   subst h
   exact propext ⟨fun f hp => (k hp) ▸ f hp, fun f hp => (k hp) ▸ f hp⟩
-theorem implies_congr_ctx {p q r s : Prop} (h : p = q) (k : q → r = s) : (p → r) = (q → s) := implies_dep_congr_ctx h k
-theorem forall_congr {α : Sort u} {p q : α → Prop} (h : ∀ a, p a = q a) : (∀ a, p a) = (∀ a, q a) := (funext h : p = q) ▸ rfl
+theorem implies_congr_ctx {p q r s : Prop} (h : p = q) (k : q → r = s) : (p → r) = (q → s) :=
+  implies_dep_congr_ctx h k
+theorem forall_congr {α : Sort u} {p q : α → Prop} (h : ∀ a, p a = q a) : (∀ a, p a) = (∀ a, q a) :=
+  (funext h : p = q) ▸ rfl
 theorem forall_prop_domain_congr {p q : Prop} {r : p → Prop} {s : q → Prop} (h : p = q) (k : ∀ a : q, r (h.mpr_prop a) = s a) :
     (∀ a : p, r a) = (∀ a : q, s a) := by
   subst h
   exact forall_congr k
-theorem forall_prop_congr_dom {p q : Prop} (h : p = q) (r : p → Prop) : (∀ a : p, r a) = (∀ a : q, r (h.mpr_prop a)) := by
+theorem forall_prop_congr_dom {p q : Prop} (h : p = q) (r : p → Prop) :
+    (∀ a : p, r a) = (∀ a : q, r (h.mpr_prop a)) :=
+  by
   subst h
   rfl
 theorem let_congr {α : Sort u} {β : Sort v} {a b : α} {f g : α → β} (h : a = b) (k : ∀ x, f x = g x) : (let x := a; f x) = (let x := b; g x) :=
   h ▸ (funext k : f = g) ▸ rfl
-theorem let_val_congr {α : Sort u} {β : Sort v} {a b : α} (f : α → β) (h : a = b) : (let x := a; f x) = (let x := b; f x) := h ▸ rfl
+theorem let_val_congr {α : Sort u} {β : Sort v} {a b : α} (f : α → β) (h : a = b) :
+    (let x := a; f x) = (let x := b; f x) :=
+  h ▸ rfl
 theorem let_body_congr {α : Sort u} {β : α → Sort v} {f g : (a : α) → β a} (a : α) (k : ∀ x, f x = g x) : (let x := a; f x) = (let x := a; g x) :=
   (funext k : f = g) ▸ rfl
 
@@ -1267,15 +1334,26 @@ theorem dite_eq_right {c : Prop} {h : Decidable c} (hc : ¬c) {α : Sort u} {t :
   | isTrue yes => absurd yes hc
   | isFalse _ => rfl
 theorem if_pos {c : Prop} {h : Decidable c} (hc : c) {α : Sort u} {t e : α} : ite c t e = t := ite_eq_left hc
-theorem if_neg {c : Prop} {h : Decidable c} (hc : ¬c) {α : Sort u} {t e : α} : ite c t e = e := ite_eq_right hc
-theorem dif_pos {c : Prop} {h : Decidable c} (hc : c) {α : Sort u} {t : c → α} {e : ¬c → α} : dite c t e = t hc := dite_eq_left hc
-theorem dif_neg {c : Prop} {h : Decidable c} (hc : ¬c) {α : Sort u} {t : c → α} {e : ¬c → α} : dite c t e = e hc := dite_eq_right hc
+theorem if_neg {c : Prop} {h : Decidable c} (hc : ¬c) {α : Sort u} {t e : α} : ite c t e = e :=
+  ite_eq_right hc
+theorem dif_pos {c : Prop} {h : Decidable c} (hc : c) {α : Sort u} {t : c → α} {e : ¬c → α} :
+    dite c t e = t hc :=
+  dite_eq_left hc
+theorem dif_neg {c : Prop} {h : Decidable c} (hc : ¬c) {α : Sort u} {t : c → α} {e : ¬c → α} :
+    dite c t e = e hc :=
+  dite_eq_right hc
 @[simp] theorem ite_true {α : Sort u} (a b : α) : (if True then a else b) = a := rfl
 @[simp] theorem ite_false {α : Sort u} (a b : α) : (if False then a else b) = b := rfl
-theorem ite_eq_left_of_eq_true {α : Sort u} {c : Prop} {_ : Decidable c} (a b : α) (h : c = True) : (if c then a else b) = a := ite_eq_left (of_eq_true h)
-theorem ite_eq_right_of_eq_false {α : Sort u} {c : Prop} {_ : Decidable c} (a b : α) (h : c = False) : (if c then a else b) = b := ite_eq_right (of_eq_false h)
-theorem dite_eq_left_of_eq_true {α : Sort u} {c : Prop} {_ : Decidable c} {t : c → α} {e : ¬c → α} (h : c = True) : dite c t e = t (of_eq_true h) := dite_eq_left _
-theorem dite_eq_right_of_eq_false {α : Sort u} {c : Prop} {_ : Decidable c} {t : c → α} {e : ¬c → α} (h : c = False) : dite c t e = e (of_eq_false h) := dite_eq_right _
+theorem ite_eq_left_of_eq_true {α : Sort u} {c : Prop} {_ : Decidable c} (a b : α) (h : c = True) :
+    (if c then a else b) = a :=
+  ite_eq_left (of_eq_true h)
+theorem ite_eq_right_of_eq_false {α : Sort u} {c : Prop} {_ : Decidable c} (a b : α) (h : c = False) :
+    (if c then a else b) = b :=
+  ite_eq_right (of_eq_false h)
+theorem dite_eq_left_of_eq_true {α : Sort u} {c : Prop} {_ : Decidable c} {t : c → α} {e : ¬c → α} (h : c = True) : dite c t e = t (of_eq_true h) :=
+  dite_eq_left _
+theorem dite_eq_right_of_eq_false {α : Sort u} {c : Prop} {_ : Decidable c} {t : c → α} {e : ¬c → α} (h : c = False) : dite c t e = e (of_eq_false h) :=
+  dite_eq_right _
 @[congr] theorem ite_congr {α : Sort u} {b c : Prop} {x y u v : α} {s : Decidable b} [Decidable c] (h : b = c) (k : c → x = u) (l : ¬c → y = v) :
     ite b x y = ite c u v := by
   cases Decidable.em c with
@@ -1293,14 +1371,16 @@ theorem dite_eq_right_of_eq_false {α : Sort u} {c : Prop} {_ : Decidable c} {t 
 @[simp] theorem false_or (p : Prop) : (False ∨ p) = p := propext ⟨fun h => h.resolve_left id, .inr⟩
 @[simp] theorem or_self (p : Prop) : (p ∨ p) = p := propext ⟨fun h => h.elim id id, .inl⟩
 @[simp] theorem iff_self (p : Prop) : (p ↔ p) = True := eq_true Iff.rfl
-@[simp] theorem iff_true (p : Prop) : (p ↔ True) = p := propext ⟨fun h => h.mpr trivial, fun h => iff_of_true h trivial⟩
+@[simp] theorem iff_true (p : Prop) : (p ↔ True) = p :=
+  propext ⟨fun h => h.mpr trivial, fun h => iff_of_true h trivial⟩
 @[simp] theorem true_iff (p : Prop) : (True ↔ p) = p := propext ⟨fun h => h.mp trivial, iff_of_true trivial⟩
 @[simp] theorem iff_false (p : Prop) : (p ↔ False) = ¬p := propext ⟨Iff.mp, fun h => iff_of_false h id⟩
 @[simp] theorem false_iff (p : Prop) : (False ↔ p) = ¬p := propext ⟨Iff.mpr, iff_of_false id⟩
 @[simp] theorem implies_true (α : Sort u) : (α → True) = True := eq_true fun _ => trivial
 @[simp] theorem true_implies (p : Prop) : (True → p) = p := propext ⟨fun h => h trivial, fun h _ => h⟩
 @[simp] theorem false_implies (p : Prop) : (False → p) = True := eq_true False.elim
-@[simp] theorem forall_const (α : Sort u) [i : Nonempty α] (p : Prop) : (α → p) = p := propext ⟨fun h => i.rec h, fun h _ => h⟩
+@[simp] theorem forall_const (α : Sort u) [i : Nonempty α] (p : Prop) : (α → p) = p :=
+  propext ⟨fun h => i.rec h, fun h _ => h⟩
 @[simp] theorem not_true_eq_false : (¬True) = False := eq_false (fun h => h trivial)
 @[simp] theorem not_false_eq_true : (¬False) = True := eq_true id
 theorem imp_self {p : Prop} : (p → p) ↔ True := iff_of_true id trivial
@@ -1329,7 +1409,8 @@ theorem add_assoc (n m k : Nat) : n + m + k = n + (m + k) := by
   induction k with
   | zero => rfl
   | succ k ih => exact congrArg succ ih
-theorem add_left_comm (n m k : Nat) : n + (m + k) = m + (n + k) := by rw [← add_assoc, add_comm n m, add_assoc]
+theorem add_left_comm (n m k : Nat) : n + (m + k) = m + (n + k) :=
+  by rw [← add_assoc, add_comm n m, add_assoc]
 theorem add_right_comm (n m k : Nat) : n + m + k = n + k + m := by rw [add_assoc, add_comm m k, add_assoc]
 theorem succ.inj {n m : Nat} (h : succ n = succ m) : n = m := by injection h
 theorem succ_inj {n m : Nat} : succ n = succ m ↔ n = m := ⟨succ.inj, congrArg succ⟩
@@ -1374,7 +1455,8 @@ theorem mul_assoc (n m k : Nat) : n * m * k = n * (m * k) := by
   induction k with
   | zero => rfl
   | succ k ih => rw [mul_succ, mul_succ, ih, mul_add]
-theorem mul_left_comm (n m k : Nat) : n * (m * k) = m * (n * k) := by rw [← mul_assoc, mul_comm n m, mul_assoc]
+theorem mul_left_comm (n m k : Nat) : n * (m * k) = m * (n * k) :=
+  by rw [← mul_assoc, mul_comm n m, mul_assoc]
 theorem two_mul (n : Nat) : 2 * n = n + n := by rw [succ_mul, one_mul]
 theorem mul_two (n : Nat) : n * 2 = n + n := by rw [mul_succ, mul_one]
 @[simp] theorem pow_zero (n : Nat) : n ^ 0 = 1 := rfl
@@ -1473,7 +1555,8 @@ theorem add_le_add_right {n m : Nat} (h : n ≤ m) (k : Nat) : n + k ≤ m + k :
 theorem add_le_add_left {n m : Nat} (h : n ≤ m) (k : Nat) : k + n ≤ k + m := by
   rw [add_comm k n, add_comm k m]
   exact add_le_add_right h k
-theorem add_le_add {a b c d : Nat} (h : a ≤ b) (k : c ≤ d) : a + c ≤ b + d := le_trans (add_le_add_right h c) (add_le_add_left k b)
+theorem add_le_add {a b c d : Nat} (h : a ≤ b) (k : c ≤ d) : a + c ≤ b + d :=
+  le_trans (add_le_add_right h c) (add_le_add_left k b)
 theorem le.dest {n m : Nat} (h : n ≤ m) : ∃ k, n + k = m := by
   induction h with
   | refl => exact ⟨0, rfl⟩
@@ -1507,7 +1590,8 @@ theorem ble_eq_true_of_le {n m : Nat} (h : n ≤ m) : ble n m = true := by
   induction h with
   | refl => exact ble_self_eq_true n
   | step _ ih => exact step _ _ ih
-theorem not_le_of_not_ble_eq_true {n m : Nat} (h : ¬ble n m = true) : ¬n ≤ m := fun l => h (ble_eq_true_of_le l)
+theorem not_le_of_not_ble_eq_true {n m : Nat} (h : ¬ble n m = true) : ¬n ≤ m :=
+  fun l => h (ble_eq_true_of_le l)
 @[extern "lean_nat_dec_le"]
 instance decLe (n m : Nat) : Decidable (n ≤ m) :=
   Bool.decide (ble n m) (le_of_ble_eq_true n m) (fun h l => Bool.false_ne_true (h.symm.trans (ble_eq_true_of_le l)))
@@ -1533,6 +1617,13 @@ protected def casesAuxOn {motive : Nat → Sort u} (t : Nat) (zero : motive 0) (
   match t with
   | 0 => zero
   | n + 1 => succ n
+
+@[elab_as_elim]
+protected noncomputable def strongRecOn {motive : Nat → Sort u} (n : Nat) (ind : (n : Nat) → ((m : Nat) → m < n → motive m) → motive n) :
+    motive n :=
+  have below : (k m : Nat) → m < k → motive m := fun k =>
+    Nat.recAux (fun _ h => absurd h (not_lt_zero _)) (fun _ ih m h => ind m fun j hj => ih j (lt_of_lt_of_le hj (le_of_lt_succ h))) k
+  below (n + 1) n (lt_succ_self n)
 
 /-! The kernel's other functions on literals. -/
 
@@ -1657,4 +1748,13 @@ theorem append_assoc (l k m : List α) : l ++ k ++ m = l ++ (k ++ m) := by
   induction l with
   | nil => rfl
   | cons a l ih => rw [cons_append, map_cons, ih, map_cons, cons_append]
+
+theorem not_mem_nil (a : α) : ¬a ∈ ([] : List α) := nofun
+@[simp] theorem mem_nil_eq (a : α) : (a ∈ ([] : List α)) = False := eq_false (not_mem_nil a)
+@[simp] theorem mem_cons {a b : α} {l : List α} : a ∈ b :: l ↔ a = b ∨ a ∈ l :=
+  ⟨fun | .head _ => .inl rfl | .tail _ h => .inr h, fun h => h.elim (fun e => e ▸ .head l) (.tail b)⟩
+theorem mem_append {a : α} {l k : List α} : a ∈ l ++ k ↔ a ∈ l ∨ a ∈ k := by
+  induction l with
+  | nil => simp
+  | cons b l ih => simp only [cons_append, mem_cons, ih, or_assoc]
 end List

@@ -60,3 +60,9 @@ theorem extensional (f g : Nat → Nat) (h : ∀ n, f n = g n) : f = g := by
   exact h n
 
 theorem subtype_coercion (n : {n : Nat // 0 < n}) : 0 < (n : Nat) := n.property
+
+theorem bounded_exists : ∃ m ≤ 5, m = 3 := ⟨3, by decide, rfl⟩
+
+theorem bounded_forall (p : Nat → Prop) (h : ∀ n ∈ [1, 2], p n) : p 2 := by
+  apply h
+  simp

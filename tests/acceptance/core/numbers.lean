@@ -53,3 +53,14 @@ theorem distributes (a b c : Nat) : a * (b + c) = c * a + b * a := by
 theorem divides : 3 ∣ 12 := ⟨4, rfl⟩
 
 theorem order (a b : Nat) (h : ¬a ≤ b) : b < a := Nat.lt_of_not_ge h
+
+theorem strong_induction (p : Nat → Prop) (h : ∀ n, (∀ m < n, p m) → p n) (n : Nat) : p n := by
+  induction n using Nat.strongRecOn with
+  | ind n ih => exact h n ih
+
+inductive Parity where
+  | even
+  | odd
+deriving DecidableEq
+
+theorem parities_differ : Parity.even ≠ Parity.odd := by decide

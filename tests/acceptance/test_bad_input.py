@@ -1,0 +1,238 @@
+"""Bad input: one message that names file, line, field and remedy, exit status 2, nothing stored or queued."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from commands import PROVED, Command, entry, lines, write
+from farms import Quiet
+
+GOOD = json.dumps(entry(PROVED, 1)).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """What stands after a good line in a manifest, and what the message must say of it."""
+
+    content: bytes
+    says: tuple[str, ...]
+
+
+def line(**changes: object) -> bytes:
+    made: dict[str, object] = {"header": "h", "formal_statement": "s", "generation": "g"} | changes
+    return json.dumps({field: value for field, value in made.items() if value is not ...}).encode()
+
+
+BAD_LINES = {
+    "malformed JSON": Bad(b'{"name": "t"', ("malformed JSON", "one whole JSON object on each line")),
+    "two objects on a line": Bad(b"{} {}", ("malformed JSON", "one whole JSON object on each line")),
+    "an array": Bad(b"[1, 2]", ("not an object but an array", "write each line as one object")),
+    "a number": Bad(b"17", ("not an object but a number", "write each line as one object")),
+    "no statement": Bad(line(formal_statement=...), ('"formal_statement"', "missing", "give it as a string")),
+    "no header": Bad(line(header=...), ('"header"', "missing", "give it as a string")),
+    "no generation": Bad(line(generation=...), ('"generation"', "missing", "give it as a string")),
+    "a generation of null": Bad(line(generation=None), ('"generation"', "null", "give it as a string")),
+    "a number for a string": Bad(line(generation=7), ('"generation"', "a number", "write it as a string")),
+    "a list for a proof": Bad(line(predicted_proof=["x"]), ('"predicted_proof"', "an array", "as a string")),
+    "a name that is no string": Bad(line(name=7), ('"name"', "a number", "write it as a string")),
+    "a field given twice": Bad(b'{"name": "a", "name": "b"}', ('"name"', "given twice", "keep one")),
+    "invalid UTF-8": Bad(b'{"name": "\xff"}', ("invalid UTF-8", "save the file as UTF-8")),
+    "an unknown environment": Bad(line(environment="moon"), ('"environment"', "'moon'", "core")),
+    "a negative timeout": Bad(line(timeout=-1), ('"timeout"', "-1", "give seconds, above 0")),
+    "a timeout of zero": Bad(line(timeout=0), ('"timeout"', "0", "give seconds, above 0")),
+    "a timeout in words": Bad(line(timeout="5 s"), ('"timeout"', "a string", "give seconds, above 0")),
+    "a line of 50 MB": Bad(line(generation="x" * 50_000_000), ("longer than", "MiB", "shorten")),
+}
+
+
+def refused(quiet: Quiet, *arguments: object, says: tuple[str, ...]) -> None:
+    """Check that a submit was refused in one message that says all this, and that it left nothing."""
+    said = quiet.farm("submit", *arguments)
+    assert said.returncode == 2, said.stderr
+    assert said.stdout == ""
+    (message,) = said.stderr.strip().split("\n")
+    for words in says:
+        assert words in message
+    assert quiet.rows() == {}
+    assert quiet.redis.dbsize() == 0
+
+
+@pytest.mark.parametrize("what", BAD_LINES)
+def test_a_bad_line_after_good_lines_and_files_is_named_and_nothing_is_stored(
+    quiet: Quiet, tmp_path: Path, what: str
+) -> None:
+    bad = BAD_LINES[what]
+    good, mixed = tmp_path / "good.jsonl", tmp_path / "mixed.jsonl"
+    good.write_bytes(GOOD)
+    mixed.write_bytes(GOOD + b"\n" + bad.content + b"\n" + GOOD)
+    refused(quiet, good, mixed, says=(f"{mixed}:3: ", *bad.says))
+
+
+def test_the_last_of_a_thousand_lines_can_refuse_them_all(quiet: Quiet, tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(GOOD * 999 + b"{")
+    refused(quiet, path, says=(f"{path}:1000: ", "malformed JSON"))
+
+
+def test_a_byte_order_mark_is_named(quiet: Quiet, tmp_path: Path) -> None:
+    path = tmp_path / "marked.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD)
+    refused(quiet, path, says=(f"{path}:1: ", "byte order mark", "save the file as UTF-8 without one"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n"], ids=["no byte", "blank lines"])
+def test_a_file_without_a_line_is_named(quiet: Quiet, tmp_path: Path, content: bytes) -> None:
+    good, empty = tmp_path / "good.jsonl", tmp_path / "empty.jsonl"
+    good.write_bytes(GOOD)
+    empty.write_bytes(content)
+    refused(quiet, good, empty, says=(str(empty), "no line with content", "leave the file out"))
+
+
+def test_a_folder_is_named_with_the_pattern_for_its_files(quiet: Quiet, tmp_path: Path) -> None:
+    refused(quiet, tmp_path, says=(str(tmp_path), "is a folder", f"{tmp_path}/*.jsonl"))
+
+
+def test_a_file_that_is_not_there_is_named(quiet: Quiet, tmp_path: Path) -> None:
+    good = tmp_path / "good.jsonl"
+    good.write_bytes(GOOD)
+    refused(quiet, good, tmp_path / "none.jsonl", says=("none.jsonl", "no such file", "check the spelling"))
+
+
+def test_a_pattern_that_matches_nothing_is_named(quiet: Quiet, tmp_path: Path) -> None:
+    refused(quiet, tmp_path / "*.jsonl", says=("*.jsonl", "no file matches", "check the pattern"))
+
+
+def test_a_compressed_file_that_is_cut_short_is_named(quiet: Quiet, tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(b"\x1f\x8b\x08\x00")
+    refused(quiet, path, says=(str(path), "not a whole .gz file", "compress it again"))
+
+
+@pytest.fixture
+def folder_for_all() -> Iterator[Path]:
+    """A folder that other users may look into, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="farm-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_file_one_may_not_read_is_named(quiet: Quiet, folder_for_all: Path) -> None:
+    path = folder_for_all / "secret.jsonl"
+    path.write_bytes(GOOD)
+    path.chmod(0)
+    if os.geteuid() == 0:  # who may read everything
+        nobody = Command(
+            {**quiet.farm.settings, "FARM_HOME": str(folder_for_all / "home")},
+            prefix=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+        )
+        quiet = Quiet(nobody, quiet.engine, quiet.redis)
+    refused(quiet, path, says=(str(path), "cannot be read", "make it readable"))
+
+
+BAD_FLAGS = {
+    "an unknown environment": (("--environment", "moon"), ("'moon'", "core")),
+    "an unknown profile": (("--profile", "best"), ("best", "farm", "nemo-2025-11", "nemo-2025-08")),
+    "an unknown mode": (("--extract-code-mode", "middle"), ("middle", "last", "first")),
+    "a negative timeout": (("--timeout", "-1"), ("timeout", "-1", "above 0")),
+    "a timeout of zero": (("--timeout", "0"), ("timeout", "0", "above 0")),
+    "a timeout that is no number": (("--timeout", "nan"), ("timeout", "nan", "above 0")),
+    "a timeout longer than any": (("--timeout", "1e9"), ("timeout", "1e+09", "at most")),
+    "no memory": (("--memory-mib", "0"), ("memory", "0", "above 0")),
+    "more memory than any": (("--memory-mib", "99999999"), ("memory", "99999999", "at most")),
+    "negative memory": (("--memory-mib", "-5"), ("memory", "-5", "above 0")),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FLAGS)
+def test_a_bad_option_is_named_and_nothing_is_stored(quiet: Quiet, tmp_path: Path, what: str) -> None:
+    flags, says = BAD_FLAGS[what]
+    path = tmp_path / "good.jsonl"
+    path.write_bytes(GOOD)
+    refused(quiet, path, *flags, says=says)
+
+
+@pytest.mark.parametrize("arguments", [("submit",), ("submit", "x.jsonl", "--colour"), ("submitt",)])
+def test_bad_usage_has_exit_status_2(farm: Command, arguments: tuple[str, ...]) -> None:
+    said = farm(*arguments)
+    assert said.returncode == 2
+    assert said.stdout == ""
+    assert "Usage" in said.stderr
+
+
+@pytest.mark.parametrize("arguments", [("submit", "x.jsonl"), ("status",), ("down",), ("doctor",)])
+def test_an_unknown_variable_is_named_with_the_nearest_there_is(
+    farm: Command, arguments: tuple[str, ...]
+) -> None:
+    said = farm.having(FARM_HOMES="/x")(*arguments)
+    assert said.returncode == 2
+    assert "FARM_HOMES" in said.stderr
+    assert "FARM_HOME?" in said.stderr
+
+
+@pytest.mark.parametrize("words", ["nul \0 inside", "lone \ud800 surrogate"])
+def test_text_that_lean_cannot_be_given_is_judged_and_not_refused(
+    quiet: Quiet, tmp_path: Path, words: str
+) -> None:
+    made = {"name": "t", "header": "h\n", "formal_statement": "theorem t : True := by", "generation": words}
+    path = write(tmp_path / "odd.jsonl", made)
+    said = quiet.farm("submit", path)
+    assert said.returncode == 0, said.stderr
+    (judged,) = lines(path)
+    assert (judged["farm"]["verdict"], judged["farm"]["reason"]) == ("rejected", "invalid_text")
+    assert judged["proof_status"] == "error"
+    assert judged["generation"] == words
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://farm:hush@127.0.0.1:1/farm", "postgresql://farm:hush@/farm?host=/nowhere"]
+)
+def test_a_database_that_is_down_is_named_without_its_password(
+    quiet: Quiet, tmp_path: Path, url: str
+) -> None:
+    path = write(tmp_path / "good.jsonl", entry(PROVED, 1))
+    said = quiet.farm.having(FARM_DATABASE_URL=url)("submit", path)
+    assert said.returncode == 1
+    assert said.stdout == ""
+    for words in ("PostgreSQL", "start it", "FARM_DATABASE_URL"):
+        assert words in said.stderr
+    assert "hush" not in said.stderr
+    assert "Traceback" not in said.stderr
+    assert quiet.redis.dbsize() == 0
+
+
+@pytest.mark.parametrize("url", ["redis://:hush@127.0.0.1:1/0", "redis+socket:///nowhere/redis.sock"])
+def test_a_redis_that_is_down_is_named_and_nothing_is_stored(quiet: Quiet, tmp_path: Path, url: str) -> None:
+    path = write(tmp_path / "good.jsonl", entry(PROVED, 1))
+    said = quiet.farm.having(FARM_BROKER_URL=url)("submit", path)
+    assert said.returncode == 1
+    assert said.stdout == ""
+    for words in ("Redis", "start it", "FARM_BROKER_URL"):
+        assert words in said.stderr
+    assert "hush" not in said.stderr
+    assert "Traceback" not in said.stderr
+    assert quiet.rows() == {}
+
+
+def test_a_database_without_tables_is_answered_with_what_makes_them(
+    quiet: Quiet, empty_database_url: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "good.jsonl", entry(PROVED, 1))
+    said = quiet.farm.having(FARM_DATABASE_URL=empty_database_url)("submit", path)
+    assert said.returncode == 1
+    assert "farm db upgrade" in said.stderr
+
+
+def test_a_bad_manifest_is_refused_before_any_server_is_asked(tmp_path: Path) -> None:
+    farm = Command({"FARM_HOME": str(tmp_path / "home")})
+    said: subprocess.CompletedProcess[str] = farm("submit", tmp_path / "none.jsonl")
+    assert said.returncode == 2
+    assert not (tmp_path / "home").exists()

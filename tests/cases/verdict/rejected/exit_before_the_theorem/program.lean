@@ -1,0 +1,4 @@
+prelude
+import Core
+#exit
+theorem t : False := True.intro
