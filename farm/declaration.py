@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from farm.scanner import NAME, Kind, opaque_spans, sorry_tokens, tokens
 
-KEYWORDS = ("theorem", "lemma", "example", "def", "instance", "abbrev")
+THEOREMS = ("theorem", "lemma", "example")
+KEYWORDS = (*THEOREMS, "def", "instance", "abbrev")
 """What may stand for a target, the likeliest first."""
 
 
@@ -61,22 +62,22 @@ _LONGEST_LEAD_IN = 2000
 def find(text: str, start: int, end: int, name: str) -> Declaration | None:
     """Return the last declaration called `name` that stands in code."""
     for keyword in KEYWORDS:
-        if keyword == "example" or text.find(keyword, start, end) < 0:
-            continue
-        found = [d for d in declarations(text, start, end, keyword) if d.name == name]
-        if found and (code := _in_code(text, start, found)):
-            return code[-1]
+        if text.find(keyword, start, end) >= 0:
+            found = [d for d in declarations(text, start, end, keyword) if d.name == name]
+            if found and (code := _in_code(text, start, found)):
+                return code[-1]
     return None
 
 
 def find_any(text: str, start: int, end: int) -> Declaration | None:
     """Return the last theorem, lemma or example, failing these the last declaration, that stands in code."""
-    likely: list[Declaration] = []
-    for keyword in KEYWORDS:
-        if likely and keyword == "def":
-            break
-        likely += _in_code(text, start, list(declarations(text, start, end, keyword)))
-    return max(likely, default=None)
+    return _last(text, start, end, THEOREMS) or _last(text, start, end, KEYWORDS)
+
+
+def _last(text: str, start: int, end: int, keywords: tuple[str, ...]) -> Declaration | None:
+    present = [keyword for keyword in keywords if text.find(keyword, start, end) >= 0]
+    found = [_in_code(text, start, list(declarations(text, start, end, keyword))) for keyword in present]
+    return max((declaration for several in found for declaration in several), default=None)
 
 
 def _in_code(text: str, start: int, found: list[Declaration]) -> list[Declaration]:

@@ -9,14 +9,13 @@ from functools import lru_cache
 from farm import preamble
 from farm.answer import after_key, without_thinking
 from farm.choice import choose
-from farm.declaration import Declaration, Signature, differ, find, find_any, read_target, signature
+from farm.declaration import THEOREMS, Declaration, Signature, differ, find, find_any, read_target, signature
 from farm.proof import Joint
 from farm.scanner import Kind, sorry_tokens, tokens
 from farm.segments import Draft
 from farm.vocabulary import COMMAND_LINE
 
 _LEAN_3 = re.compile(r"\s*begin\b")
-_THEOREMS = ("theorem", "lemma", "example")
 
 
 @lru_cache(maxsize=1024)
@@ -94,7 +93,7 @@ class LeanAnswer:
 
     def _substitute(self, found: Declaration | None) -> Declaration | None:
         """Return a declaration of another name when it may stand for the target: no proof goes before it."""
-        if found is None or (found.keyword not in _THEOREMS and self._target.keyword in _THEOREMS):
+        if found is None or (found.keyword not in THEOREMS and self._target.keyword in THEOREMS):
             return None
         first = self._first_code(self._start)
         line = self._text.rfind("\n", 0, first) + 1

@@ -17,6 +17,9 @@ from farm.vocabulary import begins_tactic
 _INK = re.compile(r"\s*+(?=\S)")
 _BY = re.compile(r"by(?![\w'.!?])")
 _INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
+_UNINDENTED = re.compile(r"\n(?=[^\s-]|-(?!-))")
+_INDENTED_BY_ONE = re.compile(r"\n[ \t](?=[^\s-]|-(?!-))")
+_INDENTED_BY_TWO = re.compile(r"\n[ \t]{2}(?=[^\s-]|-(?!-))")
 _TERM = re.compile(r"fun\b|λ|⟨|@\w|\.\w")
 _COMMAND = re.compile(
     r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|#\w+|@\[|/--|private|axiom)\b)"
@@ -135,19 +138,28 @@ class Joint:
         """Return the column that the first line had before it lost its indentation, 0 when it did not."""
         command = _COMMAND.search(self._text, first, self._end)
         end = command.start() if command else self._end
-        rest = [(len(m[1]), m.end()) for m in _INDENTED.finditer(self._text, first, end)]
-        if not rest:
-            return 0
-        least = min(indent for indent, _ in rest)
+        least = self._least_indent(first, end)
         if least <= column:
             return 0
-        below = rest[0][0]
-        if below == least and (_FOCUS.match(self._text, first) or _OPENER.search(self._first_line(first))):
+        below = _INDENTED.search(self._text, first, end)
+        if below is not None and len(below[1]) == least:
+            if _FOCUS.match(self._text, first) or _OPENER.search(self._first_line(first)):
+                return 0
+        return least if (lost and least <= 2) or self._has_tactic_at(least, first, end) else 0
+
+    def _least_indent(self, first: int, end: int) -> int:
+        """Return the least indentation of the lines after the first, 0 when there are none; comments aside."""
+        if _UNINDENTED.search(self._text, first, end):
             return 0
-        certain = lost and least <= 2
-        if certain or any(i == least and begins_tactic(self._text, at, end) for i, at in rest):
-            return least
-        return 0
+        if _INDENTED_BY_TWO.search(self._text, first, end) and not _INDENTED_BY_ONE.search(
+            self._text, first, end
+        ):
+            return 2
+        return min((len(m[1]) for m in _INDENTED.finditer(self._text, first, end)), default=0)
+
+    def _has_tactic_at(self, indent: int, first: int, end: int) -> bool:
+        lines = _INDENTED.finditer(self._text, first, end)
+        return any(len(m[1]) == indent and begins_tactic(self._text, m.end(), end) for m in lines)
 
     def _first_line(self, first: int) -> str:
         return self._text[first : self._text.find("\n", first) + 1]

@@ -58,13 +58,13 @@ class Draft:
         self.length = at + length
 
     def write(self, text: str) -> None:
-        """Add text that stands in no field."""
+        """Add text that stands in no field; it must not be empty."""
         self._parts.append(text)
         self.length += len(text)
 
     def ends_line(self) -> bool:
         """Return whether the next piece would begin a line."""
-        return self.length == 0 or next(part for part in reversed(self._parts) if part).endswith("\n")
+        return not self._parts or self._parts[-1].endswith("\n")
 
     def finish(self) -> tuple[str, tuple[Segment, ...]]:
         """Return the program's text and its segments in order."""

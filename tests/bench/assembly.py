@@ -83,10 +83,10 @@ def entries(count: int) -> list[Entry]:
 
 def rate(lines: list[Entry]) -> float:
     options = AssemblyOptions()
-    started = time.perf_counter()
+    started = time.process_time()
     for entry in lines:
         assemble(entry, options)
-    return len(lines) / (time.perf_counter() - started)
+    return len(lines) / (time.process_time() - started)
 
 
 def main() -> None:
