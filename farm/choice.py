@@ -35,7 +35,7 @@ def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
     lean = [b for b in inked if b.is_lean]
     if lean:
         block = _best(text, lean, target, last=last)
-        return _after_echo(text, answer, block, target) if block is blocks[-1] else _code(block)
+        return _after_echo(text, answer, block, blocks, target) if block is lean[-1] else _code(block)
     if first_mark >= 0 and _is_completion(text, answer, first_mark, inked):
         return Code(answer[0], first_mark, False)
     useful = [b for b in inked if not b.is_foreign] or inked
@@ -62,19 +62,16 @@ def _best(text: str, blocks: Sequence[Block], target: Target, *, last: bool) -> 
     return blocks[-1]
 
 
-def _after_echo(text: str, answer: Span, block: Block, target: Target) -> Code:
-    """Return the code after a closed block that only repeats the prompt, when there is some."""
-    code = _code(block)
-    if not block.closed or "sorry" not in text[block.start : block.end]:
-        return code
-    rest = text.find("\n", block.end, answer[1])
-    rest = text.find("\n", rest + 1, answer[1]) if rest == block.end else rest
-    if rest < 0 or not _is_echo(text, block, target):
-        return code
-    declared = target.name and find(text, rest, answer[1], target.name)
-    if declared or looks_like_lean(text, rest, answer[1]):
-        return Code(rest + 1, answer[1], False, "no_code_fence", rest + 1)
-    return code
+def _after_echo(text: str, answer: Span, block: Block, blocks: Sequence[Block], target: Target) -> Code:
+    """Return the code of the last block tagged as Lean's, or what follows it when it only repeats the prompt."""
+    if not block.closed or "sorry" not in text[block.start : block.end] or not _is_echo(text, block, target):
+        return _code(block)
+    start = text.find("\n", block.end + 1, answer[1]) + 1
+    end = next((later.fence for later in blocks if later.fence > block.end), answer[1])
+    declared = find(text, start, end, target.name)
+    if start and (declared or looks_like_lean(text, start, end)):
+        return Code(start, end, False, "no_code_fence", start)
+    return _code(block)
 
 
 def _is_echo(text: str, block: Block, target: Target) -> bool:

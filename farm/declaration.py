@@ -205,7 +205,7 @@ def read_target(statement: str) -> Target:
     words = [statement[t.start : t.end] for t in code]
     kept = len(statement)
     if words and words[-1] == "sorry":
-        kept = code[-1].start
+        kept = len(statement[: code[-1].start].rstrip())
         words.pop()
     endings = {(): "none", (":=",): "assign", (":=", "by"): "by"}
     return Target(

@@ -51,7 +51,10 @@ class SubmitOptions:
                 f"give seconds, above 0 and at most {LONGEST_TIMEOUT:.0f}"
             )
         if not 0 < self.memory_mib <= _MOST_MEMORY_MIB:
-            raise UsageError(f"{self.memory_mib} MiB of memory is not possible; give a number above 0")
+            raise UsageError(
+                f"{self.memory_mib} MiB of memory is not possible; "
+                f"give a number above 0 and at most {_MOST_MEMORY_MIB}"
+            )
 
     def limits(self, entry: Entry) -> Limits:
         """Return the limits of one line; its own ``timeout`` wins."""

@@ -249,6 +249,8 @@ _OUT_OF_MEMORY = re.compile(
     r"|(libc\+\+abi: )?terminat(ing|e called).* of type '?std::bad_alloc.*)$",
     re.MULTILINE,
 )
+#: What the runtime says before it ends with status 1 at an operation that it cannot carry out.
+_PANIC = re.compile(r"^INTERNAL PANIC: .*$", re.MULTILINE)
 _NO_THREAD = re.compile(r"^libc\+\+abi: terminating .*: failed to create thread: .*$", re.MULTILINE)
 
 
@@ -331,10 +333,17 @@ def _first_line(text: str, length: int = 160) -> str:
 def _failed_without_an_error(report: Report) -> Verdict | None:
     if report.exit_status == 0 or any(map(_is_sorry, report.messages)):
         return None
+    return _refused(report) or _panicked(report) or _unanswered(report)
+
+
+def _panicked(report: Report) -> Verdict | None:
+    found = _PANIC.search(report.foreign_output)
+    return _verdict(Reason.CRASH, f"Lean crashed: {_first_line(found.group())}") if found else None
+
+
+def _unanswered(report: Report) -> Verdict:
     said = _first_line(report.foreign_output) or "nothing"
-    return _refused(report) or _verdict(
-        Reason.NO_ANSWER, f"Lean failed without naming an error; it said: {said}"
-    )
+    return _verdict(Reason.NO_ANSWER, f"Lean failed without naming an error; it said: {said}")
 
 
 _SORRY_TEXTS = frozenset({"declaration uses `sorry`", "declaration uses 'sorry'"})

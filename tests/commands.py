@@ -108,8 +108,8 @@ class Command:
 
 
 def entry(kind: tuple[str, str], number: int, **more: object) -> dict[str, object]:
-    """Return a manifest line whose program gets this verdict and reason; an endless one after a second."""
-    limit = {"timeout": 1} if kind == ENDLESS else {}
+    """Return a manifest line whose program gets this verdict and reason; an endless one soon."""
+    limit = {"timeout": 0.7} if kind == ENDLESS else {}
     return {
         "name": f"t{number}",
         "predicted_proof": HEADER + PROGRAMS[kind].format(n=number),

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import redis
 from commands import PROVED, Command, entry, write
-from farms import Quiet
+from farms import CORE, Quiet
 from sqlalchemy import Engine
 
 from farm.embedded import Servers, down
 from farm.settings import redis_url
-from farm.store import Served, Store
+from farm.store import Store
 
 #: The numbers of Redis databases that a quiet farm has for itself; the server's own farm uses 0.
 _QUIET = 7
@@ -78,7 +78,7 @@ def own_farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
 def quiet(database: Engine, servers: Servers, prepared: Path) -> Iterator[Quiet]:
     """A farm without a worker, in a database and a Redis database of the test's own."""
     broker_url = servers.broker_url.replace("virtual_host=0", f"virtual_host={_QUIET}")
-    Store(database).register([Served(name="core", digest="d1", toolchain="4.35.0")])
+    Store(database).register([CORE])
     command = Command(
         {
             "FARM_HOME": str(prepared),

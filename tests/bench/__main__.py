@@ -1,7 +1,7 @@
 """The farm's figures on this machine: `make bench`, or `python -m tests.bench --help`.
 
-Every figure is measured several times and the median counts; all parts are real. A missed bar is shown and is no
-failure: machines are shared. Close what else runs before believing a number, and compare ratios before numbers.
+Every figure is measured several times and the median counts; all parts are real. A missed bar is shown and
+is no failure: machines are shared. Close what else runs before believing a number, and trust ratios first.
 
     assembly       processor time of one core, answers of 2 KB in all shapes that provers produce
     submit         `farm.submit.submit` in a process of its own, every program new, committed to PostgreSQL
@@ -36,12 +36,12 @@ def main() -> None:
         "demo": demo,
     }
     names = options.only or [name for name in measures if name != "demo" or options.demo]
-    figures = []
+    figures: list[Figure] = []
     for name in names:
-        print(f"Measuring {name}", file=sys.stderr)
+        sys.stderr.write(f"Measuring {name}\n")
         figures += measures[name]()
     if options.json:
-        print(json.dumps([figure.facts() for figure in figures]))
+        sys.stdout.write(json.dumps([figure.facts() for figure in figures]) + "\n")
     else:
         Console(width=None if sys.stdout.isatty() else 120).print(table(figures))
 

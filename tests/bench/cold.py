@@ -1,8 +1,8 @@
 """Benchmarks, the worker: cold checks through the farm beside a shell loop over the same programs.
 
-Both run as many Leans at once. The loop is what a user would write without the farm: `xargs` and the shortest
-launcher of the same Lean, with no limits, no records and no verdicts. They take turns, so that whatever else the
-machine does troubles both.
+Both run as many Leans at once. The loop is what a user would write without the farm: `xargs` and the
+shortest launcher of the same Lean, with no limits, no records and no verdicts. They take turns, so that
+whatever else the machine does troubles both.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 from sqlalchemy import text
 
@@ -54,7 +55,7 @@ def cold_checks() -> Iterator[Figure]:
         for _ in range(TURNS):
             looped.append(len(programs) / _loop(files, environment, at_once))
             farmed.append(len(programs) / _through_farm(farm, manifest))
-    ratio = sorted(farmed)[TURNS // 2] / sorted(looped)[TURNS // 2]
+    ratio = median(farmed) / median(looped)
     yield Figure(name=f"cold checks, shell loop x {at_once}", unit="checks/s", samples=tuple(looped))
     yield Figure(name=f"cold checks, farm x {at_once}", unit="checks/s", samples=tuple(farmed))
     yield Figure(name="cold checks, farm / loop", unit="", samples=(ratio,), at_least=0.7)

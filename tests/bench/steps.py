@@ -1,7 +1,7 @@
-"""Benchmarks, one measured process: a step of the farm, its seconds and its peak memory, as JSON.
+"""Benchmarks, one measured process: a step of the farm, its seconds and its peak memory, as JSON::
 
-    python -m tests.bench.steps submit DATABASE_URL MANIFEST
-    python -m tests.bench.steps export DATABASE_URL RUN
+python -m tests.bench.steps submit DATABASE_URL MANIFEST
+python -m tests.bench.steps export DATABASE_URL RUN
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     begun = time.perf_counter()
     result = step(*sys.argv[2:])
     seconds = time.perf_counter() - begun
-    print(json.dumps({"seconds": seconds, "peak_mib": _peak_mib(), "result": result}))
+    sys.stdout.write(json.dumps({"seconds": seconds, "peak_mib": _peak_mib(), "result": result}))
 
 
 if __name__ == "__main__":

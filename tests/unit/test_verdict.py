@@ -122,6 +122,8 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("aborted, out of memory", died(signal.SIGABRT, foreign_output=OUT_OF_MEMORY), Reason.MEMORY_LIMIT),
     ("aborted, no thread to be had", died(signal.SIGABRT, foreign_output=NO_THREAD), Reason.BOX_FAILED),
     ("exit status 1 without an error", failed(), Reason.NO_ANSWER),
+    ("exit status 1, panicked", failed(foreign_output="INTERNAL PANIC: too big"), Reason.CRASH),
+    ("exit status 1, a panic in passing", failed(foreign_output="x INTERNAL PANIC: y"), Reason.NO_ANSWER),
     ("exit status 1 with a warning", failed(said("warning", "unused")), Reason.NO_ANSWER),
     ("out of memory only in passing", failed(foreign_output=f"x {OUT_OF_MEMORY} x"), Reason.NO_ANSWER),
     ("neither status nor signal", {"exit_status": None}, Reason.NO_ANSWER),

@@ -1,0 +1,198 @@
+"""What dies in the middle of a run loses nothing: every line still gets its one verdict, the right one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, Running, entry, verdicts, write
+from farms import Quiet, verdict_count, wait_for_run
+from processes import child_of, eventually, family
+
+from farm import db
+from farm.embedded import Facts, status
+from farm.queries import Queries
+
+PYTHON = Path(sys.executable).name
+
+#: Enough that a worker with two checks at once is busy for some seconds.
+KINDS = [PROVED, ENDLESS, ENDLESS, WRONG, ENDLESS, ADMITTED, ENDLESS, PROVED]
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    return write(tmp_path / "mixed.jsonl", *(entry(kind, number) for number, kind in enumerate(KINDS)))
+
+
+@contextmanager
+def asking(farm: Command) -> Iterator[tuple[Facts, Queries]]:
+    """The facts of a farm's own servers and questions to its store."""
+    facts = status(Path(farm.settings["FARM_HOME"]))
+    assert facts is not None
+    engine = db.connect(facts.database_url, application="farm-test")
+    yield facts, Queries(engine)
+    engine.dispose()
+
+
+def started(farm: Command) -> None:
+    assert farm("list").returncode == 0
+
+
+def lost(queries: Queries, run_id: str) -> bool:
+    """Whether the worker of any attempt was lost."""
+    return any("lost" in made for made in outcomes(queries, run_id))
+
+
+def outcomes(queries: Queries, run_id: str) -> list[list[str]]:
+    """Return what became of each attempt at each line."""
+    return [
+        [str(attempt["outcome"]) for attempt in queries.attempts(run_id, 0, number)]
+        for number in range(1, len(KINDS) + 1)
+    ]
+
+
+def check_all(queries: Queries, run_id: str, manifest: Path) -> None:
+    """Check that the manifest has the verdicts of an undisturbed run, and the store one for each line."""
+    assert verdicts(manifest) == KINDS
+    tally = queries.tally(run_id)
+    assert tally.statuses == {"done": len(KINDS)}
+    assert verdict_count(queries, run_id) == len(KINDS)
+    for (verdict, _), made in zip(KINDS, outcomes(queries, run_id), strict=True):
+        assert made[-1] == verdict
+        assert set(made[:-1]) <= {"lost"}
+
+
+def test_a_worker_that_is_killed_is_started_again_and_finishes_the_run(
+    own_farm: Command, manifest: Path, tmp_path: Path
+) -> None:
+    started(own_farm)
+    with (
+        asking(own_farm) as (facts, queries),
+        own_farm.started(tmp_path / "submit", "submit", manifest) as submit,
+    ):
+        run_id = wait_for_run(queries, manifest, "done")
+        wait_for_run(queries, manifest, "running")
+        worker = child_of(facts.pid, PYTHON)
+        assert worker is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        assert submit.ended() == 0, submit.said
+        check_all(queries, run_id, manifest)
+        assert lost(queries, run_id)
+
+
+def test_a_postgresql_that_is_killed_is_waited_for_and_the_run_goes_on(
+    own_farm: Command, manifest: Path, tmp_path: Path
+) -> None:
+    started(own_farm)
+    with (
+        asking(own_farm) as (facts, queries),
+        own_farm.started(tmp_path / "submit", "submit", manifest) as submit,
+    ):
+        run_id = wait_for_run(queries, manifest, "done")
+        # Held, so that it does not start PostgreSQL again before its loss was noticed.
+        os.kill(facts.pid, signal.SIGSTOP)
+        try:
+            postgres = child_of(facts.pid, "postgres")
+            assert postgres is not None
+            os.kill(postgres.pid, signal.SIGKILL)
+            eventually(lambda: "PostgreSQL does not answer" in submit.said)
+        finally:
+            os.kill(facts.pid, signal.SIGCONT)
+        assert submit.ended() == 0, submit.said
+        check_all(queries, run_id, manifest)
+
+
+def test_a_redis_that_is_killed_is_waited_for_and_the_run_goes_on(
+    own_farm: Command, manifest: Path, tmp_path: Path
+) -> None:
+    started(own_farm)
+    with (
+        asking(own_farm) as (facts, queries),
+        own_farm.started(tmp_path / "submit", "submit", manifest) as submit,
+    ):
+        run_id = wait_for_run(queries, manifest, "done")
+        valkey = child_of(facts.pid, "valkey-server", "redis-server")
+        assert valkey is not None
+        os.kill(valkey.pid, signal.SIGKILL)
+        assert submit.ended() == 0, submit.said
+        check_all(queries, run_id, manifest)
+
+
+@contextmanager
+def a_worker(quiet: Quiet, folder: Path) -> Iterator[Running]:
+    """A `farm worker` of the test's own, serving when the block begins."""
+    with quiet.farm.started(folder, "worker") as worker:
+        eventually(lambda: "Serving" in worker.said, seconds=60)
+        yield worker
+
+
+def test_a_worker_killed_and_started_again_by_hand_finishes_the_run(
+    quiet: Quiet, manifest: Path, tmp_path: Path
+) -> None:
+    with quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit:
+        with a_worker(quiet, tmp_path / "first") as first:
+            run_id = wait_for_run(quiet.queries, manifest, "done")
+            wait_for_run(quiet.queries, manifest, "running")
+            eventually(lambda: len(family(first.process.pid)) > 1)
+            left = family(first.process.pid)
+            os.kill(first.process.pid, signal.SIGKILL)
+            eventually(lambda: not any(member.alive for member in left))
+        with a_worker(quiet, tmp_path / "second"):
+            assert submit.ended() == 0, submit.said
+    check_all(quiet.queries, run_id, manifest)
+    assert lost(quiet.queries, run_id)
+
+
+def test_a_worker_that_is_asked_to_stop_finishes_its_checks_and_loses_none(
+    quiet: Quiet, manifest: Path, tmp_path: Path
+) -> None:
+    with quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit:
+        with a_worker(quiet, tmp_path / "first") as first:
+            run_id = wait_for_run(quiet.queries, manifest, "running")
+            first.process.terminate()
+            assert first.ended() == 0, first.said
+            assert quiet.queries.tally(run_id).statuses.get("running", 0) == 0
+        with a_worker(quiet, tmp_path / "second"):
+            assert submit.ended() == 0, submit.said
+    check_all(quiet.queries, run_id, manifest)
+    assert {len(made) for made in outcomes(quiet.queries, run_id)} == {1}
+
+
+def test_a_redis_that_was_wiped_costs_nothing(quiet: Quiet, manifest: Path, tmp_path: Path) -> None:
+    with (
+        a_worker(quiet, tmp_path / "worker"),
+        quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit,
+    ):
+        run_id = wait_for_run(quiet.queries, manifest, "done")
+        assert quiet.queries.tally(run_id).statuses["queued"] > 0
+        quiet.redis.flushdb()
+        assert submit.ended() == 0, submit.said
+    check_all(quiet.queries, run_id, manifest)
+
+
+def test_a_submitter_killed_as_soon_as_its_run_is_stored_loses_nothing(
+    quiet: Quiet, manifest: Path, tmp_path: Path
+) -> None:
+    with a_worker(quiet, tmp_path / "worker"):
+        with quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit:
+            eventually(lambda: quiet.queries.runs(most=1))
+            submit.process.kill()
+        assert quiet.farm("status", "--wait").returncode == 0
+    assert quiet.farm("export").returncode == 0
+    check_all(quiet.queries, quiet.queries.run(None).id, manifest)
+
+
+def test_two_workers_share_a_run_and_judge_each_line_once(
+    quiet: Quiet, manifest: Path, tmp_path: Path
+) -> None:
+    with a_worker(quiet, tmp_path / "one"), a_worker(quiet, tmp_path / "two"):
+        assert quiet.farm("submit", manifest).returncode == 0
+    check_all(quiet.queries, quiet.queries.run(None).id, manifest)
+    workers = quiet.ask("SELECT worker FROM attempts")
+    assert len(workers) == len(KINDS)
+    assert len(set(workers)) == 2

@@ -1,0 +1,110 @@
+"""The command line as it is documented: every command has an example and stands in the README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+import typer
+from commands import Command
+from typer.core import TyperCommand, TyperGroup
+
+from farm import __version__
+from farm.cli import app
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def _commands() -> Iterator[tuple[str, TyperCommand]]:
+    for point in entry_points(group="farm.commands"):
+        point.load()(app)
+    yield from _leaves("", typer.main.get_command(app))
+
+
+def _leaves(path: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
+    if isinstance(command, TyperGroup):
+        for name, member in command.commands.items():
+            yield from _leaves(f"{path} {name}".strip(), member)
+    elif isinstance(command, TyperCommand):
+        yield path, command
+
+
+COMMANDS = dict(_commands())
+_OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in command.params]
+
+
+def test_the_commands_are_those_of_the_design() -> None:
+    assert set(COMMANDS) == {
+        *("submit", "status", "list", "show", "export", "assemble"),
+        *("check", "worker", "down", "db upgrade", "doctor"),
+    }
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_a_command_says_what_it_does_and_gives_an_example(path: str) -> None:
+    command = COMMANDS[path]
+    assert re.fullmatch(r"[A-Z].*\.", (command.help or "").partition("\n")[0])
+    assert (command.epilog or "").startswith(f"Example: farm {path}")
+
+
+@pytest.mark.parametrize(("path", "option"), _OPTIONS, ids=[f"{path} {o.name}" for path, o in _OPTIONS])
+def test_an_option_says_what_it_does(path: str, option: typer.core.TyperOption) -> None:
+    assert option.name == "help" or option.help
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_a_command_stands_in_the_table_of_the_readme(path: str) -> None:
+    assert re.search(rf"^\| `farm {path}[ `]", README, re.MULTILINE)
+
+
+def test_the_examples_of_commands_use_options_that_there_are() -> None:
+    for path, command in COMMANDS.items():
+        known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
+        for example in re.findall(rf"farm {path}[^;|]*", command.epilog or ""):
+            assert set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", example)) <= known, path
+
+
+def test_the_exit_statuses_are_documented() -> None:
+    for status in ("0 every line", "1 the farm failed", "2 bad usage or bad input", "3 some lines"):
+        assert status in README
+
+
+def test_the_version_is_printed_alone() -> None:
+    said = Command()("--version")
+    assert (said.returncode, said.stdout, said.stderr) == (0, f"farm {__version__}\n", "")
+
+
+def test_help_shows_the_commands_without_starting_anything(tmp_path: Path) -> None:
+    said = Command({"FARM_HOME": str(tmp_path / "home")})("--help")
+    assert said.returncode == 0
+    for path in COMMANDS:
+        assert path.partition(" ")[0] in said.stdout
+    assert not (tmp_path / "home").exists()
+
+
+def test_help_loads_neither_the_database_nor_the_queue() -> None:
+    program = (
+        "import sys, farm.cli\n"
+        "try: farm.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print({'celery', 'sqlalchemy', 'psycopg'} & set(sys.modules), file=sys.stderr)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stderr == "set()\n"
+
+
+def test_a_shell_can_complete_commands() -> None:
+    asked = {"_FARM_COMPLETE": "complete_bash", "COMP_WORDS": "farm sub", "COMP_CWORD": "1"}
+    assert Command(asked)().stdout.split() == ["submit"]
+
+
+def test_a_shell_can_complete_options() -> None:
+    asked = {"_FARM_COMPLETE": "complete_bash", "COMP_WORDS": "farm submit --no-w", "COMP_CWORD": "2"}
+    assert Command(asked)().stdout.split() == ["--no-wait"]

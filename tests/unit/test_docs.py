@@ -1,0 +1,68 @@
+"""The documents name everything there is, and nothing that there is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from farm.manifest import FIELDS
+from farm.program import AssemblyOptions
+from farm.settings import VARIABLES
+from farm.verdict import OUTCOMES, Outcome, Reason, Verdict
+
+ROOT = Path(__file__).parents[2]
+DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_variable_is_documented(variable: str) -> None:
+    assert re.search(rf"^\| `{variable}` \|", DOCS["running.md"], re.MULTILINE)
+
+
+def test_no_variable_is_documented_that_there_is_not() -> None:
+    named = {name for text in DOCS.values() for name in re.findall(r"\bFARM_[A-Z_]+\b", text)}
+    assert named <= set(VARIABLES)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_reason_is_documented_with_its_verdict_and_its_proof_status(reason: Reason) -> None:
+    outcome = OUTCOMES[reason]
+    status = Verdict(outcome=outcome, reason=reason, detail="").proof_status
+    row = rf"^\| `{outcome}` \| `{reason}` \| `{status}` \| \S"
+    assert re.search(row, DOCS["verdicts.md"], re.MULTILINE)
+
+
+def test_no_verdict_is_documented_that_there_is_not() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", DOCS["verdicts.md"], re.MULTILINE)
+    assert rows
+    assert {(Outcome(verdict), Reason(reason)) for verdict, reason in rows} == {
+        (outcome, reason) for reason, outcome in OUTCOMES.items()
+    }
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_a_field_of_manifests_is_documented(field: str) -> None:
+    assert f"`{field}`" in DOCS["manifests.md"]
+
+
+@pytest.mark.parametrize("option", [field.name for field in dataclasses.fields(AssemblyOptions)])
+def test_an_option_of_the_assembly_is_documented(option: str) -> None:
+    text = DOCS["manifests.md"]
+    flag = option.replace("_", "-")
+    assert f"`{option}`" in text or f"--{flag}" in text or f"--no-{flag}" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    for name in re.findall(r"`((?:farm|workers|migrations|tests|examples|docs)/[\w/.]+)`", page.read_text()):
+        assert (ROOT / name).exists(), name
