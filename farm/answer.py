@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 
 class Block(NamedTuple):
-    """One code block: where its fence and its content are, whether its tag is Lean's, and whether it is closed.
+    """One code block: where its fence and its content are, its tag, and whether it is closed.
 
     `tag` is the first word of the info string in lower case, ``""`` when there is none.
     """
@@ -37,18 +37,19 @@ class Block(NamedTuple):
         return self.tag in _FOREIGN
 
 
-_FOREIGN = frozenset(
-    "output text txt plaintext plain console bash sh shell python py python3 json yaml latex tex math markdown md "
-    "html xml isabelle coq rocq agda haskell c cpp error errors stdout stderr log diff informal".split()
-)
+_FOREIGN_TAGS = """
+    output text txt plaintext plain console bash sh shell python py python3 json yaml latex tex math markdown
+    md html xml isabelle coq rocq agda haskell c cpp error errors stdout stderr log diff informal
+"""
+_FOREIGN = frozenset(_FOREIGN_TAGS.split())
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
 def without_thinking(text: str) -> tuple[Span, int | None]:
     """Return the span of the answer outside thinking, and the offset of a thinking block that never closes.
 
-    A closing tag without an opening one ends a thinking block that began in the prompt. Of several pieces, the
-    answer is the last that holds a fence, or else the last that is not blank.
+    A closing tag without an opening one ends a thinking block that began in the prompt. Of several pieces,
+    the answer is the last that holds a fence, or else the last that is not blank.
     """
     if "hink" not in text and "HINK" not in text:
         return (0, len(text)), None
@@ -181,7 +182,7 @@ class _Reader:
 
 
 def _runs(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield every run of three or more backticks or tildes; finding strings beats searching patterns by far."""
+    """Yield every run of three or more backticks or tildes and where it stands."""
     if text.find("~~~", start, end) >= 0:
         yield from ((run.start(), run[0]) for run in _FENCE.finditer(text, start, end))
         return
@@ -197,7 +198,7 @@ def _runs(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def fenced_blocks(text: str, answer: Span) -> tuple[list[Block], int]:
-    """Return the code blocks of an answer in order, and the offset of its first fence, -1 when it has none."""
+    """Return the code blocks of an answer in order, and the offset of its first fence, -1 without one."""
     if text.find("```", *answer) < 0 and text.find("~~~", *answer) < 0:
         return [], -1
     reader = _Reader(text, answer)

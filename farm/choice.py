@@ -24,9 +24,9 @@ class Code(NamedTuple):
 def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
     """Return the code of an answer.
 
-    With fences tagged as Lean's: the last block that holds the target with a proof free of sorry, else the last
-    block (in `first` mode the first). Without: what stands before a closing fence whose opening one was in the
-    prompt, else the last block that is not tagged as something other than Lean, else the whole answer.
+    With fences tagged as Lean's: the last block that holds the target with a proof free of sorry, else the
+    last block (in `first` mode the first). Without: what stands before a closing fence whose opening one was
+    in the prompt, else the last block that is not tagged as something other than Lean, else the whole answer.
     """
     blocks, first_mark = fenced_blocks(text, answer)
     if first_mark < 0 and not blocks:
@@ -63,7 +63,7 @@ def _best(text: str, blocks: Sequence[Block], target: Target, *, last: bool) -> 
 
 
 def _after_echo(text: str, answer: Span, block: Block, blocks: Sequence[Block], target: Target) -> Code:
-    """Return the code of the last block tagged as Lean's, or what follows it when it only repeats the prompt."""
+    """Return the code of a block, or what follows it when it only repeats the prompt."""
     if not block.closed or "sorry" not in text[block.start : block.end] or not _is_echo(text, block, target):
         return _code(block)
     start = text.find("\n", block.end + 1, answer[1]) + 1

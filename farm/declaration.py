@@ -1,4 +1,4 @@
-"""Assembly step, Lean's declarations: where they are in a text, what they are called, where their proofs begin."""
+"""Assembly step, Lean's declarations: where they are, what they are called, where their bodies begin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYWORDS = (*THEOREMS, "def", "instance", "abbrev")
 
 
 class Declaration(NamedTuple):
-    """A declaration: the offset of its keyword, the keyword, its name ("" without one) and where that ends."""
+    """A declaration: the offset of its keyword, the keyword, its name ("" without one), where that ends."""
 
     start: int
     keyword: str
@@ -37,26 +37,35 @@ class Signature(NamedTuple):
 
 _ATTRIBUTE = r"@\[[^\]\n]*\]"
 _MODIFIER = "private|protected|noncomputable|unsafe|partial|nonrec|public|local|scoped|meta"
-_LEAD_IN = re.compile(rf"(?:.*(?:-/|\bin))?[ \t]*(?:(?:{_ATTRIBUTE}|{_MODIFIER})[ \t]*)*")
+_MODIFIERS = re.compile(rf"[ \t]*+(?:(?:{_ATTRIBUTE}|{_MODIFIER})[ \t]*+)*+")
 _NAMED = re.compile(rf"\s+({NAME})")
 _SPACED = re.compile(r"[\s({\[⦃:]")
 
 
 def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Declaration]:
-    """Yield what looks like a declaration by `keyword` at the beginning of a command; comments are not known."""
+    """Yield what looks like a declaration at the beginning of a command; comments are not known here."""
     at = start - 1
     while (at := text.find(keyword, at + 1, end)) >= 0:
         after = at + len(keyword)
         if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
             continue
-        line = max(start, text.rfind("\n", max(start, at - _LONGEST_LEAD_IN), at) + 1)
-        if line == at or _LEAD_IN.fullmatch(text, line, at):
+        if _begins_command(text, start, at):
             named = _NAMED.match(text, after, end)
             name, name_end = (named[1], named.end()) if named else ("", after)
             yield Declaration(at, keyword, name, name_end)
 
 
-_LONGEST_LEAD_IN = 2000
+_LONGEST_LEAD_IN = 300
+
+
+def _begins_command(text: str, start: int, at: int) -> bool:
+    """Return whether only attributes, modifiers, a comment or ``... in`` stand before it on its line."""
+    if at == start or text[at - 1] == "\n":
+        return True
+    before = text[max(start, at - _LONGEST_LEAD_IN) : at].rpartition("\n")[2]
+    for mark in ("-/", " in "):
+        before = before.rpartition(mark)[2]
+    return _MODIFIERS.fullmatch(before) is not None
 
 
 def find(text: str, start: int, end: int, name: str) -> Declaration | None:
@@ -100,8 +109,8 @@ def _may_hide(text: str, start: int, end: int) -> bool:
 
 # All that decides where a signature ends; everything else is passed over.
 _MARK = re.compile(
-    rf"""(?P<opaque>--[^\n]*+|/-|"|«[^«»\n]*+»)
-    |(?P<open>[(\[{{⟨⟪⟦⦃])|(?P<close>[)\]}}⟩⟫⟧⦄])|(?P<assign>:=)|(?P<arrow>=>)|(?P<bar>\|)
+    r"""(?P<opaque>--[^\n]*+|/-|"|«[^«»\n]*+»)
+    |(?P<open>[(\[{⟨⟪⟦⦃])|(?P<close>[)\]}⟩⟫⟧⦄])|(?P<assign>:=)|(?P<arrow>=>)|(?P<bar>\|(?<=[ \t\n]\|))
     |(?P<binder>\b(?:let|have|letI|haveI)\b(?!['!?.]))|(?P<function>\b(?:fun|match)\b|λ)
     |(?P<where>\bwhere\b)|(?P<command>^(?:theorem|lemma|example|def|instance|abbrev|end)\b)""",
     re.VERBOSE | re.MULTILINE,
@@ -180,9 +189,9 @@ class Target(NamedTuple):
     """What the farm must know of a formal statement; see `read_target`.
 
     `kept` is how much of it goes into a program, without a final ``sorry``. `ending` is ``by``, ``assign``,
-    ``open`` (some of the proof is there) or ``none`` (not even a ``:=``). `core` is its last declaration's text
-    from the keyword through ``:=``, "" when there is none; `signature` is what stands between name and ``:=``;
-    `sorry` is the offset of a sorry that stays, -1 without one.
+    ``open`` (some of the proof is there) or ``none`` (not even a ``:=``). `core` is the last declaration's
+    text from the keyword through ``:=``, "" when there is none; `signature` is what stands between its name
+    and ``:=``; `sorry` is the offset of a sorry that stays, -1 without one.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Assembly step, profile `farm`: the model's answer, read as Lean, put after the dataset's header and statement."""
+"""Assembly step, profile `farm`: the model's answer, read as Lean, goes after header and statement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _sorry_in(header: str) -> int:
 
 
 class LeanAnswer:
-    """One line on its way through profile `farm`: what the answer's code is, and what there is to say about it.
+    """One line on its way through profile `farm`: where the answer's code is, and what to say about it.
 
     `warnings` holds ``(code, origin, offset)``.
     """
@@ -136,7 +136,7 @@ class LeanAnswer:
             self._note("lean3", body)
 
     def _signature(self, declared: Declaration) -> Signature:
-        """Return how the model's statement ends; comparing it with the dataset's as a whole is the quick way."""
+        """Return how the model's statement ends, first trying whether it is the dataset's to the letter."""
         core = self._target.core
         if core and self._text.startswith(core, declared.start):
             body = declared.start + len(core)

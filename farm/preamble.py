@@ -1,4 +1,4 @@
-"""Assembly step, what stands before the target in the model's code: header, settings, helper lemmas, scopes."""
+"""Assembly step, what stands before the target in the model's code: settings, helper lemmas, scopes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from farm.scanner import NAME, opaque_spans
 class Preamble(NamedTuple):
     """What is kept of the text before the target, and what is not.
 
-    `kept` are the spans that go before the restated statement, none when there is no helper. `differs` are the
-    offsets of settings that are lost, `dropped` those of commands whose scope would reach the statement, and
-    `openers` counts the namespaces and sections among these, whose ``end`` must go too.
+    `kept` are the spans that go before the restated statement, none when there is no helper. `differs` are
+    the offsets of settings that are lost, `dropped` those of commands whose scope would reach the statement,
+    and `openers` counts the namespaces and sections among these, whose ``end`` must go too.
     """
 
     kept: tuple[Span, ...] = ()
@@ -31,13 +31,12 @@ class _Command(NamedTuple):
     name: str
 
 
-_DECLARE = frozenset(
-    """
-    theorem lemma def abbrev instance example structure inductive class axiom opaque notation notation3 infix infixl
-    infixr prefix postfix macro macro_rules syntax elab elab_rules attribute deriving initialize alias
+_DECLARING_WORDS = """
+    theorem lemma def abbrev instance example structure inductive class axiom opaque notation notation3 infix
+    infixl infixr prefix postfix macro macro_rules syntax elab elab_rules attribute deriving initialize alias
     irreducible_def declare_syntax_cat simproc
-    """.split()
-)
+"""
+_DECLARE = frozenset(_DECLARING_WORDS.split())
 _SETTINGS = frozenset({"open", "set_option", "universe", "universes"})
 _SCOPES = frozenset({"variable", "variables", "include", "omit"})
 _OPENERS = frozenset({"namespace", "section", "mutual"})
@@ -45,11 +44,12 @@ _LEADS = frozenset({"/--", "@["})
 _KNOWN = _DECLARE | _SETTINGS | _SCOPES | _OPENERS | _LEADS | {"import", "end", ""}
 
 _LINE = re.compile(
-    rf"""^(?P<lead>[ \t]*(?:(?:@\[[^\]\n]*\]|private|protected|noncomputable|unsafe|partial|nonrec|local|scoped|public)
-    [ \t]*)*)(?:(?P<word>[a-z_0-9]+(?![\w.'])|/--|@\[)(?:[ \t]+(?P<name>{NAME}))?|(?=\n))""",
+    rf"""^(?P<lead>[ \t]*(?:(?:@\[[^\]\n]*\]|private|protected|noncomputable|unsafe|partial|nonrec
+    |local|scoped|public)[ \t]*)*)
+    (?:(?P<word>[a-z_0-9]+(?![\w.'])|/--|@\[)(?:[ \t]+(?P<name>{NAME}))?|(?=\n))""",
     re.VERBOSE | re.MULTILINE,
 )
-_GOES_ON = re.compile(r"[^\n]*(?:\n[ \t]+\S[^\n]*)*\n?")
+_GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+\n?")
 _IN = re.compile(r"[^\n]*\bin[ \t]*$", re.MULTILINE)
 _END = re.compile(r"[ \t]*end\b[^\n]*")
 
@@ -67,16 +67,19 @@ def read(text: str, start: int, target: int, header: str, name: str) -> Preamble
     commands, end = _before(list(_commands(text, start, target)), target, name)
     dropped, openers = _open_scopes(commands)
     known = _lines_of(header)
-    lost = [c for c in commands if c.word in _SETTINGS and _line(text, c.line) not in known]
+    lost = [c.line for c in commands if c.word in _SETTINGS and _line(text, c.line) not in known]
     if not any(c.word in _DECLARE for c in commands):
-        return Preamble((), tuple(c.line for c in lost), tuple(c.line for c in dropped), openers)
-    unwanted = [c for c in commands if c.word == "import" or c in dropped]
-    first = next(
-        c.line for c in commands if c not in unwanted and not (c.word in _SETTINGS and c not in lost)
-    )
-    holes = [(c.line, _GOES_ON.match(text, c.line, end)) for c in unwanted if c.line >= first]
-    kept = _without(first, end, [(at, found.end() if found else at) for at, found in holes])
-    return Preamble(tuple(kept), (), tuple(c.line for c in dropped), openers)
+        return Preamble((), tuple(lost), tuple(dropped), openers)
+    unwanted = {*dropped, *(c.line for c in commands if c.word == "import")}
+    useless = unwanted | {c.line for c in commands if c.word in _SETTINGS}.difference(lost)
+    first = next(c.line for c in commands if c.line not in useless)
+    holes = [(at, _end_of_command(text, at, end)) for at in sorted(unwanted) if at >= first]
+    return Preamble(tuple(_without(first, end, holes)), (), tuple(dropped), openers)
+
+
+def _end_of_command(text: str, at: int, end: int) -> int:
+    found = _GOES_ON.match(text, at, end)
+    return found.end() if found else at
 
 
 def _line(text: str, at: int) -> str:
@@ -115,8 +118,8 @@ def _before(commands: list[_Command], target: int, name: str) -> tuple[list[_Com
     return commands, target
 
 
-def _open_scopes(commands: list[_Command]) -> tuple[list[_Command], int]:
-    """Return the commands whose scope is open at the end, and how many of them open a scope of their own."""
+def _open_scopes(commands: list[_Command]) -> tuple[list[int], int]:
+    """Return the offsets of the commands whose scope is open at the end, and how many are openers."""
     scopes: list[list[_Command]] = [[]]
     for command in commands:
         if command.word in _OPENERS:
@@ -125,7 +128,7 @@ def _open_scopes(commands: list[_Command]) -> tuple[list[_Command], int]:
             scopes.pop()
         elif command.word in _SCOPES:
             scopes[-1].append(command)
-    return [command for scope in scopes for command in scope], len(scopes) - 1
+    return sorted(command.line for scope in scopes for command in scope), len(scopes) - 1
 
 
 def _without(start: int, end: int, holes: list[Span]) -> Iterator[Span]:
@@ -158,5 +161,7 @@ def without_ends(text: str, start: int, end: int, count: int) -> int:
         line = text.rfind("\n", start, end) + 1
         if line <= start or not _END.fullmatch(text, line, end):
             return end
-        end = start + len(text[start:line].rstrip())
+        end = line
+        while end > start and text[end - 1].isspace():
+            end -= 1
     return end

@@ -8,8 +8,9 @@ Profile `farm`, the default, reads the answer as Lean:
 - The header and the statement are the dataset's. The model's declaration of the target's name (or its last
   theorem, when none has the name) gives its body and nothing else.
 - Declarations before it are kept, verbatim, between header and statement, with what the model opened or set
-  for them. What could reach into the statement is not: ``variable``, ``include``, ``omit``, a ``namespace`` or
-  ``section`` that is still open there, with its ``end``. Without such declarations nothing before it is kept.
+  for them. What could reach into the statement is not: ``variable``, ``include``, ``omit``, a ``namespace``
+  or ``section`` that is still open there, with its ``end``. Without such declarations nothing
+  before it is kept.
 - What follows the body stays.
 - With `restate_formal_statement` off the model's code stands after the header as it is, without imports; with
   `strip_theorem_from_proof` off too or alone, nothing is taken from the code.

@@ -10,22 +10,29 @@ from __future__ import annotations
 import re
 
 from farm.declaration import Signature
-from farm.scanner import Kind, tokens
+from farm.scanner import Kind, opaque_spans, tokens
 from farm.segments import Draft
 from farm.vocabulary import begins_tactic
 
+INDENT = 2
+"""How far the farm indents what it has to indent, in columns."""
+
 _INK = re.compile(r"\s*+(?=\S)")
 _BY = re.compile(r"by(?![\w'.!?])")
-_INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
-_UNINDENTED = re.compile(r"\n(?=[^\s-]|-(?!-))")
-_INDENTED_BY_ONE = re.compile(r"\n[ \t](?=[^\s-]|-(?!-))")
-_INDENTED_BY_TWO = re.compile(r"\n[ \t]{2}(?=[^\s-]|-(?!-))")
-_TERM = re.compile(r"fun\b|λ|⟨|@\w|\.\w")
+_TERM = re.compile(r"fun\b|λ|⟨|@\w")
 _COMMAND = re.compile(
-    r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|#\w+|@\[|/--|private|axiom)\b)"
+    r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|private|axiom|noncomputable)\b"
+    r"|#\w|@\[|/--)"
 )
-_OPENER = re.compile(r"(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+*/=<≤-])[ \t]*(?:--[^\n]*)?\n")
-_FOCUS = re.compile(r"·|\.[ \t]|case\b|next\b")
+# A line with ink and the blank ones below it.
+_LINES = re.compile(r"[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+(?=\n|\Z))*+\n?")
+# Line breaks before code, by the indentation that follows; comments may stand anywhere.
+_INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
+_BY_NONE = re.compile(r"\n(?=[^\s-]|-(?!-))")
+_BY_ONE = re.compile(r"\n[ \t](?=[^\s-]|-(?!-))")
+_BY_TWO = re.compile(r"\n[ \t]{2}(?=[^\s-]|-(?!-))")
+_OPENER = re.compile(r"[^\n]*(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+*/=<≤-])[ \t]*(?:--[^\n]*)?\n")
+_FOCUS = re.compile(r"·|\.[ \t]")
 
 
 class Joint:
@@ -36,7 +43,8 @@ class Joint:
 
     def __init__(self, draft: Draft, text: str, end: int, ending: str) -> None:
         self._draft, self._text, self._end = draft, text, end
-        self._ending = ending
+        self._wants_term = ending in ("assign", "none")
+        self._assign = " :=" if ending == "none" else ""
 
     def write_body(self, ends: Signature) -> bool:
         """Write the body of the model's own declaration; return whether there was any."""
@@ -44,15 +52,16 @@ class Joint:
         if first >= self._end:
             return False
         if ends.style == "equations":
-            self._write_between("exact fun\n", self._line_start(ends.body), "")
+            self._begin_term("fun\n")
+            self._copy_from_line(first, least=1)
         elif ends.style == "where":
-            self._write_fields(ends.body)
-        elif self._ending in ("assign", "none"):
-            self._copy(ends.body if self._ending == "assign" else ends.end)
+            self._write_fields(first)
+        elif self._wants_term:
+            self._write_value(ends.body, first)
         elif _BY.match(self._text, first, self._end):
             return self._write_tactics(first + 2)
         else:
-            self._write_term(first)
+            self._write_exact(first)
         return True
 
     def write_bare(self, start: int, *, lost: bool) -> bool:
@@ -66,25 +75,24 @@ class Joint:
         if first >= self._end:
             return False
         is_by = _BY.match(self._text, first, self._end) is not None
-        if self._ending in ("assign", "none"):
-            self._draft.write(" " if self._ending == "assign" else " := ")
-            if is_by or not begins_tactic(self._text, self._first_word(first), self._end):
-                self._copy(first)
-                return True
-            self._draft.write("by\n")
+        if self._wants_term and (is_by or not begins_tactic(self._text, self._first_code(first), self._end)):
+            self._draft.write(" ")
+            self._write_value(first, first)
         elif is_by:
             return self._write_tactics(first + 2)
-        elif _TERM.match(self._text, first, self._end):
-            self._write_term(first)
-            return True
-        self._write_lines(start, first, lost=lost)
+        elif not self._wants_term and _TERM.match(self._text, first, self._end):
+            self._write_exact(first)
+        else:
+            if self._wants_term:
+                self._draft.write(self._assign + " by\n")
+            self._write_bare_tactics(max(start, self._line_start(first)), first, lost=lost)
         return True
 
     def _ink(self, start: int) -> int:
         found = _INK.match(self._text, start, self._end)
         return found.end() if found else self._end
 
-    def _first_word(self, start: int) -> int:
+    def _first_code(self, start: int) -> int:
         """Return where the first token that is no comment begins."""
         if not self._text.startswith(("--", "/-"), start):
             return start
@@ -97,9 +105,47 @@ class Joint:
     def _copy(self, start: int) -> None:
         self._draft.copy("generation", start, self._end)
 
+    def _copy_indented(self, start: int, by: int) -> None:
+        """Copy lines, moved to the right up to the next command; lines that begin in a string stay."""
+        command = _COMMAND.search(self._text, start, self._end)
+        end = command.end() if command else self._end
+        in_string = self._lines_in_strings(start, end)
+        for lines in _LINES.finditer(self._text, start, end):
+            if lines.start() not in in_string:
+                self._draft.write(" " * by)
+            self._draft.copy("generation", *lines.span())
+        self._copy(end)
+
+    def _lines_in_strings(self, start: int, end: int) -> frozenset[int]:
+        if self._text.find('"', start, end) < 0:
+            return frozenset()
+        strings = (span for span in opaque_spans(self._text, start, end) if self._text[span[0]] in 'r"')
+        broken = (match for span in strings for match in _BREAK.finditer(self._text, *span))
+        return frozenset(match.end() for match in broken)
+
+    def _copy_from_line(self, first: int, *, least: int) -> None:
+        """Copy from the line of the first ink on, indented when that ink stands left of column `least`."""
+        line = self._line_start(first)
+        if first - line < least:
+            self._copy_indented(line, INDENT)
+        else:
+            self._copy(line)
+
     def _begin_line(self) -> None:
         if not self._draft.ends_line():
             self._draft.write("\n")
+
+    def _write_value(self, start: int, first: int) -> None:
+        """Write what stands after the model's ``:=`` after the statement's own."""
+        if self._assign:
+            self._draft.write(self._assign)
+        block = self._ink(first + 2) if _BY.match(self._text, first, self._end) else self._end
+        if block < self._end and self._text[block - 1] == "\n":
+            self._draft.copy("generation", start, first + 2)
+            self._draft.write("\n")
+            self._copy_indented(block, INDENT)
+        else:
+            self._copy(start)
 
     def _write_tactics(self, after_by: int) -> bool:
         """Write a tactic block that begins after its ``by``, on the same line or on one below."""
@@ -108,34 +154,33 @@ class Joint:
             return False
         self._begin_line()
         line_end = self._text.find("\n", after_by, self._end)
-        if line_end < 0:
-            self._draft.write("  ")
-            self._copy(first)
-        elif first > line_end:
-            self._copy(self._line_start(first))
-        else:
-            self._write_inline(first)
+        if 0 <= line_end < first:
+            self._copy_from_line(first, least=1)
+            return True
+        # What goes on below was written with the first tactic's column in mind, unless that is a comment.
+        alone = line_end < 0 or self._text.startswith("--", first)
+        self._draft.write(" " * (INDENT if alone else first - self._line_start(first)))
+        self._copy(first)
         return True
 
-    def _write_inline(self, first: int) -> None:
-        # What goes on below was written with the first tactic's column in mind, unless it is a comment.
-        comment = self._text.startswith("--", first)
-        self._draft.write("  " if comment else " " * (first - self._line_start(first)))
-        self._copy(first)
-
-    def _write_lines(self, start: int, first: int, *, lost: bool) -> None:
+    def _write_bare_tactics(self, line: int, first: int, *, lost: bool) -> None:
         self._begin_line()
-        line = max(start, self._line_start(first))
         column = first - line
-        shift = self._lost_indent(first, column, lost=lost) if column < 2 else 0
-        if shift:
-            self._draft.write(" " * shift)
+        lacking = self._lost_indent(first, column, lost=lost) - column if column < INDENT else 0
+        if lacking > 0:
+            self._draft.write(" " * (column + lacking))
             self._copy(first)
+        elif not column:
+            self._copy_indented(first, INDENT)
         else:
             self._copy(line)
 
     def _lost_indent(self, first: int, column: int, *, lost: bool) -> int:
-        """Return the column that the first line had before it lost its indentation, 0 when it did not."""
+        """Return the column where the first line stood before it lost its indentation, 0 when it did not.
+
+        The lines below tell: one as far left as any that begins a tactic stands where the first one stood.
+        When the first line opens a block and all below may be inside, there is nothing to tell by.
+        """
         command = _COMMAND.search(self._text, first, self._end)
         end = command.start() if command else self._end
         least = self._least_indent(first, end)
@@ -143,17 +188,17 @@ class Joint:
             return 0
         below = _INDENTED.search(self._text, first, end)
         if below is not None and len(below[1]) == least:
-            if _FOCUS.match(self._text, first) or _OPENER.search(self._first_line(first)):
+            if _FOCUS.match(self._text, first):
+                return least - 2
+            if _OPENER.match(self._text, first, end):
                 return 0
-        return least if (lost and least <= 2) or self._has_tactic_at(least, first, end) else 0
+        return least if (lost and least <= INDENT) or self._has_tactic_at(least, first, end) else 0
 
     def _least_indent(self, first: int, end: int) -> int:
-        """Return the least indentation of the lines after the first, 0 when there are none; comments aside."""
-        if _UNINDENTED.search(self._text, first, end):
+        """Return the least indentation of the lines after the first, 0 without any; comments aside."""
+        if _BY_NONE.search(self._text, first, end):
             return 0
-        if _INDENTED_BY_TWO.search(self._text, first, end) and not _INDENTED_BY_ONE.search(
-            self._text, first, end
-        ):
+        if _BY_TWO.search(self._text, first, end) and not _BY_ONE.search(self._text, first, end):
             return 2
         return min((len(m[1]) for m in _INDENTED.finditer(self._text, first, end)), default=0)
 
@@ -161,31 +206,37 @@ class Joint:
         lines = _INDENTED.finditer(self._text, first, end)
         return any(len(m[1]) == indent and begins_tactic(self._text, m.end(), end) for m in lines)
 
-    def _first_line(self, first: int) -> str:
-        return self._text[first : self._text.find("\n", first) + 1]
-
-    def _write_term(self, first: int) -> None:
-        line = self._line_start(first)
-        if self._text.find("\n", first, self._end) < 0:
-            self._write_between("exact ", first, "")
-            return
-        self._begin_line()
-        self._draft.write("exact\n" + " " * max(1, first - line))
-        self._copy(first)
-
-    def _write_between(self, before: str, start: int, after: str) -> None:
-        """Write ``exact ...`` where tactics are asked for, the same without ``exact`` where a term is."""
-        if self._ending in ("assign", "none"):
-            self._draft.write((" " if self._ending == "assign" else " := ") + before.removeprefix("exact "))
+    def _begin_term(self, word: str) -> None:
+        """Begin a term that the farm words itself, as an ``exact`` where tactics are asked for."""
+        if self._wants_term:
+            self._draft.write(self._assign + " " + word)
         else:
             self._begin_line()
-            self._draft.write("  " + before)
-        self._draft.copy("generation", start, self._end)
-        self._draft.write(after)
+            self._draft.write(" " * INDENT + "exact " + word)
 
-    def _write_fields(self, start: int) -> None:
-        found = _COMMAND.search(self._text, start, self._end)
-        whole_end, self._end = self._end, found.start() if found else self._end
-        self._write_between("exact {", start, "\n  }")
-        if found:
-            self._draft.copy("generation", self._end, whole_end)
+    def _write_exact(self, first: int) -> None:
+        """Write a term as an ``exact`` block; a term of several lines keeps its columns."""
+        self._begin_line()
+        if self._text.find("\n", first, self._end) < 0:
+            self._draft.write(" " * INDENT + "exact ")
+            self._copy(first)
+            return
+        line = self._line_start(first)
+        self._draft.write(" exact\n")
+        if self._least_indent(first, self._end) <= 1 or first - line <= 1:
+            self._draft.write(" " * (first - line))
+            self._copy_indented(first, INDENT)
+        else:
+            self._draft.write(" " * (first - line))
+            self._copy(first)
+
+    def _write_fields(self, first: int) -> None:
+        command = _COMMAND.search(self._text, first, self._end)
+        end = command.start() if command else self._end
+        self._begin_term("{\n" + " " * (first - self._line_start(first)))
+        self._draft.copy("generation", first, end)
+        self._draft.write("\n" + " " * INDENT + "}")
+        self._copy(end)
+
+
+_BREAK = re.compile(r"\n")

@@ -1,9 +1,9 @@
 """Assembly step, its eyes: Lean 4 text as tokens, and where in it comments and strings are.
 
 Lexical rules from Lean's own reader (``Lean/Parser/Basic.lean``, ``Init/Meta.lean``: `isIdFirst`, `isIdRest`,
-`isLetterLike`, `isSubScriptAlnum`): comments nest, strings may hold escapes and line breaks, raw strings end at
-as many ``#`` as they began with, ``'`` is part of names. One thing differs: text that Lean would refuse still
-gives tokens, and what is never closed ends with the text. Every function takes linear time.
+`isLetterLike`, `isSubScriptAlnum`): comments nest, strings may hold escapes and line breaks, raw strings end
+at as many ``#`` as they began with, ``'`` is part of names. One thing differs: text that Lean would refuse
+still gives tokens, and what is never closed ends with the text. Every function takes linear time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,17 @@ _OPAQUE = re.compile(
 )
 # Before a string, these make it interpolated, beside every name that ends in "!".
 _INTERPOLATING = frozenset(
-    "throwError throwErrorAt logInfo logInfoAt logWarning logWarningAt logError logErrorAt dbg_trace".split()
+    {
+        "throwError",
+        "throwErrorAt",
+        "logInfo",
+        "logInfoAt",
+        "logWarning",
+        "logWarningAt",
+        "logError",
+        "logErrorAt",
+    }
+    | {"dbg_trace"}
 )
 
 
@@ -173,7 +183,7 @@ _SORRY_NAMES = ("sorry", "admit")
 def sorry_tokens(text: str) -> tuple[int, ...]:
     """Return the offsets of the names in code that may stand for a sorry.
 
-    These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; what stands in comments and strings
+    These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; what is in comments and strings
     does not count, what stands in the holes of interpolated strings does.
     """
     if not _SORRY.search(text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -150,15 +151,18 @@ class Sending(threading.Thread):
 def watch(queries: Queries, run_id: str, *, trouble: Callable[[str | None], None]) -> Iterator[Tally]:
     """Yield a run's tally now and then until every line has its verdict; the last one is complete.
 
-    ``trouble`` is told what holds the run up, or None when nothing does: PostgreSQL does not answer (the watch
-    goes on asking), or no worker serves an environment that lines wait for.
+    ``trouble`` is told what holds the run up, or None when nothing does: PostgreSQL does not answer (the
+    watch goes on asking), or no worker serves an environment that lines wait for.
     """
     pause = threading.Event()
     seconds = 0.1
+    started = time.monotonic()
     while True:
         try:
             tally = queries.tally(run_id)
-            unserved = queries.unserved(run_id, seconds=UNSERVED_SECONDS)
+            # A worker may be just starting, together with the servers: it gets the same time to show itself.
+            waited = time.monotonic() - started > UNSERVED_SECONDS
+            unserved = queries.unserved(run_id, seconds=UNSERVED_SECONDS) if waited else []
         except ServerDown as error:
             trouble(f"{error}; waiting for it")
             pause.wait(1.0)

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from farm import db
 from farm.embedded import Servers, down, ensure
+from farm.settings import redis_url
 
 
 @pytest.fixture(scope="session")
@@ -83,3 +85,13 @@ def database(servers: Servers, template: str) -> Iterator[Engine]:
     engine = db.connect(url.render_as_string(hide_password=False), application="farm-test", connections=16)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def redis_database(servers: Servers) -> Iterator[tuple[str, redis.Redis]]:
+    """Celery's URL of an empty Redis database of the tests' own, and a client of it."""
+    url = servers.broker_url.replace("virtual_host=0", "virtual_host=7")
+    assert url != servers.broker_url
+    with redis.Redis.from_url(redis_url(url)) as client:
+        client.flushdb()
+        yield url, client

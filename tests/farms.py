@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import redis
-from commands import Command
+from commands import Command, write
 from processes import eventually
 from sqlalchemy import Engine, text
 
+from farm.program import AssemblyOptions
 from farm.queries import Queries
 from farm.store import Decision, Served, Store
+from farm.submit import SubmitOptions, submit
 from farm.verdict import Report, judge
 
 CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0")
@@ -57,6 +61,14 @@ class Quiet:
             claim = self.store.claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
             assert claim is not None
             assert self.store.finish(claim, a_decision(**facts))
+
+
+def load(store: Store, path: Path, *entries: Mapping[str, object], **options: Any) -> str:
+    """Store a run of these manifest lines, send nothing, and return the run's id."""
+    chosen = {"assembly": AssemblyOptions(), "environment": "core", **options}
+    return submit(
+        store, [write(path, *entries)], SubmitOptions(**chosen), known=Queries(store.engine).environments()
+    )
 
 
 def a_decision(**facts: object) -> Decision:

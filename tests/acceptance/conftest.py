@@ -12,12 +12,8 @@ from commands import PROVED, Command, entry, write
 from farms import CORE, Quiet
 from sqlalchemy import Engine
 
-from farm.embedded import Servers, down
-from farm.settings import redis_url
+from farm.embedded import down
 from farm.store import Store
-
-#: The numbers of Redis databases that a quiet farm has for itself; the server's own farm uses 0.
-_QUIET = 7
 
 
 @pytest.fixture(scope="session")
@@ -75,19 +71,15 @@ def own_farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
 
 
 @pytest.fixture
-def quiet(database: Engine, servers: Servers, prepared: Path) -> Iterator[Quiet]:
+def quiet(database: Engine, redis_database: tuple[str, redis.Redis], prepared: Path) -> Quiet:
     """A farm without a worker, in a database and a Redis database of the test's own."""
-    broker_url = servers.broker_url.replace("virtual_host=0", f"virtual_host={_QUIET}")
+    broker_url, client = redis_database
     Store(database).register([CORE])
-    command = Command(
-        {
-            "FARM_HOME": str(prepared),
-            "FARM_DATABASE_URL": database.url.render_as_string(hide_password=False),
-            "FARM_BROKER_URL": broker_url,
-            "FARM_LEASE_SECONDS": "2",
-            "FARM_CONCURRENCY": "2",
-        }
-    )
-    with redis.Redis.from_url(redis_url(broker_url)) as client:
-        client.flushdb()
-        yield Quiet(command, database, client)
+    settings = {
+        "FARM_HOME": str(prepared),
+        "FARM_DATABASE_URL": database.url.render_as_string(hide_password=False),
+        "FARM_BROKER_URL": broker_url,
+        "FARM_LEASE_SECONDS": "2",
+        "FARM_CONCURRENCY": "2",
+    }
+    return Quiet(Command(settings), database, client)

@@ -12,9 +12,7 @@ from farm.program import AssemblyOptions, assemble
 
 LINES = 6_000
 SIZE = 2_048
-HEADER = (
-    "import Mathlib\nimport Aesop\n\nset_option maxHeartbeats 0\n\nopen BigOperators Real Nat Topology Rat\n\n"
-)
+HEADER = "import Mathlib\nimport Aesop\n\nset_option maxHeartbeats 0\n\nopen BigOperators Real Nat Topology Rat\n\n"
 STATEMENT = (
     "theorem algebra_{number} (x y : ℝ) (f : ℝ → ℝ) (h₀ : ∀ z, f z = {number} * z + 1)\n"
     "    (h₁ : x + y = {number}) (h₂ : 0 < x ∧ 0 < y) : f x + f y = {number} * (x + y) + 2 := by\n"
@@ -29,7 +27,7 @@ TACTICS = (
     "rw [show f x = _ from h₀ x, show f y = _ from h₀ y]",
     "constructor\n  · linarith\n  · exact h₂.2.le",
 )
-WORDS = "We note that the left side is linear in both unknowns, so the claim follows from the sum. ".split()
+PROSE = "We note that the left side is linear in both unknowns, so the claim follows from the sum. "
 
 
 def body(rng: random.Random, size: int) -> str:
@@ -41,7 +39,7 @@ def body(rng: random.Random, size: int) -> str:
 
 
 def prose(rng: random.Random, size: int) -> str:
-    return " ".join(rng.choices(WORDS, k=size // 5)) + "\n"
+    return " ".join(rng.choices(PROSE.split(), k=size // 5)) + "\n"
 
 
 def generation(rng: random.Random, shape: int, statement: str) -> str:
@@ -93,10 +91,12 @@ def main() -> None:
     lines = entries(LINES)
     size = statistics.mean(len(entry.generation) for entry in lines)
     rates = [rate(lines) for _ in range(5)]
-    print(f"assembly: {statistics.median(rates):,.0f} lines/s on one core, {size:,.0f} characters a line")
+    sys.stdout.write(
+        f"assembly: {statistics.median(rates):,.0f} lines/s on one core, {size:,.0f} characters a line\n"
+    )
     if "-v" in sys.argv:
         for shape in range(8):
-            print(f"  shape {shape}: {rate(lines[shape::8]):,.0f} lines/s")
+            sys.stdout.write(f"  shape {shape}: {rate(lines[shape::8]):,.0f} lines/s\n")
 
 
 if __name__ == "__main__":
