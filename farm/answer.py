@@ -107,9 +107,9 @@ class _Reader:
         self._seen = self._depth = 0
         self._spoken_for = answer[0]
 
-    def read(self, start: int) -> None:
+    def read(self, start: int, *, tilde: bool) -> None:
         """Collect the blocks from `start` on."""
-        for at, run in _runs(self._text, start, self._end):
+        for at, run in _runs(self._text, start, self._end, tilde=tilde):
             if at >= self._spoken_for:
                 self._find_line(at)
                 self._meet(at, run)
@@ -164,10 +164,11 @@ class _Reader:
 
     def _meet_close(self, at: int, *, begins_line: bool, blank: bool) -> None:
         end = self._line if begins_line else at
-        if self._in_comment(end):
-            self._doubtful = end if self._doubtful < 0 else self._doubtful
-        elif begins_line or blank or self._text.find("--", max(self._line, end - 200), end) < 0:
+        in_line_comment = not begins_line and self._text.find("--", max(self._line, end - 200), end) >= 0
+        if not in_line_comment and not self._in_comment(end):
             self._close(end, closed=True)
+        elif self._doubtful < 0 and (begins_line or blank):
+            self._doubtful = end
 
     def _in_comment(self, at: int) -> bool:
         self._depth += self._text.count("/-", self._seen, at) - self._text.count("-/", self._seen, at)
@@ -181,9 +182,9 @@ class _Reader:
         self._run = ""
 
 
-def _runs(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+def _runs(text: str, start: int, end: int, *, tilde: bool) -> Iterator[tuple[int, str]]:
     """Yield every run of three or more backticks or tildes and where it stands."""
-    if text.find("~~~", start, end) >= 0:
+    if tilde:
         yield from ((run.start(), run[0]) for run in _FENCE.finditer(text, start, end))
         return
     at = text.find("```", start, end)
@@ -199,8 +200,9 @@ def _runs(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 def fenced_blocks(text: str, answer: Span) -> tuple[list[Block], int]:
     """Return the code blocks of an answer in order, and the offset of its first fence, -1 without one."""
-    if text.find("```", *answer) < 0 and text.find("~~~", *answer) < 0:
+    tilde = text.find("~~~", *answer) >= 0
+    if not tilde and text.find("```", *answer) < 0:
         return [], -1
     reader = _Reader(text, answer)
-    reader.read(answer[0])
+    reader.read(answer[0], tilde=tilde)
     return reader.blocks, reader.first_mark

@@ -56,7 +56,7 @@ def _best(text: str, blocks: Sequence[Block], target: Target, *, last: bool) -> 
     if len(blocks) == 1:
         return blocks[0]
     for block in reversed(blocks):
-        holds = not target.name or find(text, block.start, block.end, target.name) is not None
+        holds = not target.name or find(text, block.start, block.end, target) is not None
         if holds and not sorry_tokens(text[block.start : block.end]):
             return block
     return blocks[-1]
@@ -68,14 +68,14 @@ def _after_echo(text: str, answer: Span, block: Block, blocks: Sequence[Block], 
         return _code(block)
     start = text.find("\n", block.end + 1, answer[1]) + 1
     end = next((later.fence for later in blocks if later.fence > block.end), answer[1])
-    declared = find(text, start, end, target.name)
+    declared = find(text, start, end, target)
     if start and (declared or looks_like_lean(text, start, end)):
         return Code(start, end, False, "no_code_fence", start)
     return _code(block)
 
 
 def _is_echo(text: str, block: Block, target: Target) -> bool:
-    declaration = find(text, block.start, block.end, target.name) if target.name else None
+    declaration = find(text, block.start, block.end, target)
     if declaration is None:
         return False
     ends = signature(text, declaration, block.end)
@@ -96,7 +96,7 @@ def _is_completion(text: str, answer: Span, mark: int, blocks: Sequence[Block]) 
 def _unfenced(text: str, answer: Span, target: Target) -> Code:
     start, end = answer
     if target.name and not looks_like_lean(text, start, end):
-        declared = find(text, start, end, target.name)
+        declared = find(text, start, end, target)
         command = COMMAND_LINE.search(text, start, declared.start) if declared else None
         start = command.start() if command else declared.start if declared else start
     return Code(start, end, False, "no_code_fence", start)

@@ -9,9 +9,12 @@ from typing import NamedTuple
 
 from farm.scanner import NAME, Kind, opaque_spans, sorry_tokens, tokens
 
-THEOREMS = ("theorem", "lemma", "example")
-KEYWORDS = (*THEOREMS, "def", "instance", "abbrev")
-"""What may stand for a target, the likeliest first."""
+_THEOREMS = ("theorem", "lemma", "example")
+_DEFINITIONS = ("def", "instance", "abbrev")
+# Which keywords may stand for which: a model may call a theorem a lemma, not a definition.
+_ALIKE = {word: words for words in (_THEOREMS, _DEFINITIONS) for word in words} | {
+    "": _THEOREMS + _DEFINITIONS
+}
 
 
 class Declaration(NamedTuple):
@@ -68,24 +71,22 @@ def _begins_command(text: str, start: int, at: int) -> bool:
     return _MODIFIERS.fullmatch(before) is not None
 
 
-def find(text: str, start: int, end: int, name: str) -> Declaration | None:
-    """Return the last declaration called `name` that stands in code."""
-    for keyword in KEYWORDS:
+def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
+    """Return the last declaration that has the target's name and stands in code, None without one."""
+    if not target.name:
+        return None
+    for keyword in _ALIKE[target.keyword]:
         if text.find(keyword, start, end) >= 0:
-            found = [d for d in declarations(text, start, end, keyword) if d.name == name]
+            found = [d for d in declarations(text, start, end, keyword) if d.name == target.name]
             if found and (code := _in_code(text, start, found)):
                 return code[-1]
     return None
 
 
-def find_any(text: str, start: int, end: int) -> Declaration | None:
-    """Return the last theorem, lemma or example, failing these the last declaration, that stands in code."""
-    return _last(text, start, end, THEOREMS) or _last(text, start, end, KEYWORDS)
-
-
-def _last(text: str, start: int, end: int, keywords: tuple[str, ...]) -> Declaration | None:
-    present = [keyword for keyword in keywords if text.find(keyword, start, end) >= 0]
-    found = [_in_code(text, start, list(declarations(text, start, end, keyword))) for keyword in present]
+def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | None:
+    """Return the last declaration by `keyword`, or by one that may stand for it, that stands in code."""
+    present = [word for word in _ALIKE[keyword] if text.find(word, start, end) >= 0]
+    found = [_in_code(text, start, list(declarations(text, start, end, word))) for word in present]
     return max((declaration for several in found for declaration in several), default=None)
 
 
@@ -125,6 +126,7 @@ class _Signature:
         self.found: Signature | None = None
         self._depth = self._assigns = self._arrows = 0
         self._bar = -1
+        self._is_matching = False
 
     def read(self, position: int) -> None:
         while self.found is None and (mark := _MARK.search(self.text, position, self.end)):
@@ -146,9 +148,10 @@ class _Signature:
             self._assigns += 1
         elif group == "function":
             self._arrows += 1
+            self._is_matching = True
         elif group == "where":
             self.found = Signature("where", at, after)
-        elif group == "bar" and self._bar < 0:
+        elif group == "bar" and self._bar < 0 and not self._is_matching:
             before = self.text[max(0, at - _DEEPEST_INDENT) : at].rstrip(" \t")
             self._bar = at if before.endswith("\n") else -1
         elif group == "arrow":
@@ -164,6 +167,20 @@ class _Signature:
         self._arrows = max(0, self._arrows - 1)
 
 
+_BRACKETS = ("()", "[]", "{}", "⟨⟩", "⟪⟫", "⟦⟧", "⦃⦄")
+_WORDY = ("--", "/-", '"', "«", "|", "let", "have", "where", "\ntheorem", "\nlemma", "\nexample", "\ndef", "\nend")
+_SHORT = 4_000
+
+
+def _is_plain(signature: str) -> bool:
+    """Return whether brackets match in a signature and nothing in it needs a closer look; most are like that."""
+    return (
+        len(signature) < _SHORT
+        and not any(word in signature for word in _WORDY)
+        and all(signature.count(pair[0]) == signature.count(pair[1]) for pair in _BRACKETS)
+    )
+
+
 _DEEPEST_INDENT = 200
 _ASSIGN_BY = re.compile(r":=\s*+by\b")
 
@@ -171,10 +188,13 @@ _ASSIGN_BY = re.compile(r":=\s*+by\b")
 def signature(text: str, declaration: Declaration, end: int) -> Signature:
     """Return where the signature of a declaration ends: at the first mark outside brackets that is its own.
 
-    A ``let`` or ``have`` in the type owns the next ``:=``, a ``fun`` or ``match`` the next ``=>``; a ``|`` at
-    the beginning of a line is an equation's when a ``=>`` follows it before any ``:=``. When brackets are not
-    closed, the first ``:= by`` will do.
+    A ``let`` or ``have`` in the type owns the next ``:=``, a ``fun`` the next ``=>``. A ``|`` at the
+    beginning of a line is an equation's when no ``match`` stands before it and a ``=>`` follows before any
+    ``:=``. When brackets are not closed, the first ``:= by`` will do.
     """
+    plain = text.find(":=", declaration.name_end, end)
+    if plain >= 0 and _is_plain(text[declaration.name_end : plain]):
+        return Signature("assign", plain, plain + 2)
     reader = _Signature(text, end)
     reader.read(declaration.name_end)
     if reader.found is not None:
@@ -188,10 +208,11 @@ def signature(text: str, declaration: Declaration, end: int) -> Signature:
 class Target(NamedTuple):
     """What the farm must know of a formal statement; see `read_target`.
 
-    `kept` is how much of it goes into a program, without a final ``sorry``. `ending` is ``by``, ``assign``,
-    ``open`` (some of the proof is there) or ``none`` (not even a ``:=``). `core` is the last declaration's
-    text from the keyword through ``:=``, "" when there is none; `signature` is what stands between its name
-    and ``:=``; `sorry` is the offset of a sorry that stays, -1 without one.
+    `name` and `keyword` are "" when it declares nothing. `kept` is how much of it goes into a program,
+    without a final ``sorry``. `ending` is ``by``, ``assign``, ``open`` (some of the proof is there) or
+    ``none`` (not even a ``:=``). `core` is the last declaration's text from the keyword through ``:=``, ""
+    when there is none, `signature` what stands between its name and ``:=``, `sorry` the offset of a sorry
+    that stays, or -1.
     """
 
     name: str
@@ -206,7 +227,8 @@ class Target(NamedTuple):
 @lru_cache(maxsize=4096)
 def read_target(statement: str) -> Target:
     """Return what a formal statement declares and how it ends; its last declaration is the target."""
-    declaration = find_any(statement, 0, len(statement))
+    whole = (statement, 0, len(statement))
+    declaration = find_like(*whole, "theorem") or find_like(*whole, "def")
     if declaration is None:
         return _unreadable(statement)
     ends = signature(statement, declaration, len(statement))

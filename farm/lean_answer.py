@@ -9,7 +9,7 @@ from functools import lru_cache
 from farm import preamble
 from farm.answer import after_key, without_thinking
 from farm.choice import choose
-from farm.declaration import THEOREMS, Declaration, Signature, differ, find, find_any, read_target, signature
+from farm.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
 from farm.proof import Joint
 from farm.scanner import Kind, sorry_tokens, tokens
 from farm.segments import Draft
@@ -82,9 +82,9 @@ class LeanAnswer:
     def _declaration(self) -> Declaration | None:
         """Return the model's declaration of the target, or what passes for it."""
         text, start, end, target = self._text, self._start, self._end, self._target
-        found = find(text, start, end, target.name) if target.name else None
+        found = find(text, start, end, target)
         if found is None and start < end:
-            found = self._substitute(find_any(text, start, end))
+            found = self._substitute(find_like(text, start, end, target.keyword))
             if found is None:
                 self._note("no_declaration", start)
             elif found.name != target.name:
@@ -93,7 +93,7 @@ class LeanAnswer:
 
     def _substitute(self, found: Declaration | None) -> Declaration | None:
         """Return a declaration of another name when it may stand for the target: no proof goes before it."""
-        if found is None or (found.keyword not in THEOREMS and self._target.keyword in THEOREMS):
+        if found is None:
             return None
         first = self._first_code(self._start)
         line = self._text.rfind("\n", 0, first) + 1
@@ -142,6 +142,7 @@ class LeanAnswer:
             body = declared.start + len(core)
             return Signature("assign", body - 2, body)
         ends = signature(self._text, declared, self._end)
-        if self._target.core and differ(self._target.signature, self._text[declared.name_end : ends.end]):
+        comparable = self._target.core and ends.style != "missing"
+        if comparable and differ(self._target.signature, self._text[declared.name_end : ends.end]):
             self._note("statement_differs", declared.start)
         return ends

@@ -61,8 +61,8 @@ def _lines_of(header: str) -> frozenset[str]:
 
 def read(text: str, start: int, target: int, header: str, name: str) -> Preamble:
     """Return what becomes of ``text[start:target]``, which stands before the target's keyword."""
-    before = text[start:target].strip()
-    if not before or before == header.strip():
+    start = _after_prefix(text, start, header.strip())
+    if text[start:target].isspace() or start == target:
         return Preamble()
     commands, end = _before(list(_commands(text, start, target)), target, name)
     dropped, openers = _open_scopes(commands)
@@ -75,6 +75,15 @@ def read(text: str, start: int, target: int, header: str, name: str) -> Preamble
     first = next(c.line for c in commands if c.line not in useless)
     holes = [(at, _end_of_command(text, at, end)) for at in sorted(unwanted) if at >= first]
     return Preamble(tuple(_without(first, end, holes)), (), tuple(dropped), openers)
+
+
+def _after_prefix(text: str, start: int, header: str) -> int:
+    """Return where the text goes on after the header, when it begins with it to the letter."""
+    first = start
+    while text.startswith("\n", first):
+        first += 1
+    after = first + len(header)
+    return after if header and text.startswith(header, first) and text.startswith("\n", after) else start
 
 
 def _end_of_command(text: str, at: int, end: int) -> int:

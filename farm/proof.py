@@ -19,10 +19,11 @@ INDENT = 2
 
 _INK = re.compile(r"\s*+(?=\S)")
 _BY = re.compile(r"by(?![\w'.!?])")
+_BEGIN = re.compile(r"begin\b")
 _TERM = re.compile(r"fun\b|λ|⟨|@\w")
 _COMMAND = re.compile(
-    r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|private|axiom|noncomputable)\b"
-    r"|#\w|@\[|/--)"
+    r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|private|axiom)\b"
+    r"|noncomputable\b|#\w|@\[|/--)"
 )
 # A line with ink and the blank ones below it.
 _LINES = re.compile(r"[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+(?=\n|\Z))*+\n?")
@@ -31,7 +32,9 @@ _INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
 _BY_NONE = re.compile(r"\n(?=[^\s-]|-(?!-))")
 _BY_ONE = re.compile(r"\n[ \t](?=[^\s-]|-(?!-))")
 _BY_TWO = re.compile(r"\n[ \t]{2}(?=[^\s-]|-(?!-))")
-_OPENER = re.compile(r"[^\n]*(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+*/=<≤-])[ \t]*(?:--[^\n]*)?\n")
+_OPENER = re.compile(
+    r"[^\n]*(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+=<≤]|(?<!at )\*)[ \t]*(?:--[^\n]*)?\n"
+)
 _FOCUS = re.compile(r"·|\.[ \t]")
 
 
@@ -58,6 +61,9 @@ class Joint:
             self._write_fields(first)
         elif self._wants_term:
             self._write_value(ends.body, first)
+        elif _BEGIN.match(self._text, first, self._end):
+            self._begin_line()
+            self._copy_from_line(first, least=0)
         elif _BY.match(self._text, first, self._end):
             return self._write_tactics(first + 2)
         else:
@@ -234,7 +240,7 @@ class Joint:
         command = _COMMAND.search(self._text, first, self._end)
         end = command.start() if command else self._end
         self._begin_term("{\n" + " " * (first - self._line_start(first)))
-        self._draft.copy("generation", first, end)
+        self._draft.copy("generation", first, first + len(self._text[first:end].rstrip()))
         self._draft.write("\n" + " " * INDENT + "}")
         self._copy(end)
 

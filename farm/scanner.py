@@ -176,7 +176,6 @@ def opaque_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield first, position
 
 
-_SORRY = re.compile(r"sorry|admit")
 _SORRY_NAMES = ("sorry", "admit")
 
 
@@ -186,7 +185,7 @@ def sorry_tokens(text: str) -> tuple[int, ...]:
     These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; what is in comments and strings
     does not count, what stands in the holes of interpolated strings does.
     """
-    if not _SORRY.search(text):
+    if not any(word in text for word in _SORRY_NAMES):
         return ()
     return tuple(t.start for t in tokens(text) if t.kind is Kind.NAME and _is_sorry(text[t.start : t.end]))
 

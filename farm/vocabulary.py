@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 
 _TACTIC_WORDS = """
-    abel ac_rfl aesop all_goals any_goals apply apply_assumption apply_fun assumption bound bv_decide by_cases
-    by_contra by_contra! calc case cases cases' change choose classical clear congr constructor continuity
-    contradiction contrapose contrapose! conv conv_lhs conv_rhs convert convert_to decide delta done dsimp erw
-    exact exact? exact_mod_cast exacts exfalso exists existsi ext extract_goal fail_if_success field
-    field_simp filter_upwards fin_cases first focus fun_prop funext gcongr generalize grind group have haveI induction
-    induction' infer_instance inhabit injection interval_cases intro intros itauto iterate left let letI lift
-    linarith linear_combination measurability native_decide next nlinarith nofun nomatch noncomm_ring
-    norm_cast norm_fin norm_num norm_num1 nth_rewrite nth_rw obtain omega on_goal peel pick_goal plausible polyrith
-    positivity push_cast push_neg qify rcases refine refine' rename rename_i repeat repeat' replace revert rfl
-    rify right ring ring1 ring_nf rintro rotate_left rw rwa set show show_term simp simp! simp? simp_all
-    simp_arith simp_rw simpa skip slim_check solve_by_elim sorry admit specialize split split_ifs stop subst
-    subst_vars suffices swap symm symm_at tauto trans trivial unfold unfold_let use wlog zify
+    abel ac_rfl admit aesop all_goals any_goals apply apply_assumption apply_fun assumption bound
+    bv_decide by_cases by_contra by_contra! calc case cases cases' change choose classical clear congr
+    constructor continuity contradiction contrapose contrapose! conv conv_lhs conv_rhs convert convert_to
+    decide delta done dsimp erw exact exact? exact_mod_cast exacts exfalso exists existsi ext extract_goal
+    fail_if_success field field_simp filter_upwards fin_cases first focus fun_prop funext gcongr
+    generalize grind group have haveI induction induction' infer_instance inhabit injection interval_cases
+    intro intros itauto iterate left let letI lift linarith linear_combination measurability native_decide
+    next nlinarith nofun nomatch noncomm_ring norm_cast norm_fin norm_num norm_num1 nth_rewrite nth_rw
+    obtain omega on_goal peel pick_goal plausible polyrith positivity push_cast push_neg qify rcases
+    refine refine' rename rename_i repeat repeat' replace revert rfl rify right ring ring1 ring_nf rintro
+    rotate_left rw rwa set show show_term simp simp! simp? simp_all simp_arith simp_rw simpa skip
+    slim_check solve_by_elim sorry specialize split split_ifs stop subst subst_vars suffices swap symm
+    symm_at tauto trans trivial unfold unfold_let use wlog zify
 """
 TACTICS = frozenset(_TACTIC_WORDS.split())
 """Words that begin a tactic of Lean or Mathlib."""

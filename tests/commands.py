@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +26,31 @@ PROGRAMS = {
     ),
 }
 PROVED, WRONG, ADMITTED, ENDLESS = PROGRAMS
+
+
+#: Starting Python and importing these costs a command most of its time, so it is done once for all commands:
+#: each is forked from a process that has them, and then runs like any other.
+_forking = multiprocessing.get_context("forkserver")
+_forking.set_forkserver_preload(
+    [
+        *("__main__", "typer", "rich.progress", "rich.syntax"),
+        *("sqlalchemy.orm", "sqlalchemy.dialects.postgresql", "psycopg", "redis"),
+        *("celery.app.amqp", "celery.app.task", "kombu.transport.redis", "zstandard"),
+    ]
+)
+_MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
+
+
+def _command(words: list[str], environment: dict[str, str], files: list[str]) -> None:
+    """Be the `farm` command: what runs in a process forked for it."""
+    os.environ.clear()
+    os.environ.update(environment)
+    for descriptor, (path, mode) in enumerate(zip(files, _MODES, strict=True)):
+        os.dup2(os.open(path, mode), descriptor)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+    from farm.cli import main
+
+    main(words)
 
 
 @dataclass(frozen=True)
@@ -47,7 +74,6 @@ class Command:
     """The `farm` command with settings of its own: no variable of whoever runs the tests reaches it."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
-    prefix: tuple[str, ...] = ()
 
     def having(self, **settings: str) -> Command:
         return replace(self, settings={**self.settings, **settings})
@@ -60,17 +86,23 @@ class Command:
     def __call__(
         self, *arguments: object, stdin: bytes = b"", seconds: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
-        ended = subprocess.run(
-            self._words(arguments),
-            input=stdin,
-            capture_output=True,
-            timeout=seconds,
-            env=self.environment,
-            check=False,
-        )
-        return subprocess.CompletedProcess(
-            ended.args, ended.returncode, ended.stdout.decode(), ended.stderr.decode()
-        )
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
+            for file, content in zip(files, (stdin, b"", b""), strict=True):
+                file.write_bytes(content)
+            status = self._ended(list(map(str, arguments)), files, seconds)
+            _, stdout, stderr = (file.read_text() for file in files)
+        return subprocess.CompletedProcess(list(arguments), status, stdout, stderr)
+
+    def _ended(self, words: list[str], files: list[Path], seconds: float) -> int:
+        process = _forking.Process(target=_command, args=(words, self.environment, list(map(str, files))))
+        process.start()
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise TimeoutError(f"farm {' '.join(words)} did not end within {seconds:g} s")
+        return process.exitcode
 
     def json(self, *arguments: object, status: int = 0) -> Any:
         """Run a command with `--json` and return the one object that it prints."""
@@ -79,32 +111,29 @@ class Command:
         return json.loads(ended.stdout)
 
     @contextmanager
-    def started(self, folder: Path, *arguments: object) -> Iterator[Running]:
+    def started(self, folder: Path, *arguments: object, prefix: Sequence[str] = ()) -> Iterator[Running]:
         """Start a command whose output goes to files in a folder; it is gone at the end of the block."""
         folder.mkdir(exist_ok=True)
         out, err = folder / "stdout", folder / "stderr"
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = self._popen(arguments, stdout, stderr)
+            process = self._popen(
+                [*prefix, sys.executable, "-P", "-m", "farm", *map(str, arguments)], stdout, stderr
+            )
         try:
             yield Running(process, out, err)
         finally:
             process.kill()
             process.wait()
 
-    def _popen(
-        self, arguments: Iterable[object], stdout: IO[bytes], stderr: IO[bytes]
-    ) -> subprocess.Popen[bytes]:
+    def _popen(self, words: list[str], stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            self._words(arguments),
+            words,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
             env=self.environment,
             start_new_session=True,
         )
-
-    def _words(self, arguments: Iterable[object]) -> list[str]:
-        return [*self.prefix, sys.executable, "-P", "-m", "farm", *map(str, arguments)]
 
 
 def entry(kind: tuple[str, str], number: int, **more: object) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -118,8 +118,11 @@ def test_a_file_one_may_not_read_is_named(quiet: Quiet, tmp_path: Path) -> None:
     path.chmod(0)
     # Without the capability that lets root read everything, root is a user like others.
     as_others = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.geteuid() == 0 else ()
-    farm = replace(quiet.farm, prefix=as_others)
-    refused(replace(quiet, farm=farm), path, says=(str(path), "cannot be read", "make it readable"))
+    with quiet.farm.started(tmp_path / "submit", "submit", path, prefix=as_others) as submit:
+        assert submit.ended() == 2
+        for words in (str(path), "cannot be read", "make it readable"):
+            assert words in submit.said
+    assert quiet.rows() == {}
 
 
 BAD_FLAGS = {

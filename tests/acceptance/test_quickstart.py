@@ -47,7 +47,7 @@ def test_a_first_submit_in_an_empty_home_sets_everything_up_and_judges(
 ) -> None:
     _, said = first_submit
     assert said.returncode == 0, said.stderr
-    assert "1 of 1 lines judged" in said.stdout
+    assert "1 of 1 line judged" in said.stdout
 
 
 def test_the_quickstart_gets_exactly_the_verdicts_listed_beside_it(quickstart: Judged) -> None:

@@ -12,7 +12,8 @@ from farm.program import AssemblyOptions, assemble
 
 LINES = 6_000
 SIZE = 2_048
-HEADER = "import Mathlib\nimport Aesop\n\nset_option maxHeartbeats 0\n\nopen BigOperators Real Nat Topology Rat\n\n"
+HEADER = "import Mathlib\nimport Aesop\n\nset_option maxHeartbeats 0\n\n"
+HEADER += "open BigOperators Real Nat Topology Rat\n\n"
 STATEMENT = (
     "theorem algebra_{number} (x y : ℝ) (f : ℝ → ℝ) (h₀ : ∀ z, f z = {number} * z + 1)\n"
     "    (h₁ : x + y = {number}) (h₂ : 0 < x ∧ 0 < y) : f x + f y = {number} * (x + y) + 2 := by\n"
@@ -52,7 +53,7 @@ def generation(rng: random.Random, shape: int, statement: str) -> str:
         body(rng, SIZE).strip(),
         prose(rng, 500) + f"```lean4\n{whole}```\n" + prose(rng, 200),
         f"Complete this:\n```lean4\n{HEADER}{statement}  sorry\n\n{prose(rng, 200)}```lean4\n{whole}```",
-        f"<think>\n{prose(rng, 600)}```lean4\n  simp\n```\n</think>\n```lean4\n{statement}{body(rng, 1000)}```",
+        f"<think>\n{prose(rng, 600)}```lean4\n  simp\n```\n</think>\n```lean\n{statement}{body(rng, 999)}```",
         prose(rng, 400) + f"```tactics\nlinarith\n```\n```lean\n{HEADER}{lemma}{body(rng, 900)}```\n",
         prose(rng, 300) + f"```lean4\n{HEADER}{reflowed}{body(rng, 1200)}```\n",
         prose(rng, 500) + f"```lean4\n{whole}",

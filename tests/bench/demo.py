@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +14,8 @@ from pathlib import Path
 from tests.bench.farm_at_work import ROOT
 from tests.bench.figures import Figure
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE")
+# How to reach the package index is the machine's matter; nothing else of the user's is kept.
+_KEPT = re.compile(r"PATH|LANG|LC_\w+|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|\w+_PROXY", re.IGNORECASE)
 
 
 def demo() -> Iterator[Figure]:
@@ -38,7 +40,7 @@ def demo() -> Iterator[Figure]:
 
 def _environ(home: Path) -> dict[str, str]:
     pip_cache = subprocess.run(["pip", "cache", "dir"], capture_output=True, text=True, check=False)
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     return kept | {"HOME": str(home), "PIP_CACHE_DIR": pip_cache.stdout.strip() or str(home / "pip")}
 
 

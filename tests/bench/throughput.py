@@ -29,12 +29,15 @@ def assembly() -> Iterator[Figure]:
 
 
 def write_manifest(path: Path, lines: int) -> Path:
-    """Write so many lines as users have them, with fields of their own; all their programs differ."""
+    """Write so many lines as users have them: 32 answers a problem, and fields of their own.
+
+    All programs differ.
+    """
     made = entries(min(lines, LINES))
     with path.open("w", encoding="utf-8") as file:
         for number in range(lines):
             entry = made[number % len(made)]
-            name = f"algebra_{number}_"
+            name = f"algebra_{number // 32}_"
             fields = {
                 "name": name,
                 "split": "test",

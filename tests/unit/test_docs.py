@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from farm import program
 from farm.manifest import FIELDS
 from farm.program import AssemblyOptions
 from farm.settings import VARIABLES
@@ -54,6 +55,14 @@ def test_an_option_of_the_assembly_is_documented(option: str) -> None:
     text = DOCS["manifests.md"]
     flag = option.replace("_", "-")
     assert f"`{option}`" in text or f"--{flag}" in text or f"--no-{flag}" in text
+
+
+def test_the_warnings_documented_are_those_of_the_assembly() -> None:
+    row = re.compile(r"^\| `?([a-z]+_[a-z_]+)`? +\| \S", re.MULTILINE)
+    known = set(row.findall(program.__doc__ or ""))
+    warnings = DOCS["manifests.md"].partition("### Profile `farm`")[2]
+    assert {"no_code_fence", "no_declaration", "name_differs", "statement_differs"} <= known
+    assert set(row.findall(warnings)) == known
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,279 @@
+"""Programs from answers: profile `farm` against cases kept as data, and what holds for every profile."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.errors import UsageError
+from farm.manifest import Entry
+from farm.program import PROFILES, AssemblyOptions, Location, Program, assemble, locate
+
+CASES = Path(__file__).parents[1] / "cases" / "assembly"
+HEADER = "import Mathlib\n\nopen Real\n\n"
+STATEMENT = "theorem t (a b : ℕ) (h : a = b) : b = a := by\n"
+
+
+def entry(
+    generation: str, *, header: str = HEADER, statement: str = STATEMENT, predicted_proof: str = ""
+) -> Entry:
+    return Entry(
+        path="manifest.jsonl",
+        line=1,
+        name="t",
+        header=header,
+        formal_statement=statement,
+        generation=generation,
+        predicted_proof=predicted_proof,
+    )
+
+
+def cases() -> Iterator[Any]:
+    for path in sorted(CASES.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            case = json.loads(line)
+            yield pytest.param(case, id=f"{path.stem}: {case['name']}")
+
+
+@pytest.mark.parametrize("case", list(cases()))
+def test_an_answer_becomes_the_program_that_the_case_says(case: dict[str, Any]) -> None:
+    line = case["line"]
+    made = assemble(
+        entry(line["generation"], header=line["header"], statement=line["formal_statement"]),
+        AssemblyOptions(**case["options"]),
+    )
+    assert made.text == case["program"]
+    assert [[w.code, w.origin, w.line, w.column] for w in made.warnings] == case["warnings"]
+
+
+def test_a_line_with_a_program_is_used_as_it_is() -> None:
+    made = assemble(entry("simp", predicted_proof="-- ready\0"), AssemblyOptions())
+    assert made.text == "-- ready\0"
+    assert made.submitted_from == 0
+    assert [segment.origin for segment in made.segments] == ["predicted_proof"]
+
+
+def test_a_line_with_a_program_can_be_assembled_anew() -> None:
+    made = assemble(entry("simp", predicted_proof="-- ready"), AssemblyOptions(reassemble=True))
+    assert made.text == HEADER + STATEMENT + "  simp"
+
+
+@pytest.mark.parametrize("options", [{"profile": "nemo"}, {"extract_code_mode": "middle"}])
+def test_an_unknown_profile_or_mode_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="unknown"):
+        assemble(entry("simp"), AssemblyOptions(**options))  # type: ignore[arg-type]
+
+
+def test_the_models_text_begins_after_header_and_statement() -> None:
+    made = assemble(entry("```lean4\n  simp\n```"), AssemblyOptions())
+    assert made.text[: made.submitted_from] == HEADER + STATEMENT
+
+
+def test_the_models_text_begins_with_its_helpers() -> None:
+    made = assemble(entry(f"```lean4\nlemma a : p := q\n{STATEMENT}  simp\n```"), AssemblyOptions())
+    assert made.text[: made.submitted_from] == HEADER
+
+
+def test_a_program_with_a_lone_surrogate_has_a_digest() -> None:
+    assert len(assemble(entry("simp \ud800"), AssemblyOptions()).sha256) == 64
+
+
+def sources(line: Entry) -> dict[str, str]:
+    fields = ("header", "formal_statement", "generation", "predicted_proof")
+    return {field: getattr(line, field) for field in fields}
+
+
+def test_a_position_in_the_proof_leads_to_the_models_answer() -> None:
+    line = entry("So:\n```lean4\nsimp\n  exact h\nring\n```")
+    made = assemble(line, AssemblyOptions())
+    row = made.text.count("\n", 0, made.text.index("exact")) + 1
+    place = locate(made.segments, made.text, sources(line), row, 4)
+    assert place == Location(origin="generation", line=4, column=2)
+
+
+def test_a_position_in_the_statement_leads_to_the_statement() -> None:
+    line = entry("simp")
+    made = assemble(line, AssemblyOptions())
+    assert locate(made.segments, made.text, sources(line), HEADER.count("\n") + 1, 8) == Location(
+        origin="formal_statement", line=1, column=8
+    )
+
+
+def test_the_end_of_the_program_leads_to_the_end_of_the_answer() -> None:
+    line = entry("simp")
+    made = assemble(line, AssemblyOptions())
+    row = made.text.count("\n") + 1
+    place = locate(made.segments, made.text, sources(line), row, len("  simp"))
+    assert place == Location(origin="generation", line=1, column=4)
+
+
+@pytest.mark.parametrize(("line", "column"), [(0, 0), (1, 500), (99, 0), (1, -1)])
+def test_a_position_outside_the_program_leads_nowhere(line: int, column: int) -> None:
+    made = assemble(entry("simp"), AssemblyOptions())
+    assert locate(made.segments, made.text, sources(entry("simp")), line, column) is None
+
+
+def test_what_the_farm_wrote_itself_leads_nowhere() -> None:
+    line = entry("fun x => x")
+    made = assemble(line, AssemblyOptions())
+    row = made.text.count("\n") + 1
+    assert made.text.endswith("  exact fun x => x")
+    assert locate(made.segments, made.text, sources(line), row, 3) is None
+
+
+FRAGMENTS = (
+    *(
+        "```lean4\n",
+        "```",
+        "\n```\n",
+        "~~~",
+        "````",
+        "<think>",
+        "</think>",
+        "**FINAL ANSWER**",
+        STATEMENT,
+        HEADER,
+    ),
+    *(
+        "theorem t",
+        " := by\n",
+        ":=",
+        "by ",
+        "sorry",
+        "  simp\n",
+        "\n",
+        "  ",
+        "/-",
+        "-/",
+        "--",
+        '"',
+        "'",
+        "«",
+        "»",
+    ),
+    *(
+        "lemma a : p := q\n",
+        "namespace X\n",
+        "end X\n",
+        "variable (x)\n",
+        "where",
+        "\n| 0 => x",
+        "(",
+        ")",
+        "@[simp] ",
+    ),
+    *(
+        "exact\n",
+        "· ",
+        "set_option a true in\n",
+        "/-- d -/ ",
+        "fun x =>",
+        "\r\n",
+        "\t",
+        "\x0b",
+        "\x85",
+        "\0",
+        "\ud800",
+    ),
+    *(
+        "import A\n",
+        "begin",
+        "open Nat\n",
+        "example : p",
+        "let x := 1\n",
+        's!"{',
+        "}",
+        "r#",
+        "#eval 1\n",
+        "def",
+        "❌",
+    ),
+)
+TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5), max_size=25).map("".join)
+OPTIONS = st.builds(
+    AssemblyOptions,
+    profile=st.sampled_from(sorted(PROFILES)),
+    extract_code_mode=st.sampled_from(["last", "first"]),
+    restate_formal_statement=st.booleans(),
+    strip_theorem_from_proof=st.booleans(),
+)
+
+
+def assert_segments_are_verbatim(made: Program, line: Entry) -> None:
+    reached = 0
+    for segment in made.segments:
+        source = getattr(line, segment.origin)
+        end = segment.origin_start + segment.length
+        assert segment.start >= reached
+        reached = segment.start + segment.length
+        assert made.text[segment.start : reached] == source[segment.origin_start : end]
+    assert reached <= len(made.text)
+
+
+@given(
+    generation=TEXTS, statement=st.just(STATEMENT) | TEXTS, header=st.just(HEADER) | TEXTS, options=OPTIONS
+)
+def test_every_text_gives_a_program_whose_pieces_are_verbatim(
+    generation: str, statement: str, header: str, options: AssemblyOptions
+) -> None:
+    line = entry(generation, statement=statement, header=header)
+    assert_segments_are_verbatim(assemble(line, options), line)
+
+
+@given(generation=TEXTS)
+def test_what_the_farm_adds_to_an_answer_is_white_space_and_a_few_words(generation: str) -> None:
+    made = assemble(entry(generation), AssemblyOptions())
+    added, reached = "", 0
+    for segment in made.segments:
+        added += made.text[reached : segment.start] + " "
+        reached = segment.start + segment.length
+    assert set((added + made.text[reached:]).split()) <= {"exact", "fun", "{", "}"}
+
+
+@given(generation=TEXTS)
+def test_the_statement_always_stands_in_the_program_to_the_letter(generation: str) -> None:
+    assert STATEMENT in assemble(entry(generation), AssemblyOptions()).text
+
+
+LONG = 1_000_000
+UNITS = (
+    *(
+        "```\n",
+        "```lean4\n",
+        "```lean4 a ",
+        "`",
+        "~~~\n",
+        "(",
+        "/-",
+        "/-```\n",
+        "<think>",
+        "</think><think>",
+        "|",
+    ),
+    *(
+        "theorem t ",
+        "theorem t : p := by\n sorry\n",
+        "def a ",
+        "namespace X\n",
+        "\nend",
+        "variable\n",
+        "@[a] ",
+    ),
+    *("«", '"', 'r#"', 's!"{', ":= ", "let ", "\n", "  a\n", "· \n", "x in ", "-/ ", "lemma a : p := q\n"),
+)
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_megabyte_of_nonsense_takes_no_more_than_two_seconds(profile: str, unit: str) -> None:
+    answer = "```lean4\n" + unit * (LONG // len(unit)) + "\n" + STATEMENT + "  simp\n```"
+    started = time.process_time()
+    assemble(entry(answer), AssemblyOptions(profile=profile))
+    assert time.process_time() - started < 2
