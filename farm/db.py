@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
 
@@ -43,7 +44,7 @@ def reaching(engine: Engine) -> Iterator[None]:
     """Raise `ServerDown` when PostgreSQL cannot be reached or goes away inside the block."""
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
+    except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
         raise _down(engine, error) from error
     except DBAPIError as error:
         if error.connection_invalidated:
@@ -51,9 +52,10 @@ def reaching(engine: Engine) -> Iterator[None]:
         raise
 
 
-def _down(engine: Engine, error: DBAPIError) -> ServerDown:
+def _down(engine: Engine, error: Exception) -> ServerDown:
     where = engine.url.render_as_string(hide_password=True)
-    why = (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
+    cause = getattr(error, "orig", error)
+    why = (str(cause).strip() or type(cause).__name__).splitlines()[0]
     return ServerDown(
         f"PostgreSQL does not answer at {where}: {why}; "
         "start it (Debian: sudo systemctl start postgresql) or correct FARM_DATABASE_URL, and try again"

@@ -167,8 +167,27 @@ class _Signature:
         self._arrows = max(0, self._arrows - 1)
 
 
+_DEEPEST_INDENT = 200
+_ASSIGN_BY = re.compile(r":=\s*+by\b")
+
+
 _BRACKETS = ("()", "[]", "{}", "⟨⟩", "⟪⟫", "⟦⟧", "⦃⦄")
-_WORDY = ("--", "/-", '"', "«", "|", "let", "have", "where", "\ntheorem", "\nlemma", "\nexample", "\ndef", "\nend")
+_WORDY = (
+    "--",
+    "/-",
+    '"',
+    "«",
+    "|",
+    "let",
+    "have",
+    "where",
+    "\ntheorem",
+    "\nlemma",
+    "\nexample",
+    "\ndef",
+    "\nend",
+)
+_WORDY += ("\ninstance", "\nabbrev")
 _SHORT = 4_000
 
 
@@ -181,10 +200,6 @@ def _is_plain(signature: str) -> bool:
     )
 
 
-_DEEPEST_INDENT = 200
-_ASSIGN_BY = re.compile(r":=\s*+by\b")
-
-
 def signature(text: str, declaration: Declaration, end: int) -> Signature:
     """Return where the signature of a declaration ends: at the first mark outside brackets that is its own.
 
@@ -195,6 +210,11 @@ def signature(text: str, declaration: Declaration, end: int) -> Signature:
     plain = text.find(":=", declaration.name_end, end)
     if plain >= 0 and _is_plain(text[declaration.name_end : plain]):
         return Signature("assign", plain, plain + 2)
+    return read_signature(text, declaration, end)
+
+
+def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
+    """Return the same as `signature`, always by reading all its marks."""
     reader = _Signature(text, end)
     reader.read(declaration.name_end)
     if reader.found is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from farm import __version__
 from farm.manifest import Reader, rewrite, with_fields
 from farm.program import AssemblyOptions, assemble, locate
 from farm.queries import Judged, Queries, Run, StoredManifest, StoredVerdict
+from farm.splice import changed
 from farm.store import Store
 from farm.verdict import Message, Verdict
 
@@ -81,11 +81,12 @@ class _Writer:
         self._next = next(self._judged, None)
         if job.verdict is None:
             return line
+        verdict = job.verdict
         self.lines += 1
-        return with_fields(line, fields(self._run, job, job.verdict, json.loads(line, parse_int=str)))
+        return changed(line, lambda entry: fields(self._run, job, verdict, entry))
 
 
-def fields(run: Run, job: Judged, verdict: StoredVerdict, entry: dict[str, Any]) -> dict[str, object]:
+def fields(run: Run, job: Judged, verdict: StoredVerdict, entry: Mapping[str, Any]) -> dict[str, object]:
     """Return what an export writes into one line: `predicted_proof`, `proof_status` and the object `farm`."""
     worth = Verdict(outcome=verdict.outcome, reason=verdict.reason, detail=verdict.detail)
     return {
@@ -118,7 +119,7 @@ def fields(run: Run, job: Judged, verdict: StoredVerdict, entry: dict[str, Any])
     }
 
 
-def _message(job: Judged, message: Message, entry: dict[str, Any]) -> dict[str, object]:
+def _message(job: Judged, message: Message, entry: Mapping[str, Any]) -> dict[str, object]:
     """Return one of Lean's messages with its place in the program and, where it has one, in a field."""
     shown: dict[str, object] = {
         "severity": message.severity,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from psycopg.rows import dict_row
 from sqlalchemy import Engine, RowMapping, text
 
 from farm.db import reaching
@@ -109,15 +111,20 @@ _RUNS = """
     FROM runs JOIN manifests ON manifests.run_id = runs.id
 """
 
+# Rows the server sends at once.
+_ROWS = 100
+
 _JUDGED = """
-    SELECT line, name, status, checks.attempt, environment, tier, source, sha256, segments, warnings,
-           verdict, reason, detail, messages, verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
+    SELECT line, name, status, checks.attempt, environment, tier, source, sha256, segments::text,
+           warnings::text, verdict, reason, detail, messages::text,
+           verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
            peak_memory_kib, isolation, environment_digest, toolchain, checker_version
     FROM jobs
     JOIN checks ON checks.id = jobs.check_id
     JOIN programs ON programs.sha256 = checks.program_sha256
     LEFT JOIN verdicts ON verdicts.check_id = checks.id
-    WHERE jobs.run_id = :run_id AND manifest = :manifest
+    WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND line = coalesce(%(line)s, line)
+    ORDER BY line
 """
 
 
@@ -218,20 +225,21 @@ class Queries:
             for row in rows
         ]
 
-    def judged(self, run_id: str, manifest: int) -> Iterator[Judged]:
-        """Yield the lines of a manifest in their order, streamed from the server."""
-        values = {"run_id": run_id, "manifest": manifest}
+    def judged(self, run_id: str, manifest: int, line: int | None = None) -> Iterator[Judged]:
+        """Yield the lines of a manifest in their order, or only one of them, streamed from the server."""
+        values = {"run_id": run_id, "manifest": manifest, "line": line}
         with reaching(self.engine), self.engine.connect() as connection:
-            streamed = connection.execution_options(yield_per=500)
-            for row in streamed.execute(text(f"{_JUDGED} ORDER BY line"), values).mappings():
+            # The driver's own cursor, because it can ask for binary rows: programs are twice as long in text.
+            cursor = connection.connection.cursor(binary=True, row_factory=dict_row)
+            for row in cursor.stream(_JUDGED, values, size=_ROWS):
                 yield _judged(row)
 
     def line(self, run_id: str, manifest: int, line: int) -> Judged:
         """Return one line of a manifest; raises `UnknownRun` when the run has no such line."""
-        rows = self._all(f"{_JUDGED} AND line = :line", run_id=run_id, manifest=manifest, line=line)
-        if not rows:
+        found = list(self.judged(run_id, manifest, line))
+        if not found:
             raise UnknownRun(f"run {run_id} has no line {line}; see its lines with: farm show {run_id}")
-        return _judged(rows[0])
+        return found[0]
 
     def attempts(self, run_id: str, manifest: int, line: int) -> list[RowMapping]:
         """Return what became of each attempt at a line: number, worker, times, outcome, detail."""
@@ -255,7 +263,7 @@ def _run(row: RowMapping) -> Run:
     )
 
 
-def _judged(row: RowMapping) -> Judged:
+def _judged(row: Mapping[str, Any]) -> Judged:
     return Judged(
         line=row["line"],
         name=row["name"],
@@ -263,23 +271,23 @@ def _judged(row: RowMapping) -> Judged:
         attempt=row["attempt"],
         environment=row["environment"],
         tier=row["tier"],
-        program=bytes(row["source"]).decode("utf-8", "surrogatepass"),
-        program_sha256=bytes(row["sha256"]).hex(),
+        program=row["source"].decode("utf-8", "surrogatepass"),
+        program_sha256=row["sha256"].hex(),
         segments=tuple(
             Segment(start=start, length=length, origin=origin, origin_start=origin_start)
-            for start, length, origin, origin_start in row["segments"]
+            for start, length, origin, origin_start in json.loads(row["segments"])
         ),
-        warnings=tuple((code, origin, line, column) for code, origin, line, column in row["warnings"]),
+        warnings=tuple(map(tuple, json.loads(row["warnings"]))),
         verdict=None if row["verdict"] is None else _verdict(row),
     )
 
 
-def _verdict(row: RowMapping) -> StoredVerdict:
+def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
     return StoredVerdict(
         outcome=Outcome(row["verdict"]),
         reason=Reason(row["reason"]),
         detail=row["detail"],
-        messages=tuple(Message(**message) for message in row["messages"]),
+        messages=tuple(Message(**message) for message in json.loads(row["messages"])),
         wall_seconds=row["wall"],
         cpu_seconds=row["cpu"],
         peak_memory_kib=row["peak_memory_kib"],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import zstandard
 from commands import ADMITTED, PROVED, WRONG, Command, entry, lines, verdicts, write
-from farms import Quiet, verdict_count, wait_for_run
+from farms import Quiet, wait_for_run
 from processes import eventually
 from sqlalchemy import text
 
@@ -290,14 +290,3 @@ def test_nothing_is_judged_twice_when_the_same_file_is_submitted_twice_at_once(
     # Each run has its verdicts; the later export finds a file that the other has written.
     assert statuses <= {0, 2}
     assert verdicts(path) == KINDS
-
-
-def test_a_run_that_nobody_can_work_on_says_so(quiet: Quiet, tmp_path: Path) -> None:
-    path = three(tmp_path / "a.jsonl")
-    with quiet.engine.begin() as connection:
-        connection.execute(text("UPDATE environments SET seen_at = now() - interval '1 hour'"))
-    with quiet.farm.started(tmp_path / "submit", "submit", path) as submit:
-        eventually(lambda: submit.said.count("\n") > 1)
-        assert "no worker serves core" in submit.said
-        assert "farm worker" in submit.said
-    assert verdict_count(quiet.queries, quiet.queries.run(None).id) == 0

@@ -240,3 +240,15 @@ def test_leases_are_extended_in_time_while_redis_is_down(
     finally:
         upkeep.stop()
         nowhere.close()
+
+
+def test_an_environment_that_a_run_waits_for_and_nobody_serves_is_named(
+    desk: Desk, queries: Queries, tmp_path: Path
+) -> None:
+    run_id, check_id = loaded(desk, tmp_path, PROVED)
+    assert queries.unserved(run_id, seconds=30) == []
+    with desk.store.engine.begin() as connection:
+        connection.execute(text("UPDATE environments SET seen_at = now() - interval '1 hour'"))
+    assert queries.unserved(run_id, seconds=30) == ["core"]
+    verify(desk, check_id)
+    assert queries.unserved(run_id, seconds=30) == []
