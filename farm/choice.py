@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from farm.answer import Block, Span, fenced_blocks
-from farm.declaration import Target, find, signature
+from farm.declaration import Declaration, Target, find, signature
 from farm.scanner import sorry_tokens
 from farm.vocabulary import COMMAND_LINE, looks_like_lean
 
@@ -24,8 +24,8 @@ class Code(NamedTuple):
 def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
     """Return the code of an answer.
 
-    With fences tagged as Lean's: the last block that holds the target with a proof free of sorry, else the
-    last block (in `first` mode the first). Without: what stands before a closing fence whose opening one was
+    With fences tagged as Lean's: the last block, or the last that holds the target when that has a proof free
+    of sorry (in `first` mode the first). Without: what stands before a closing fence whose opening one was
     in the prompt, else the last block that is not tagged as something other than Lean, else the whole answer.
     """
     blocks, first_mark = fenced_blocks(text, answer)
@@ -51,15 +51,20 @@ def _code(block: Block) -> Code:
 
 
 def _best(text: str, blocks: Sequence[Block], target: Target, *, last: bool) -> Block:
-    if not last:
-        return blocks[0]
-    if len(blocks) == 1:
+    if not last or len(blocks) == 1:
         return blocks[0]
     for block in reversed(blocks):
-        holds = not target.name or find(text, block.start, block.end, target) is not None
-        if holds and not sorry_tokens(text[block.start : block.end]):
-            return block
+        declaration = find(text, block.start, block.end, target)
+        if declaration is not None:
+            is_answer = block is blocks[-1] or _is_proved(text, block, declaration)
+            return block if is_answer else blocks[-1]
     return blocks[-1]
+
+
+def _is_proved(text: str, block: Block, declaration: Declaration) -> bool:
+    """Return whether a block that others follow is more than the prompt's: closed, and with a proof."""
+    body = text[signature(text, declaration, block.end).body : block.end]
+    return block.closed and body.strip() not in ("", "by") and not sorry_tokens(body)
 
 
 def _after_echo(text: str, answer: Span, block: Block, blocks: Sequence[Block], target: Target) -> Code:

@@ -173,21 +173,9 @@ _ASSIGN_BY = re.compile(r":=\s*+by\b")
 
 _BRACKETS = ("()", "[]", "{}", "⟨⟩", "⟪⟫", "⟦⟧", "⦃⦄")
 _WORDY = (
-    "--",
-    "/-",
-    '"',
-    "«",
-    "|",
-    "let",
-    "have",
-    "where",
-    "\ntheorem",
-    "\nlemma",
-    "\nexample",
-    "\ndef",
-    "\nend",
+    *("--", "/-", '"', "«", "|", "let", "have", "where"),
+    *("\ntheorem", "\nlemma", "\nexample", "\ndef", "\ninstance", "\nabbrev", "\nend"),
 )
-_WORDY += ("\ninstance", "\nabbrev")
 _SHORT = 4_000
 
 

@@ -23,8 +23,8 @@ class Finding:
 def examine(site: Site) -> list[Finding]:
     """Look at each part of a site.
 
-    What only this machine can tell (its Lean, its isolation) joins by the entry-point group ``farm.doctor``: a
-    name and a function from a site to words, which raises `FarmError` when the part is broken.
+    What only this machine can tell (its Lean, its isolation) joins by the entry-point group ``farm.doctor``:
+    a name and a function from a site to words, which raises `FarmError` when the part is broken.
     """
     parts: dict[str, Callable[[Site], str]] = {
         "settings": lambda site: f"home {site.settings.home}, environment {site.settings.environment}",

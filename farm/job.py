@@ -30,7 +30,7 @@ class Limits:
     """What one check may use; each is a hard limit of the box around it.
 
     ``wall_seconds`` is the timeout users set. ``cpu_seconds`` counts user and system time of the whole
-    process tree; ``memory_mib`` is private memory; ``output_kib`` bounds what is kept of stdout and stderr together.
+    process tree; ``memory_mib`` is private memory; ``output_kib`` bounds what is kept of stdout and stderr.
     """
 
     wall_seconds: float = 30.0

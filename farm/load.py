@@ -1,7 +1,7 @@
 """The load step: a whole run into the store in one transaction, streamed, in bounded memory.
 
-The rows go by binary COPY into a temporary table, and from there by plain inserts into their own: nothing of a
-run is visible before all of it is.
+The rows go by binary COPY into a temporary table, and from there by plain inserts into their own: nothing of
+a run is visible before all of it is.
 """
 
 from __future__ import annotations

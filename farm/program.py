@@ -3,8 +3,8 @@
 Profile `farm`, the default, reads the answer as Lean:
 
 - The answer is what stands outside thinking blocks, after the final answer key when that is there.
-- The code is the last block tagged as Lean's that holds the target, free of sorry; failing that the last such
-  block; in `first` mode the first. With no opening fence it is the text before the first fence.
+- The code is the last block tagged as Lean's that holds the target; or the last such block at all, when none
+  holds it or what holds it has no proof or a sorry, as an echoed prompt does. In `first` mode it is the first. With no opening fence it is the text before the first fence.
 - The header and the statement are the dataset's. The model's declaration of the target's name (or its last
   theorem, when none has the name) gives its body and nothing else.
 - Declarations before it are kept, verbatim, between header and statement, with what the model opened or set

@@ -157,7 +157,8 @@ class Queries:
         rows = self._all(
             """
             SELECT name FROM environments WHERE seen_at < now() - :seconds * interval '1 second'
-            AND EXISTS (SELECT FROM checks WHERE run_id = :run_id AND status = 'queued' AND environment = name)
+            AND EXISTS (
+                SELECT FROM checks WHERE run_id = :run_id AND status = 'queued' AND environment = name)
             """,
             run_id=run_id,
             seconds=seconds,

@@ -105,9 +105,9 @@ class Report:
     it, or what was exceeded by the end: ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None.
     `output_bytes` counts all that was written, `output_cut` says that not all of it was kept.
     `reached_end` says that Lean read the program to its end. `foreign_output` is what stands on stdout beside
-    Lean's messages, then stderr, bounded. `sorry_tokens` are offsets in the program of tokens, in code position,
-    that may stand for ``sorry``. `box_error` and `environment_error` say how the farm itself failed, `text_error`
-    why Lean was not even run on such a text. `isolation` names what was enforced.
+    Lean's messages, then stderr, bounded. `sorry_tokens` are offsets in the program of tokens, in code
+    position, that may stand for ``sorry``. `box_error` and `environment_error` say how the farm itself
+    failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced.
     """
 
     exit_status: int | None

@@ -1,4 +1,4 @@
-"""The store on a real PostgreSQL: each transition happens once, and only from the status it may start from."""
+"""The store on a real PostgreSQL: each transition happens once, and only from where it may start."""
 
 from __future__ import annotations
 
@@ -56,9 +56,8 @@ def a_run(store: Store, *jobs: NewJob, run_id: str = "run1") -> list[int]:
             load.add(job)
         load.close_manifest(Path("/manifest.jsonl"), Fingerprint(sha256="f" * 64, size=10))
     with store.engine.connect() as connection:
-        return list(
-            connection.scalars(text("SELECT check_id FROM jobs WHERE run_id = :r ORDER BY line"), {"r": run_id})
-        )
+        asked = text("SELECT check_id FROM jobs WHERE run_id = :r ORDER BY line")
+        return list(connection.scalars(asked, {"r": run_id}))
 
 
 def claimed(store: Store, check_id: int, *, lease: float = 60.0) -> Claim:
@@ -179,7 +178,13 @@ def test_a_finished_check_keeps_its_first_verdict(store: Store, queries: Queries
 def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries) -> None:
     (check_id,) = a_run(store, a_job(1))
     message = Message(
-        severity="error", kind="k", text="nul \0, ℝ and \ud800", line=1, column=2, end_line=None, end_column=None
+        severity="error",
+        kind="k",
+        text="nul \0, ℝ and \ud800",
+        line=1,
+        column=2,
+        end_line=None,
+        end_column=None,
     )
     store.finish(claimed(store, check_id), a_decision(exit_status=1, messages=(message,)))
     verdict = queries.line("run1", 0, 1).verdict
@@ -191,7 +196,7 @@ def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries) -> None:
 def test_only_a_queued_check_can_be_claimed(store: Store, status: Status) -> None:
     (check_id,) = a_run(store, a_job(1))
     force(store, check_id, status)
-    claim = store.claim(check_id, worker="w1", served=["core"], lease_seconds=60) if status != "queued" else True
+    claim = store.claim(check_id, worker="w1", served=["core"], lease_seconds=60)
     assert (claim is not None) == (status is Status.QUEUED)
 
 

@@ -28,7 +28,9 @@ def test_the_migrated_database_is_what_the_models_say(database: Engine) -> None:
 def test_the_migrated_constraints_are_what_the_models_say(database: Engine, empty_database_url: str) -> None:
     fresh = db.connect(empty_database_url, application="farm-test")
     metadata.create_all(fresh)
-    asked = text("SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1, 2")
+    asked = text(
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0 ORDER BY 1, 2"
+    )
     with database.connect() as migrated, fresh.connect() as created:
         found = [row for row in migrated.execute(asked) if not row[0].startswith("alembic")]
         assert found == list(created.execute(asked))

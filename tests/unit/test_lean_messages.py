@@ -92,7 +92,8 @@ def test_a_long_text_is_cut() -> None:
 
 
 def test_places_that_fit_no_column_are_dropped() -> None:
-    (message,) = parse(line(pos={"line": 10**12, "column": "1"}, endPos=[1]).encode(), b"", mark=MARK).messages
+    said = line(pos={"line": 10**12, "column": "1"}, endPos=[1])
+    (message,) = parse(said.encode(), b"", mark=MARK).messages
     assert (message.line, message.column, message.end_line) == (0, 0, None)
 
 
