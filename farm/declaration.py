@@ -180,7 +180,7 @@ _SHORT = 4_000
 
 
 def _is_plain(signature: str) -> bool:
-    """Return whether brackets match in a signature and nothing in it needs a closer look; most are like that."""
+    """Return whether brackets match in a signature and nothing in it needs a closer look."""
     return (
         len(signature) < _SHORT
         and not any(word in signature for word in _WORDY)
@@ -232,7 +232,7 @@ class Target(NamedTuple):
     sorry: int
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def read_target(statement: str) -> Target:
     """Return what a formal statement declares and how it ends; its last declaration is the target."""
     whole = (statement, 0, len(statement))

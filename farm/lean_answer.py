@@ -18,7 +18,7 @@ from farm.vocabulary import COMMAND_LINE
 _LEAN_3 = re.compile(r"\s*begin\b")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _sorry_in(header: str) -> int:
     return next(iter(sorry_tokens(header)), -1)
 

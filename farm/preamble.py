@@ -54,7 +54,7 @@ _IN = re.compile(r"[^\n]*\bin[ \t]*$", re.MULTILINE)
 _END = re.compile(r"[ \t]*end\b[^\n]*")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _lines_of(header: str) -> frozenset[str]:
     return frozenset(" ".join(line.split()) for line in header.split("\n"))
 

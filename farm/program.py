@@ -4,22 +4,23 @@ Profile `farm`, the default, reads the answer as Lean:
 
 - The answer is what stands outside thinking blocks, after the final answer key when that is there.
 - The code is the last block tagged as Lean's that holds the target; or the last such block at all, when none
-  holds it or what holds it has no proof or a sorry, as an echoed prompt does. In `first` mode it is the first. With no opening fence it is the text before the first fence.
+  holds it or what holds it has no proof or a sorry, as an echoed prompt does. In `first` mode it is the
+  first such block. With no opening fence it is the text before the first fence.
 - The header and the statement are the dataset's. The model's declaration of the target's name (or its last
   theorem, when none has the name) gives its body and nothing else.
 - Declarations before it are kept, verbatim, between header and statement, with what the model opened or set
   for them. What could reach into the statement is not: ``variable``, ``include``, ``omit``, a ``namespace``
-  or ``section`` that is still open there, with its ``end``. Without such declarations nothing
-  before it is kept.
+  or ``section`` that is still open there, with its ``end``. Without such declarations nothing before it is
+  kept.
 - What follows the body stays.
-- With `restate_formal_statement` off the model's code stands after the header as it is, without imports; with
-  `strip_theorem_from_proof` off too or alone, nothing is taken from the code.
+- With `restate_formal_statement` off no statement stands between header and body; with
+  `strip_theorem_from_proof` off all of the code is taken, its own imports and repeated header lines apart.
 
 Warnings of profile `farm`, each at the place it is about:
 
 | code | meaning |
 |---|---|
-| no_answer | nothing is left outside thinking and before the end |
+| no_answer | nothing is left outside thinking, after the key |
 | unclosed_thinking | a thinking block never closes |
 | no_code_fence | the code was not in a fenced block |
 | unclosed_fence | the fence of the code never closes |

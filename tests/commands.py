@@ -91,7 +91,7 @@ class Command:
             for file, content in zip(files, (stdin, b"", b""), strict=True):
                 file.write_bytes(content)
             status = self._ended(list(map(str, arguments)), files, seconds)
-            _, stdout, stderr = (file.read_text() for file in files)
+            stdout, stderr = (file.read_text() for file in files[1:])
         return subprocess.CompletedProcess(list(arguments), status, stdout, stderr)
 
     def _ended(self, words: list[str], files: list[Path], seconds: float) -> int:
