@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from farm import __version__
+from farm.files.splice import changed
 from farm.manifest import Reader, rewrite, with_fields
 from farm.program import AssemblyOptions, assemble, locate
 from farm.queries import Judged, Queries, Run, StoredManifest, StoredVerdict
-from farm.splice import changed
 from farm.store import Store
 from farm.verdict import Message, Verdict
 

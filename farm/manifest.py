@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.errors import ManifestError
-from farm.lines import LINE_MIB, Fingerprint, opened, printable, unusable
-from farm.rewrite import rewrite
-from farm.splice import with_fields
+from farm.files.lines import LINE_MIB, Fingerprint, opened, printable, unusable
+from farm.files.rewrite import rewrite
+from farm.files.splice import with_fields
 
 __all__ = ["Entry", "Fingerprint", "Reader", "expand", "fingerprint", "read", "rewrite", "with_fields"]
 

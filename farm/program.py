@@ -13,8 +13,9 @@ Profile `farm`, the default, reads the answer as Lean:
   or ``section`` that is still open there, with its ``end``. Without such declarations nothing before it is
   kept.
 - What follows the body stays.
-- With `restate_formal_statement` off no statement stands between header and body; with
-  `strip_theorem_from_proof` off all of the code is taken, its own imports and repeated header lines apart.
+- With `restate_formal_statement` off the code, with the model's own statement, stands right after the header;
+  with `strip_theorem_from_proof` off it stands after the restated statement. Either way all of the code is
+  taken, its own imports and repeated header lines apart.
 
 Warnings of profile `farm`, each at the place it is about:
 
@@ -40,11 +41,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from farm import nemo
+from farm.assembly import nemo
+from farm.assembly.lean_answer import LeanAnswer
+from farm.assembly.segments import Draft, Location, Segment, line_and_column, locate
 from farm.errors import UsageError
-from farm.lean_answer import LeanAnswer
 from farm.manifest import Entry
-from farm.segments import Draft, Location, Segment, line_and_column, locate
 
 __all__ = [
     "PROFILES",

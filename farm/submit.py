@@ -13,8 +13,8 @@ from celery import Celery
 
 from farm.broker import publish
 from farm.errors import ManifestError, ServerDown, UsageError
+from farm.files.lines import printable
 from farm.job import Limits
-from farm.lines import printable
 from farm.load import NewJob, loading
 from farm.manifest import LONGEST_TIMEOUT, Entry, Reader
 from farm.program import AssemblyOptions, assemble

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farm.answer import after_key, fenced_blocks, without_thinking
+from farm.assembly.answer import after_key, fenced_blocks, without_thinking
 
 
 def contents(text: str) -> list[tuple[str, str, bool]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.declaration import Declaration, find, find_like, read_signature, read_target, signature
+from farm.assembly.declaration import Declaration, find, find_like, read_signature, read_target, signature
 
 PIECES = (
     *(

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.assembly.nemo import extract_code, strip_theorem
 from farm.errors import ManifestError, UsageError
 from farm.manifest import Entry, read
-from farm.nemo import extract_code, strip_theorem
 from farm.program import AssemblyOptions, assemble
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "nemo_assembly.jsonl"

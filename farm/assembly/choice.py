@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from farm.answer import Block, Span, fenced_blocks
-from farm.declaration import Declaration, Target, find, signature
+from farm.assembly.answer import Block, Span, fenced_blocks
+from farm.assembly.declaration import Declaration, Target, find, signature
+from farm.assembly.vocabulary import COMMAND_LINE, looks_like_lean
 from farm.scanner import sorry_tokens
-from farm.vocabulary import COMMAND_LINE, looks_like_lean
 
 
 class Code(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from farm.answer import Span
+from farm.assembly.answer import Span
 from farm.scanner import NAME, opaque_spans
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from farm.declaration import Signature
+from farm.assembly.declaration import Signature
+from farm.assembly.segments import Draft
+from farm.assembly.vocabulary import begins_tactic
 from farm.scanner import Kind, opaque_spans, tokens
-from farm.segments import Draft
-from farm.vocabulary import begins_tactic
 
 INDENT = 2
 """How far the farm indents what it has to indent, in columns."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from farm.errors import ManifestChanged, ManifestError
-from farm.lines import LINE_MIB, Fingerprint, Lines, Stamp, opened, printable, reading
-from farm.replace import ELSEWHERE, replacing
-from farm.splice import NotAnObjectError
+from farm.files.lines import LINE_MIB, Fingerprint, Lines, Stamp, opened, printable, reading
+from farm.files.replace import ELSEWHERE, replacing
+from farm.files.splice import NotAnObjectError
 
 Edit = Callable[[int, str], str]
 """Given a line's number, from 1, and its text without the line end, returns the text to write for it."""
@@ -20,8 +20,8 @@ def rewrite(
     """Write the lines of `source`, each as `edit` returns it, to `target`, and return its new fingerprint.
 
     Source and target may be the same file. Blank lines are not edited; they, line ends, and every line that
-    the edit returns unchanged are written byte for byte. `farm.replace` says what is kept of a target that is
-    there, how two processes take turns, and what a failure leaves: the old file, whole.
+    the edit returns unchanged are written byte for byte. `farm.files.replace` says what is kept of a target
+    that is there, how two processes take turns, and what a failure leaves: the old file, whole.
 
     Raises ManifestChanged when the source is not the file that `expected` was taken of, or changes meanwhile;
     ManifestError when one of the two files cannot be used.

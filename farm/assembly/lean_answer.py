@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from farm import preamble
-from farm.answer import after_key, without_thinking
-from farm.choice import choose
-from farm.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
-from farm.proof import Joint
+from farm.assembly import preamble
+from farm.assembly.answer import after_key, without_thinking
+from farm.assembly.choice import choose
+from farm.assembly.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
+from farm.assembly.proof import Joint
+from farm.assembly.segments import Draft
+from farm.assembly.vocabulary import COMMAND_LINE
 from farm.scanner import Kind, sorry_tokens, tokens
-from farm.segments import Draft
-from farm.vocabulary import COMMAND_LINE
 
 _LEAN_3 = re.compile(r"\s*begin\b")
 
@@ -58,15 +58,14 @@ class LeanAnswer:
         draft.copy("header", 0, len(self._header))
         if not draft.ends_line():
             draft.write("\n")
-        if not strip:
+        if not (restate and strip):
             return self._write_whole(draft, restate=restate)
         declared = self._declaration()
         before = draft.length
         has_helpers = declared is not None and self._write_helpers(draft, declared)
-        if restate:
-            draft.copy("formal_statement", 0, self._target.kept)
+        draft.copy("formal_statement", 0, self._target.kept)
         submitted_from = before if has_helpers else draft.length
-        self._write_proof(draft, declared, self._target.ending if restate else "open")
+        self._write_proof(draft, declared)
         return submitted_from
 
     def _write_whole(self, draft: Draft, *, restate: bool) -> int:
@@ -121,8 +120,8 @@ class LeanAnswer:
             draft.write("\n\n")
         return bool(found.kept)
 
-    def _write_proof(self, draft: Draft, declared: Declaration | None, ending: str) -> None:
-        joint = Joint(draft, self._text, self._end, ending)
+    def _write_proof(self, draft: Draft, declared: Declaration | None) -> None:
+        joint = Joint(draft, self._text, self._end, self._target.ending)
         if declared is None:
             body = preamble.after_header(self._text, self._start, self._end, self._header)
             written = joint.write_bare(body, lost=not self._fenced)

@@ -1,0 +1,12 @@
+"""Assembly step, inside: what `farm.program` is made of.
+
+lean_answer    profile `farm`: the answer, read as Lean, behind header and statement
+proof          how a body joins the statement
+preamble       what stands before the model's declaration, and what of it is kept
+choice         which code block is the answer
+declaration    where declarations are, and where their signatures end
+answer         thinking, the final answer key, fences
+vocabulary     Lean's words
+nemo           profiles `nemo-2025-11` and `nemo-2025-08`
+segments       which piece of the program came from where
+"""
