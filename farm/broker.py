@@ -113,6 +113,7 @@ def resend_when_empty(app: Celery, store: Store, environments: list[str]) -> Non
     moment may be sent twice; the second message finds nothing to claim.
     """
     with reaching(app), app.connection() as connection:
+        connection.ensure_connection(max_retries=1, timeout=5)
         channel = connection.default_channel
         empty = [name for name in environments if channel._size(queue(name)) == 0]
     store.unpublish(empty, older_than_seconds=RESEND_SECONDS)

@@ -45,7 +45,7 @@ def worker(
     log.configure(settings.log_level)
     database_url, broker_url = Site(settings).urls
     at_once = concurrency or settings.concurrency
-    engine = db.connect(database_url, application="farm-worker", connections=at_once + 1)
+    engine = db.connect(database_url, application="farm-worker", connections=at_once + 2)
     db.require_schema(engine)
     environments = installed(settings.home, settings.environments)
     for environment in environments.values():

@@ -30,7 +30,6 @@ def serve(desk: Desk, app: Celery, *, concurrency: int) -> None:
         verify(desk, check_id)
 
     upkeep = Upkeep(desk, app)
-    upkeep.beat()
     upkeep.start()
     _log.info(
         "Serving environments=%s concurrency=%d worker=%s",

@@ -232,7 +232,7 @@ class Target(NamedTuple):
     sorry: int
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def read_target(statement: str) -> Target:
     """Return what a formal statement declares and how it ends; its last declaration is the target."""
     whole = (statement, 0, len(statement))
