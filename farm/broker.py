@@ -24,9 +24,6 @@ VERIFY = "farm.verify"
 #: Ids taken from the store and sent at once.
 BATCH = 1000
 
-#: A check that was sent so long ago, into a queue that is empty, was lost on the way.
-RESEND_SECONDS = 10.0
-
 # Celery gives a message to a second worker when the first has not acknowledged it for so long. Leases in the
 # store decide who may work, so this only has to be longer than any check.
 _VISIBILITY_SECONDS = 6 * 3600
@@ -106,8 +103,8 @@ def _send(app: Celery, rows: list[tuple[int, str]]) -> None:
             app.send_task(VERIFY, args=[check_id], queue=queue(environment), producer=producer)
 
 
-def resend_when_empty(app: Celery, store: Store, environments: list[str]) -> None:
-    """Queue again what was sent and never taken, for environments whose queue in Redis is empty.
+def resend_when_empty(app: Celery, store: Store, environments: list[str], *, seconds: float) -> None:
+    """Queue again what was sent so long ago and never taken, where the environment's queue is empty.
 
     An empty queue beside waiting checks means that Redis lost them. A check on its way to a worker at this
     moment may be sent twice; the second message finds nothing to claim.
@@ -116,4 +113,4 @@ def resend_when_empty(app: Celery, store: Store, environments: list[str]) -> Non
         connection.ensure_connection(max_retries=1, timeout=5)
         channel = connection.default_channel
         empty = [name for name in environments if channel._size(queue(name)) == 0]
-    store.unpublish(empty, older_than_seconds=RESEND_SECONDS)
+    store.unpublish(empty, older_than_seconds=seconds)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -107,11 +108,13 @@ def submit(
         wall_seconds=timeout,
         memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
     )
-    run = _load(site, expand(manifests), options)
-    if not wait:
-        _leave(site, run, as_json=as_json)
-        return
-    _send_and_wait(site, run)
+    run_id = _load(site, expand(manifests), options)
+    with _may_leave(run_id):
+        run = _say_stored(site, run_id)
+        if not wait:
+            _leave(site, run, as_json=as_json)
+            return
+        _send_and_wait(site, run)
     if export:
         _export(site, run)
     _finish(site, run, as_json=as_json)
@@ -123,7 +126,7 @@ def _assembly(profile: str, final_answer_key: str | None, **options: object) -> 
     return AssemblyOptions(profile=profile, **options)  # type: ignore[arg-type] # each is the flag's own type
 
 
-def _load(site: Site, paths: Sequence[Path], options: SubmitOptions) -> Run:
+def _load(site: Site, paths: Sequence[Path], options: SubmitOptions) -> str:
     from farm import screen
     from farm.broker import require_broker
     from farm.submit import submit as load
@@ -132,12 +135,29 @@ def _load(site: Site, paths: Sequence[Path], options: SubmitOptions) -> Run:
     with screen.busy("Preparing the farm"):
         known = site.environments()
     with screen.storing() as stored:
-        run_id = load(site.store, paths, options, known=known, seen=stored)
+        return load(site.store, paths, options, known=known, seen=stored)
+
+
+def _say_stored(site: Site, run_id: str) -> Run:
+    from farm import screen
+
     run, lines = site.queries.run(run_id), site.queries.tally(run_id).total
-    screen.say(
-        f"Run {run.id}: stored {screen.count(lines, 'line')} of {screen.count(len(paths), 'manifest')}"
-    )
+    manifests = screen.count(len(run.manifests), "manifest")
+    screen.say(f"Run {run.id}: stored {screen.count(lines, 'line')} of {manifests}")
     return run
+
+
+@contextmanager
+def _may_leave(run_id: str) -> Iterator[None]:
+    """Tell a user who interrupts, from the moment the run is stored, how to come back to it."""
+    from farm import screen
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        screen.say(f"\nRun {run_id} goes on without you.")
+        screen.say_how_to_come_back(run_id)
+        raise typer.Exit(130) from None
 
 
 def _leave(site: Site, run: Run, *, as_json: bool) -> None:
@@ -145,7 +165,7 @@ def _leave(site: Site, run: Run, *, as_json: bool) -> None:
     from farm.broker import publish
 
     publish(site.broker, site.store, run_id=run.id)
-    screen.say_how_to_come_back(run)
+    screen.say_how_to_come_back(run.id)
     if as_json:
         print_json(run=run.id)
 
@@ -161,14 +181,9 @@ def _wait(site: Site, run: Run) -> None:
     from farm import screen
     from farm.submit import watch
 
-    try:
-        with screen.RunProgress() as progress:
-            for tally in watch(site.queries, run.id, trouble=progress.trouble):
-                progress.show(tally)
-    except KeyboardInterrupt:
-        screen.say(f"\nRun {run.id} goes on without you.")
-        screen.say_how_to_come_back(run)
-        raise typer.Exit(130) from None
+    with screen.RunProgress() as progress:
+        for tally in watch(site.queries, run.id, trouble=progress.trouble):
+            progress.show(tally)
 
 
 def _finish(site: Site, run: Run, *, as_json: bool) -> None:
@@ -217,7 +232,8 @@ def status(
     site = Site.here()
     found = site.queries.run(run)
     if wait:
-        _wait(site, found)
+        with _may_leave(found.id):
+            _wait(site, found)
     _finish(site, found, as_json=as_json)
 
 
@@ -276,7 +292,7 @@ def _line_facts(run: Run, job: Judged) -> dict[str, object]:
     from farm.export import fields
 
     facts: dict[str, object] = {"line": job.line, "name": job.name, "status": job.status}
-    return facts if job.verdict is None else facts | fields(run, job, job.verdict, {})
+    return facts if job.verdict is None else facts | fields(run, job, job.verdict, None)
 
 
 @app.command(epilog="Example: farm export k3m9 -o judged.jsonl")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from farm import __version__
+from farm.errors import ManifestError
 from farm.files.splice import changed
-from farm.manifest import Reader, rewrite, with_fields
+from farm.manifest import Reader, fingerprint, rewrite, with_fields, write
 from farm.program import AssemblyOptions, assemble, locate
 from farm.queries import Judged, Queries, Run, StoredManifest, StoredVerdict
 from farm.store import Store
@@ -24,28 +26,54 @@ class Exported:
     lines: int
 
 
-def export(store: Store, queries: Queries, run: Run) -> list[Exported]:
+def export(store: Store, queries: Queries, run: Run) -> Iterator[Exported]:
     """Write a run's verdicts into its own manifests, each replaced as a whole or left as it was.
 
-    Raises `ManifestChanged` for a file that is not the one that was submitted, and `ServerDown`.
+    Yields what was written. Raises `ManifestChanged` for a file that is not the one that was submitted, after
+    all others have been written, and `ServerDown`.
     """
-    written = []
+    refused: ManifestError | None = None
     for manifest in queries.manifests(run.id):
-        writer = _Writer(run, queries.judged(run.id, manifest.number))
-        new = rewrite(manifest.path, manifest.path, writer.edit, expected=manifest.fingerprint)
-        store.exported(run.id, manifest.number, sha256=new.sha256, size=new.size)
-        written.append(Exported(path=manifest.path, lines=writer.lines))
-    return written
+        try:
+            yield _export(store, queries, run, manifest)
+        except ManifestError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
+
+
+def _export(store: Store, queries: Queries, run: Run, manifest: StoredManifest) -> Exported:
+    writer = _Writer(run, queries.judged(run.id, manifest.number))
+    new = rewrite(manifest.path, manifest.path, writer.edit, expected=manifest.fingerprint)
+    store.exported(run.id, manifest.number, sha256=new.sha256, size=new.size)
+    return Exported(path=manifest.path, lines=writer.lines)
 
 
 def export_to(queries: Queries, run: Run, manifest: StoredManifest, target: Path) -> Exported:
-    """Write one manifest with its verdicts to another file; the lines come from the manifest as it is now.
+    """Write one manifest with its verdicts to another file; raises `ManifestError` and `ServerDown`.
 
-    Raises `ManifestChanged` when the manifest has changed since it was submitted.
+    Of a manifest that has changed since it was submitted, or is gone, what the store knows of its judged
+    lines is written instead: name, line number, program and verdict.
     """
-    writer = _Writer(run, queries.judged(run.id, manifest.number))
+    judged = queries.judged(run.id, manifest.number)
+    if not _is_as_submitted(manifest):
+        verdicts = [_line(run, job, job.verdict) for job in judged if job.verdict is not None]
+        write(target, verdicts)
+        return Exported(path=target, lines=len(verdicts))
+    writer = _Writer(run, judged)
     rewrite(manifest.path, target, writer.edit, expected=manifest.fingerprint)
     return Exported(path=target, lines=writer.lines)
+
+
+def _is_as_submitted(manifest: StoredManifest) -> bool:
+    try:
+        return fingerprint(manifest.path) == manifest.fingerprint
+    except ManifestError:
+        return False
+
+
+def _line(run: Run, job: Judged, verdict: StoredVerdict) -> str:
+    return json.dumps({"name": job.name, "line": job.line, **fields(run, job, verdict, None)})
 
 
 def assemble_to(path: Path, target: Path, options: AssemblyOptions) -> int:
@@ -86,7 +114,9 @@ class _Writer:
         return changed(line, lambda entry: fields(self._run, job, verdict, entry))
 
 
-def fields(run: Run, job: Judged, verdict: StoredVerdict, entry: Mapping[str, Any]) -> dict[str, object]:
+def fields(
+    run: Run, job: Judged, verdict: StoredVerdict, entry: Mapping[str, Any] | None
+) -> dict[str, object]:
     """Return what an export writes into one line: `predicted_proof`, `proof_status` and the object `farm`."""
     worth = Verdict(outcome=verdict.outcome, reason=verdict.reason, detail=verdict.detail)
     return {
@@ -119,7 +149,7 @@ def fields(run: Run, job: Judged, verdict: StoredVerdict, entry: Mapping[str, An
     }
 
 
-def _message(job: Judged, message: Message, entry: Mapping[str, Any]) -> dict[str, object]:
+def _message(job: Judged, message: Message, entry: Mapping[str, Any] | None) -> dict[str, object]:
     """Return one of Lean's messages with its place in the program and, where it has one, in a field."""
     shown: dict[str, object] = {
         "severity": message.severity,
@@ -127,6 +157,8 @@ def _message(job: Judged, message: Message, entry: Mapping[str, Any]) -> dict[st
         "line": message.line,
         "column": message.column,
     }
+    if entry is None:  # without the answer's text its lines cannot be counted
+        return shown
     place = locate(job.segments, job.program, entry, message.line, message.column)
     if place is not None:
         shown["in"] = {"field": place.origin, "line": place.line, "column": place.column}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from farm.errors import UsageError
+from farm.manifest import LONGEST_TIMEOUT
+
 
 class Status(StrEnum):
     """Has the farm done its work? Says nothing about what the proof is worth."""
@@ -23,6 +26,23 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.DONE: frozenset(),
     Status.CANCELLED: frozenset(),
 }
+
+
+_MOST_MEMORY_MIB = 1 << 20
+
+
+def require_possible(*, wall_seconds: float, memory_mib: int) -> None:
+    """Raise `UsageError` for limits that a check cannot be given."""
+    if not 0 < wall_seconds <= LONGEST_TIMEOUT:
+        raise UsageError(
+            f"a timeout of {wall_seconds:g} s is not possible; "
+            f"give seconds, above 0 and at most {LONGEST_TIMEOUT:.0f}"
+        )
+    if not 0 < memory_mib <= _MOST_MEMORY_MIB:
+        raise UsageError(
+            f"{memory_mib} MiB of memory is not possible; "
+            f"give a number above 0 and at most {_MOST_MEMORY_MIB}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

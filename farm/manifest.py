@@ -11,10 +11,20 @@ from pathlib import Path
 
 from farm.errors import ManifestError
 from farm.files.lines import LINE_MIB, Fingerprint, opened, printable, unusable
-from farm.files.rewrite import rewrite
+from farm.files.rewrite import rewrite, write
 from farm.files.splice import with_fields
 
-__all__ = ["Entry", "Fingerprint", "Reader", "expand", "fingerprint", "read", "rewrite", "with_fields"]
+__all__ = [
+    "Entry",
+    "Fingerprint",
+    "Reader",
+    "expand",
+    "fingerprint",
+    "read",
+    "rewrite",
+    "with_fields",
+    "write",
+]
 
 LONGEST_TIMEOUT = 24 * 60 * 60.0
 """The longest timeout a line may ask for, in seconds."""

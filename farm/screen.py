@@ -50,9 +50,9 @@ def say(words: str) -> None:
     err.print(words, markup=False, soft_wrap=True)
 
 
-def say_how_to_come_back(run: Run) -> None:
+def say_how_to_come_back(run_id: str) -> None:
     """Tell how to follow a run that goes on without its submitter."""
-    say(f"Follow it: farm status {run.id} --wait\nWrite its verdicts: farm export {run.id}")
+    say(f"Follow it: farm status {run_id} --wait\nWrite its verdicts: farm export {run_id}")
 
 
 def say_exported(written: Iterable[Exported]) -> None:
@@ -132,7 +132,7 @@ class RunProgress:
         now = time.monotonic()
         if not err.is_terminal and now - self._said >= _PLAIN_SECONDS:
             self._said = now
-            say(f"Judged {tally.done} of {tally.total}: {mix}; {pace}")
+            say("; ".join(part for part in (f"Judged {tally.done} of {tally.total}", mix, pace) if part))
 
     def _pace(self, tally: Tally) -> str:
         done = tally.done - (self._first or 0)

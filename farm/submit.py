@@ -14,9 +14,9 @@ from celery import Celery
 from farm.broker import publish
 from farm.errors import ManifestError, ServerDown, UsageError
 from farm.files.lines import printable
-from farm.job import Limits
+from farm.job import Limits, require_possible
 from farm.load import NewJob, loading
-from farm.manifest import LONGEST_TIMEOUT, Entry, Reader
+from farm.manifest import Entry, Reader
 from farm.program import AssemblyOptions, assemble
 from farm.queries import Queries, Tally
 from farm.store import Store
@@ -27,8 +27,6 @@ UNSERVED_SECONDS = 30.0
 
 #: A check may use this many times its wall limit in CPU time: Lean's own threads run beside its elaborator.
 CPU_PER_WALL = 2.0
-
-_MOST_MEMORY_MIB = 1 << 20
 
 # Without letters that are mistaken for digits or for each other; 8 of them are 39 bits.
 _ID_LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
@@ -46,16 +44,7 @@ class SubmitOptions:
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for a limit that is none."""
-        if not 0 < self.wall_seconds <= LONGEST_TIMEOUT:
-            raise UsageError(
-                f"a timeout of {self.wall_seconds:g} s is not possible; "
-                f"give seconds, above 0 and at most {LONGEST_TIMEOUT:.0f}"
-            )
-        if not 0 < self.memory_mib <= _MOST_MEMORY_MIB:
-            raise UsageError(
-                f"{self.memory_mib} MiB of memory is not possible; "
-                f"give a number above 0 and at most {_MOST_MEMORY_MIB}"
-            )
+        require_possible(wall_seconds=self.wall_seconds, memory_mib=self.memory_mib)
 
     def limits(self, entry: Entry) -> Limits:
         """Return the limits of one line; its own ``timeout`` wins."""

@@ -14,7 +14,7 @@ from typer import Argument, Option
 from farm import __version__
 from farm.cli import SOME_UNJUDGED, AsJson, print_json
 from farm.errors import UsageError
-from farm.job import Limits
+from farm.job import Limits, require_possible
 from farm.settings import Settings
 from farm.site import Site
 from farm.verdict import Outcome, Report, Verdict, judge
@@ -74,9 +74,9 @@ def check_file(
     from workers.environments import installed
 
     settings = Settings.load()
-    limits = Limits(
-        wall_seconds=timeout, cpu_seconds=2 * timeout, memory_mib=memory_mib or settings.memory_mib
-    )
+    memory = settings.memory_mib if memory_mib is None else memory_mib
+    require_possible(wall_seconds=timeout, memory_mib=memory)
+    limits = Limits(wall_seconds=timeout, cpu_seconds=2 * timeout, memory_mib=memory)
     program = _text(file)
     environments = installed(settings.home, settings.environments)
     name = environment or settings.environment

@@ -41,7 +41,7 @@ class Upkeep:
         desk = self._desk
         if taken := desk.store.take_back(checker_version=__version__):
             _log.warning("Took back %d checks whose worker stopped answering", taken)
-        resend_when_empty(self._app, desk.store, list(desk.environments))
+        resend_when_empty(self._app, desk.store, list(desk.environments), seconds=desk.lease_seconds / 2)
         # A run of a million lines is sent by and by: other workers send it too.
         publish(self._app, desk.store, seconds=desk.lease_seconds / 10)
 

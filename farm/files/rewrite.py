@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from farm.errors import ManifestChanged, ManifestError
@@ -41,6 +41,14 @@ def rewrite(
         _refuse_touched(lines)
         new.put_in_place()
     return written
+
+
+def write(target: Path, lines: Iterable[str]) -> None:
+    """Write lines of our own to `target`, whole or not at all; raises ManifestError when it cannot be."""
+    with replacing(target, mode=0o644) as new:
+        new.text.writelines(line.encode() + b"\n" for line in lines)
+        new.finish()
+        new.put_in_place()
 
 
 def _edited(lines: Lines, edit: Edit) -> Iterator[bytes]:

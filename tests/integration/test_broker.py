@@ -196,7 +196,7 @@ def test_what_redis_lost_is_sent_again(queues: Queues, tmp_path: Path) -> None:
     publish(queues.app, queues.store)
     queues.age()
     queues.redis.flushdb()
-    resend_when_empty(queues.app, queues.store, ["core"])
+    resend_when_empty(queues.app, queues.store, ["core"], seconds=10)
     assert queues.unsent() == stored
     publish(queues.app, queues.store)
     assert queues.ids() == stored
@@ -206,7 +206,7 @@ def test_what_was_sent_a_moment_ago_is_not_sent_again(queues: Queues, tmp_path: 
     load(queues.store, tmp_path / "a.jsonl", entry(PROVED, 1))
     publish(queues.app, queues.store)
     queues.redis.flushdb()
-    resend_when_empty(queues.app, queues.store, ["core"])
+    resend_when_empty(queues.app, queues.store, ["core"], seconds=10)
     assert queues.unsent() == []
 
 
@@ -214,7 +214,7 @@ def test_what_still_waits_in_its_queue_is_not_sent_again(queues: Queues, tmp_pat
     load(queues.store, tmp_path / "a.jsonl", entry(PROVED, 1))
     publish(queues.app, queues.store)
     queues.age()
-    resend_when_empty(queues.app, queues.store, ["core"])
+    resend_when_empty(queues.app, queues.store, ["core"], seconds=10)
     assert queues.unsent() == []
 
 
@@ -223,7 +223,7 @@ def test_only_who_serves_an_environment_sends_its_checks_again(queues: Queues, t
     publish(queues.app, queues.store)
     queues.age()
     queues.redis.flushdb()
-    resend_when_empty(queues.app, queues.store, ["core"])
+    resend_when_empty(queues.app, queues.store, ["core"], seconds=10)
     assert queues.unsent() == []
 
 
@@ -234,6 +234,6 @@ def test_a_check_that_is_being_worked_on_is_not_sent_again(queues: Queues, tmp_p
     queues.redis.flushdb()
     queues.store.claim(check_id, worker="w", served=["core"], lease_seconds=60)
     queues.age()
-    resend_when_empty(queues.app, queues.store, ["core"])
+    resend_when_empty(queues.app, queues.store, ["core"], seconds=10)
     publish(queues.app, queues.store)
     assert queues.ids() == []

@@ -47,7 +47,7 @@ def judge_all(store: Store, run_id: str, *messages: Message) -> None:
 
 def exported(store: Store, queries: Queries, run_id: str) -> Run:
     run = queries.run(run_id)
-    export(store, queries, run)
+    list(export(store, queries, run))
     return run
 
 
