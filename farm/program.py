@@ -78,6 +78,22 @@ class AssemblyOptions:
     strip_theorem_from_proof: bool = True
     reassemble: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise UsageError for an unknown profile or mode, and for a profile without what it needs."""
+        if self.profile not in PROFILES:
+            raise UsageError(f"unknown profile {self.profile!r}; choose one of {', '.join(PROFILES)}")
+        if self.extract_code_mode not in MODES:
+            raise UsageError(
+                f"unknown extract_code_mode {self.extract_code_mode!r}; choose one of {', '.join(MODES)}"
+            )
+        if self.profile == "nemo-2025-08" and not self.key:
+            raise UsageError("nemo-2025-08 cannot do without a final answer key; leave it out or give one")
+
+    @property
+    def key(self) -> str:
+        """The final answer key in force; "" is none."""
+        return PROFILES[self.profile] if self.final_answer_key is None else self.final_answer_key
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyWarning:
@@ -108,11 +124,7 @@ class Program:
 
 
 def assemble(entry: Entry, options: AssemblyOptions) -> Program:
-    """Return the program of a manifest line; raises UsageError for an unknown profile or mode."""
-    if options.profile not in PROFILES:
-        raise UsageError(f"unknown profile {options.profile!r}; choose one of {', '.join(PROFILES)}")
-    if options.extract_code_mode not in MODES:
-        raise UsageError(f"unknown extract_code_mode {options.extract_code_mode!r}; choose last or first")
+    """Return the program of a manifest line."""
     if entry.predicted_proof and not options.reassemble:
         return _preassembled(entry.predicted_proof)
     if options.profile == "farm":
@@ -125,13 +137,9 @@ def _preassembled(text: str) -> Program:
     return Program(text=text, segments=(whole,), warnings=(), submitted_from=0)
 
 
-def _key(options: AssemblyOptions) -> str:
-    return PROFILES[options.profile] if options.final_answer_key is None else options.final_answer_key
-
-
 def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
     sources = _sources(entry)
-    answer = LeanAnswer(sources, _key(options), last=options.extract_code_mode == "last")
+    answer = LeanAnswer(sources, options.key, last=options.extract_code_mode == "last")
     draft = Draft(sources)
     submitted_from = answer.write(
         draft, restate=options.restate_formal_statement, strip=options.strip_theorem_from_proof
@@ -147,11 +155,9 @@ def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:
 
 
 def _assemble_nemo(entry: Entry, options: AssemblyOptions) -> Program:
-    key, august = _key(options), options.profile == "nemo-2025-08"
-    if august and not key:
-        raise UsageError("nemo-2025-08 needs a final answer key: an empty one made it fail")
+    august = options.profile == "nemo-2025-08"
     last = not august and options.extract_code_mode == "last"
-    code = nemo.extract_code(entry.generation, key, last=last)
+    code = nemo.extract_code(entry.generation, options.key, last=last)
     proof = nemo.strip_theorem(entry.generation, code) if options.strip_theorem_from_proof else [code]
     draft = Draft(_sources(entry))
     # August's operator precedence: what is not stripped stands alone.
