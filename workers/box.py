@@ -16,7 +16,6 @@ import os
 import selectors
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -114,17 +113,17 @@ def fresh_folder(parent: Path) -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        shutil.rmtree(folder, onerror=_open_up_and_retry)
+        _remove(folder)
 
 
-def _open_up_and_retry(remove: Callable[[str], object], path: str, _: object) -> None:
-    for closed in (Path(path).parent, Path(path)):
-        with contextlib.suppress(OSError):
-            closed.chmod(stat.S_IRWXU)
-    if remove in (os.unlink, os.rmdir):
-        remove(path)
-    else:  # the listing failed: now it can be done
-        shutil.rmtree(path)
+def _remove(folder: str) -> None:
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):  # closed folders, or a thousand in each other: these two take them
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, folder], check=False, capture_output=True)
+        if Path(folder).exists():
+            raise
 
 
 def _clean(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

@@ -247,6 +247,7 @@ def test_when_the_worker_is_killed_its_boxes_die_with_all_their_children(tmp_pat
     [
         "mkdir -p a/b; touch a/b/c .hidden; ln -s / root; mkfifo pipe",
         "mkdir -p a/b; touch a/b/c; chmod 0 a/b a .",
+        "for n in $(seq 1200); do mkdir d; cd d; done",
         "touch file; kill -9 $$",
     ],
 )

@@ -26,7 +26,7 @@ def test_a_variable_is_documented(variable: str) -> None:
 
 def test_no_variable_is_documented_that_there_is_not() -> None:
     named = {name for text in DOCS.values() for name in re.findall(r"\bFARM_[A-Z_]+\b", text)}
-    assert named <= set(VARIABLES)
+    assert {name for name in named if not name.startswith("FARM_TEST_")} <= set(VARIABLES)
 
 
 @pytest.mark.parametrize("reason", Reason)
