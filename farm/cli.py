@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ from farm.site import Site
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm.queries import Judged, Queries, Run, Tally
+    from farm.queries import Judged, Queries, Run, StoredManifest, Tally
     from farm.submit import SubmitOptions
 
 #: Exit status when some lines could not be judged.
@@ -259,22 +260,44 @@ def show(
     line: Annotated[int | None, Option(help="Show this line of the manifest whole.")] = None,
     manifest: Annotated[int, Option(help="The manifest's place in the run, from 0.")] = 0,
     verdict: Annotated[str | None, Option(help="Only lines with this verdict, reason or status.")] = None,
+    most: Annotated[int, Option(min=1, help="How many lines at most; --json shows all.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Show a run's lines, or one of them whole: its program, Lean's messages, every attempt."""
     from farm import screen
 
+    _require_known(verdict)
     queries = Site.here().queries
     found = queries.run(run)
+    number = _manifest(queries, found, manifest).number
     if line is not None:
-        _show_line(queries, found, manifest, line, as_json=as_json)
+        _show_line(queries, found, number, line, as_json=as_json)
         return
-    judged = (job for job in queries.judged(found.id, manifest) if verdict is None or verdict in job.words)
-    if as_json:
-        for job in judged:
-            print_json(**_line_facts(found, job))
-    else:
-        screen.print_lines(judged)
+    with closing(queries.judged(found.id, number)) as every:
+        judged = (job for job in every if verdict is None or verdict in job.words)
+        if as_json:
+            for job in judged:
+                print_json(**_line_facts(found, job))
+        else:
+            screen.print_lines(islice(judged, most))
+            if next(judged, None):
+                screen.say(f"There are more: farm show {found.id} --most {10 * most}")
+
+
+def _require_known(word: str | None) -> None:
+    from farm.job import Status
+    from farm.verdict import Outcome, Reason
+
+    known = [*Outcome, *Reason, *Status]
+    if word is not None and word not in known:
+        raise UsageError(f"--verdict {word} is no verdict, reason or status; those are {', '.join(known)}")
+
+
+def _manifest(queries: Queries, run: Run, number: int) -> StoredManifest:
+    stored = queries.manifests(run.id)
+    if not 0 <= number < len(stored):
+        raise UsageError(f"run {run.id} has no manifest {number}; give one from 0 to {len(stored) - 1}")
+    return stored[number]
 
 
 def _show_line(queries: Queries, run: Run, manifest: int, line: int, *, as_json: bool) -> None:
@@ -310,10 +333,8 @@ def export(
     if output is None:
         _export(site, found)
         return
-    stored = site.queries.manifests(found.id)
-    if not 0 <= manifest < len(stored):
-        raise UsageError(f"run {found.id} has no manifest {manifest}; give one from 0 to {len(stored) - 1}")
-    screen.say_exported([export_to(site.queries, found, stored[manifest], output)])
+    stored = _manifest(site.queries, found, manifest)
+    screen.say_exported([export_to(site.queries, found, stored, output)])
 
 
 @app.command(epilog="Example: farm assemble results.jsonl -o assembled.jsonl --profile nemo-2025-11")

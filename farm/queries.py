@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -226,7 +226,7 @@ class Queries:
             for row in rows
         ]
 
-    def judged(self, run_id: str, manifest: int, line: int | None = None) -> Iterator[Judged]:
+    def judged(self, run_id: str, manifest: int, line: int | None = None) -> Generator[Judged]:
         """Yield the lines of a manifest in their order, or only one of them, streamed from the server."""
         values = {"run_id": run_id, "manifest": manifest, "line": line}
         with reaching(self.engine), self.engine.connect() as connection:
