@@ -11,7 +11,7 @@ from typing import Any
 from farm import __version__
 from farm.errors import ManifestError
 from farm.files.splice import changed
-from farm.manifest import Reader, fingerprint, rewrite, with_fields, write
+from farm.manifest import Fingerprint, Reader, fingerprint, rewrite, with_fields, write
 from farm.program import AssemblyOptions, assemble, locate
 from farm.queries import Judged, Queries, Run, StoredManifest, StoredVerdict
 from farm.store import Store
@@ -44,8 +44,12 @@ def export(store: Store, queries: Queries, run: Run) -> Iterator[Exported]:
 
 def _export(store: Store, queries: Queries, run: Run, manifest: StoredManifest) -> Exported:
     writer = _Writer(run, queries.judged(run.id, manifest.number))
-    new = rewrite(manifest.path, manifest.path, writer.edit, expected=manifest.fingerprint)
-    store.exported(run.id, manifest.number, sha256=new.sha256, size=new.size)
+
+    def announce(new: Fingerprint) -> None:
+        store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)
+
+    rewrite(manifest.path, manifest.path, writer.edit, expected=manifest.fingerprints, announce=announce)
+    store.exported(run.id, manifest.number)
     return Exported(path=manifest.path, lines=writer.lines)
 
 
@@ -61,13 +65,13 @@ def export_to(queries: Queries, run: Run, manifest: StoredManifest, target: Path
         write(target, verdicts)
         return Exported(path=target, lines=len(verdicts))
     writer = _Writer(run, judged)
-    rewrite(manifest.path, target, writer.edit, expected=manifest.fingerprint)
+    rewrite(manifest.path, target, writer.edit, expected=manifest.fingerprints)
     return Exported(path=target, lines=writer.lines)
 
 
 def _is_as_submitted(manifest: StoredManifest) -> bool:
     try:
-        return fingerprint(manifest.path) == manifest.fingerprint
+        return fingerprint(manifest.path) in manifest.fingerprints
     except ManifestError:
         return False
 
@@ -89,7 +93,7 @@ def assemble_to(path: Path, target: Path, options: AssemblyOptions) -> int:
         lines += 1
         return with_fields(line, {"predicted_proof": assemble(next(entries), options).text})
 
-    rewrite(path, target, edit, expected=None)
+    rewrite(path, target, edit)
     return lines
 
 

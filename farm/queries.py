@@ -59,11 +59,14 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredManifest:
-    """A manifest of a run, and the bytes it had when the farm last read or wrote it."""
+    """A manifest of a run, and the bytes it may have: as the farm last read or wrote it.
+
+    There are two when an export ended, nobody knows how, while it put the file in place.
+    """
 
     number: int
     path: Path
-    fingerprint: Fingerprint
+    fingerprints: tuple[Fingerprint, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -214,14 +217,16 @@ class Queries:
 
     def manifests(self, run_id: str) -> list[StoredManifest]:
         """Return the manifests of a run in their order."""
-        rows = self._all(
-            "SELECT number, path, sha256, size FROM manifests WHERE run_id = :run ORDER BY number", run=run_id
-        )
+        rows = self._all("SELECT * FROM manifests WHERE run_id = :run ORDER BY number", run=run_id)
         return [
             StoredManifest(
                 number=row["number"],
                 path=Path(row["path"]),
-                fingerprint=Fingerprint(sha256=row["sha256"], size=row["size"]),
+                fingerprints=tuple(
+                    Fingerprint(sha256=sha256, size=row[size])
+                    for sha256, size in ((row["sha256"], "size"), (row["next_sha256"], "next_size"))
+                    if sha256 is not None
+                ),
             )
             for row in rows
         ]

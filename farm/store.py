@@ -149,8 +149,13 @@ _UNPUBLISH = text("""
       AND published_at < now() - :age * interval '1 second'
 """)
 
+_EXPORTING = text("""
+    UPDATE manifests SET next_sha256 = :sha256, next_size = :size WHERE run_id = :run_id AND number = :number
+""")
+
 _EXPORTED = text("""
-    UPDATE manifests SET sha256 = :sha256, size = :size WHERE run_id = :run_id AND number = :number
+    UPDATE manifests SET sha256 = next_sha256, size = next_size, next_sha256 = NULL, next_size = NULL
+    WHERE run_id = :run_id AND number = :number AND next_sha256 IS NOT NULL
 """)
 
 
@@ -238,12 +243,17 @@ class Store:
                     _UNPUBLISH, {"environments": list(environments), "age": older_than_seconds}
                 )
 
-    def exported(self, run_id: str, number: int, *, sha256: str, size: int) -> None:
-        """Remember a manifest's new bytes, so that it can be exported again."""
+    def exporting(self, run_id: str, number: int, *, sha256: str, size: int) -> None:
+        """Remember the bytes that a manifest is about to have, so that the farm knows its own work again."""
         with self.transaction() as connection:
             connection.execute(
-                _EXPORTED, {"run_id": run_id, "number": number, "sha256": sha256, "size": size}
+                _EXPORTING, {"run_id": run_id, "number": number, "sha256": sha256, "size": size}
             )
+
+    def exported(self, run_id: str, number: int) -> None:
+        """Remember that the manifest has those bytes now."""
+        with self.transaction() as connection:
+            connection.execute(_EXPORTED, {"run_id": run_id, "number": number})
 
     def _changed(self, statement: TextClause, values: Mapping[str, object]) -> bool:
         with self.transaction() as connection:

@@ -88,6 +88,9 @@ manifests = Table(
     # The file's bytes as this run last read or wrote them: what an export may write over.
     Column("sha256", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
+    # The bytes that an export is about to put in its place: one that died there can be repeated.
+    Column("next_sha256", Text),
+    Column("next_size", BigInteger),
 )
 
 programs = Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from farm.errors import ManifestChanged, ManifestError
@@ -14,8 +14,22 @@ Edit = Callable[[int, str], str]
 """Given a line's number, from 1, and its text without the line end, returns the text to write for it."""
 
 
+Announce = Callable[[Fingerprint], None]
+"""Is told a fingerprint."""
+
+
+def _nobody(_: Fingerprint) -> None:
+    """Tell nobody."""
+
+
 def rewrite(
-    source: Path, target: Path, edit: Edit, *, expected: Fingerprint | None, line_mib: int = LINE_MIB
+    source: Path,
+    target: Path,
+    edit: Edit,
+    *,
+    expected: Collection[Fingerprint] = (),
+    announce: Announce = _nobody,
+    line_mib: int = LINE_MIB,
 ) -> Fingerprint:
     """Write the lines of `source`, each as `edit` returns it, to `target`, and return its new fingerprint.
 
@@ -23,8 +37,10 @@ def rewrite(
     the edit returns unchanged are written byte for byte. `farm.files.replace` says what is kept of a target
     that is there, how two processes take turns, and what a failure leaves: the old file, whole.
 
-    Raises ManifestChanged when the source is not the file that `expected` was taken of, or changes meanwhile;
-    ManifestError when one of the two files cannot be used.
+    `announce` is told the new fingerprint when all is written, just before the file is put in place.
+
+    Raises ManifestChanged when the source is none of the files that are `expected` (any is, where none is
+    named), or changes meanwhile; ManifestError when one of the two files cannot be used.
     """
     with reading(source):
         mode = source.stat().st_mode
@@ -38,6 +54,7 @@ def rewrite(
             raise
         _refuse_changed(lines, expected)
         written = new.finish()
+        announce(written)
         _refuse_touched(lines)
         new.put_in_place()
     return written
@@ -69,8 +86,10 @@ def _edited_line(number: int, line: bytes, edit: Edit) -> bytes:
     return line if edited == text else edited.encode() + line[len(content) :]
 
 
-def _refuse_changed(lines: Lines, expected: Fingerprint | None, cause: ManifestError | None = None) -> None:
-    if expected is not None and lines.fingerprint() != expected:
+def _refuse_changed(
+    lines: Lines, expected: Collection[Fingerprint], cause: ManifestError | None = None
+) -> None:
+    if expected and lines.fingerprint() not in expected:
         raise _changed(lines.path, "has changed since it was submitted") from cause
 
 

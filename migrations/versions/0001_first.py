@@ -66,6 +66,8 @@ _SCHEMA = """
         path TEXT NOT NULL,
         sha256 TEXT NOT NULL,
         size BIGINT NOT NULL,
+        next_sha256 TEXT,
+        next_size BIGINT,
         CONSTRAINT manifests_pkey PRIMARY KEY (run_id, number),
         CONSTRAINT manifests_run_id_fkey FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
     );

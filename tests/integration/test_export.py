@@ -10,6 +10,7 @@ from commands import PROVED, entry, lines
 from farms import CORE, a_decision, load
 from sqlalchemy import Engine, text
 
+from farm.errors import ManifestChanged, ServerDown
 from farm.export import export, export_to
 from farm.queries import Queries, Run
 from farm.store import Store
@@ -170,3 +171,45 @@ def test_lone_surrogates_and_nul_survive_the_way_there_and_back(
     (line,) = lines(path)
     assert (line["name"], line["predicted_proof"]) == (odd, odd)
     assert line["farm"]["reason"] == "invalid_text"
+
+
+class _DiesAfterTheRename(Store):
+    """A store whose process ends when the manifest is in its place and nothing has been said of it."""
+
+    def exported(self, run_id: str, number: int) -> None:
+        raise ServerDown("gone")
+
+
+class _DiesBeforeTheRename(Store):
+    """A store whose process ends when it has been said what the manifest will be."""
+
+    def exporting(self, run_id: str, number: int, *, sha256: str, size: int) -> None:
+        super().exporting(run_id, number, sha256=sha256, size=size)
+        raise ServerDown("gone")
+
+
+@pytest.mark.parametrize("dying", [_DiesAfterTheRename, _DiesBeforeTheRename])
+def test_an_export_that_ended_at_any_point_can_be_repeated(
+    store: Store, queries: Queries, tmp_path: Path, dying: type[Store]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    run_id = load(store, path, entry(PROVED, 1))
+    judge_all(store, run_id)
+    with pytest.raises(ServerDown):
+        list(export(dying(store.engine), queries, queries.run(run_id)))
+    exported(store, queries, run_id)
+    exported(store, queries, run_id)
+    assert [line["proof_status"] for line in lines(path)] == ["completed"]
+
+
+def test_a_manifest_changed_by_somebody_else_is_still_refused_after_an_export_that_died(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    run_id = load(store, path, entry(PROVED, 1))
+    judge_all(store, run_id)
+    with pytest.raises(ServerDown):
+        list(export(_DiesBeforeTheRename(store.engine), queries, queries.run(run_id)))
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(ManifestChanged):
+        exported(store, queries, run_id)

@@ -53,31 +53,31 @@ def test_blank_lines_line_ends_and_unchanged_lines_keep_their_bytes(tmp_path: Pa
     path = tmp_path / "m.jsonl"
     content = b'\n{"a":1e5}\r\n \t\n{"b" : "\\u0041"}\r\r\n\r\n {"c": 1.0} '
     path.write_bytes(content)
-    rewrite(path, path, keep, expected=None)
+    rewrite(path, path, keep)
     assert path.read_bytes() == content
 
 
 def test_changed_lines_keep_their_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_bytes(b'\n{"a": 1}\r\n\n{"b": "\xe2\x88\x80"}')
-    rewrite(path, path, mark, expected=None)
+    rewrite(path, path, mark)
     assert path.read_bytes() == b'\n{"a": 1, "line": 2}\r\n\n{"b": "\xe2\x88\x80", "line": 4}'
 
 
 def test_the_fingerprint_returned_is_the_new_files(manifest: Path) -> None:
-    assert rewrite(manifest, manifest, mark, expected=fingerprint(manifest)) == fingerprint(manifest)
+    assert rewrite(manifest, manifest, mark, expected=(fingerprint(manifest),)) == fingerprint(manifest)
 
 
 def test_another_file_leaves_the_source_alone(manifest: Path) -> None:
     before = manifest.read_bytes()
     target = manifest.with_name("other.jsonl")
-    rewrite(manifest, target, mark, expected=fingerprint(manifest))
+    rewrite(manifest, target, mark, expected=(fingerprint(manifest),))
     assert manifest.read_bytes() == before
     assert target.read_bytes().splitlines()[-1] == b'{"n": 99, "line": 100}'
 
 
 def test_nothing_is_left_beside_the_file(manifest: Path) -> None:
-    rewrite(manifest, manifest, mark, expected=None)
+    rewrite(manifest, manifest, mark)
     assert names_in(manifest.parent) == ["m.jsonl"]
 
 
@@ -98,7 +98,7 @@ def test_each_file_is_compressed_as_its_suffix_says(
 ) -> None:
     source, target = tmp_path / f"m{source_suffix}", tmp_path / f"n{target_suffix}"
     source.write_bytes(PACKED[source_suffix][0](b'{"a": 1}\n' * 1000))
-    written = rewrite(source, target, keep, expected=None)
+    written = rewrite(source, target, keep)
     assert PACKED[target_suffix][1](target.read_bytes()) == b'{"a": 1}\n' * 1000
     assert written == fingerprint(target)
 
@@ -106,7 +106,7 @@ def test_each_file_is_compressed_as_its_suffix_says(
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
 def test_compressing_the_same_text_gives_the_same_bytes(manifest: Path, suffix: str) -> None:
     first, second = manifest.with_name(f"a{suffix}"), manifest.with_name(f"b{suffix}")
-    assert rewrite(manifest, first, keep, expected=None) == rewrite(first, second, keep, expected=None)
+    assert rewrite(manifest, first, keep) == rewrite(first, second, keep)
 
 
 # --- what is kept of the file that is replaced
@@ -116,7 +116,7 @@ def test_a_symbolic_link_stays_and_its_file_is_replaced(manifest: Path) -> None:
     (manifest.parent / "folder").mkdir()
     link = manifest.parent / "folder" / "link.jsonl"
     link.symlink_to("../m.jsonl")
-    rewrite(link, link, mark, expected=None)
+    rewrite(link, link, mark)
     assert link.is_symlink()
     assert b'"line": 1' in manifest.read_bytes()
     assert names_in(link.parent) == ["link.jsonl"]
@@ -125,7 +125,7 @@ def test_a_symbolic_link_stays_and_its_file_is_replaced(manifest: Path) -> None:
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444, 0o400, 0o755])
 def test_the_mode_is_kept(manifest: Path, mode: int) -> None:
     manifest.chmod(mode)
-    rewrite(manifest, manifest, mark, expected=None)
+    rewrite(manifest, manifest, mark)
     assert stat.S_IMODE(manifest.stat().st_mode) == mode
 
 
@@ -133,7 +133,7 @@ def test_the_owner_is_kept(manifest: Path) -> None:
     if os.geteuid() == 0:
         os.chown(manifest, NOBODY, NOBODY)
     before = manifest.stat()
-    rewrite(manifest, manifest, mark, expected=None)
+    rewrite(manifest, manifest, mark)
     after = manifest.stat()
     assert after.st_ino != before.st_ino
     assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
@@ -144,7 +144,7 @@ def test_extended_attributes_are_kept(manifest: Path) -> None:
         os.setxattr(manifest, "user.note", b"keep me")
     except OSError:
         pytest.skip("this file system has no extended attributes")
-    rewrite(manifest, manifest, mark, expected=None)
+    rewrite(manifest, manifest, mark)
     assert os.getxattr(manifest, "user.note") == b"keep me"
 
 
@@ -156,7 +156,7 @@ def test_the_file_being_written_is_its_owners_alone(manifest: Path) -> None:
         modes.update(stat.S_IMODE(part.stat().st_mode) for part in manifest.parent.glob(".farm-*.part"))
         return text
 
-    rewrite(manifest, manifest, look, expected=None)
+    rewrite(manifest, manifest, look)
     assert modes == {0o600}
 
 
@@ -167,7 +167,7 @@ def test_a_new_file_is_open_to_no_more_people_than_the_source(
     manifest.chmod(source)
     other = manifest.with_name("other.jsonl")
     before = os.umask(umask)
-    rewrite(manifest, other, mark, expected=None)
+    rewrite(manifest, other, mark)
     os.umask(before)
     assert stat.S_IMODE(other.stat().st_mode) == target
 
@@ -180,7 +180,7 @@ def test_a_changed_file_is_not_written_over(manifest: Path) -> None:
     manifest.write_bytes(manifest.read_bytes().replace(b"7", b"8"))
     before = manifest.read_bytes()
     with pytest.raises(ManifestChanged) as caught:
-        rewrite(manifest, manifest, mark, expected=expected)
+        rewrite(manifest, manifest, mark, expected=(expected,))
     assert str(caught.value) == f"{manifest}: has changed since it was submitted; to keep it, {ELSEWHERE}"
     assert manifest.read_bytes() == before
     assert names_in(manifest.parent) == ["m.jsonl"]
@@ -191,7 +191,7 @@ def test_a_file_that_was_changed_into_a_wrong_one_is_told_as_changed(manifest: P
     expected = fingerprint(manifest)
     manifest.write_bytes(content)
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, manifest, mark, expected=expected, line_mib=1)
+        rewrite(manifest, manifest, mark, expected=(expected,), line_mib=1)
 
 
 WRONG = {
@@ -204,7 +204,7 @@ WRONG = {
 def test_a_wrong_line_is_told_with_its_number(manifest: Path, line: bytes, problem: str) -> None:
     manifest.write_bytes(b"\n" + line)
     with pytest.raises(ManifestError) as caught:
-        rewrite(manifest, manifest, mark, expected=None)
+        rewrite(manifest, manifest, mark)
     assert str(caught.value) == f"{manifest}:2: {problem}; mend or remove this line"
 
 
@@ -234,7 +234,7 @@ def test_a_file_that_changes_under_the_rewrite_is_not_written_over(
         return text
 
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, target, edit, expected=None)
+        rewrite(manifest, target, edit)
     assert not target.exists()
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_changes_under_the_rewrite_is_not_written_over(
 
 def refusal(source: Path, target: Path) -> str:
     with pytest.raises(ManifestError) as caught:
-        rewrite(source, target, mark, expected=None)
+        rewrite(source, target, mark)
     return str(caught.value)
 
 
@@ -325,7 +325,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 random.seed(1)
 path = Path(sys.argv[1])
 try:
-    rewrite(path, path, lambda number, text: text + random.randbytes(50_000).hex(), expected=None)
+    rewrite(path, path, lambda number, text: text + random.randbytes(50_000).hex())
 except ManifestError as error:
     print(error)
 """
@@ -355,7 +355,7 @@ def test_an_error_of_the_edit_leaves_the_old_file_whole_and_nothing_beside_it(ma
         return grow(number, text)
 
     with pytest.raises(KeyboardInterrupt):
-        rewrite(manifest, manifest, fail, expected=None)
+        rewrite(manifest, manifest, fail)
     assert manifest.read_bytes() == before
     assert names_in(manifest.parent) == ["m.jsonl"]
 
@@ -374,7 +374,7 @@ def edit(number, text):
     return text + " " * 100_000
 
 path = Path(sys.argv[1])
-rewrite(path, path, edit, expected=None)
+rewrite(path, path, edit)
 """
 
 
@@ -393,7 +393,7 @@ def test_what_a_killed_process_left_is_cleared_away_by_the_next(manifest: Path) 
         assert process.stdout.readline() == "half way\n"
         process.kill()
     assert len(names_in(manifest.parent)) == 2
-    rewrite(manifest, manifest, mark, expected=None)
+    rewrite(manifest, manifest, mark)
     assert names_in(manifest.parent) == ["m.jsonl"]
 
 
@@ -406,7 +406,7 @@ path = Path(sys.argv[1])
 turn = 0
 while True:
     turn += 1
-    rewrite(path, path, lambda number, text: with_fields(text, {"turn": turn}), expected=None)
+    rewrite(path, path, lambda number, text: with_fields(text, {"turn": turn}))
     print(turn, flush=True)
 """
 
@@ -435,7 +435,7 @@ def edit(number, text):
 
 sys.stdin.readline()
 for _ in range(20):
-    rewrite(path, path, edit, expected=None)
+    rewrite(path, path, edit)
 """
 
 
@@ -452,9 +452,9 @@ def test_processes_that_rewrite_one_file_at_once_take_turns(manifest: Path) -> N
 
 def test_of_two_that_expect_the_same_file_only_one_writes(manifest: Path) -> None:
     expected = fingerprint(manifest)
-    written = rewrite(manifest, manifest, mark, expected=expected)
+    written = rewrite(manifest, manifest, mark, expected=(expected,))
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, manifest, mark, expected=expected)
+        rewrite(manifest, manifest, mark, expected=(expected,))
     assert fingerprint(manifest) == written
 
 
@@ -478,6 +478,6 @@ from pathlib import Path
 from farm.manifest import rewrite
 
 path = Path(sys.argv[1])
-rewrite(path, path, lambda number, text: text[:-1] + ', "y": 1}', expected=None)
+rewrite(path, path, lambda number, text: text[:-1] + ', "y": 1}')
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
