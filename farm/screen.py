@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ err = Console(stderr=True, highlight=False)
 
 def say(words: str) -> None:
     """Tell the user something, on stderr."""
-    err.print(words, markup=False, soft_wrap=True)
+    err.print(visible(words), markup=False, soft_wrap=True)
 
 
 def say_how_to_come_back(run_id: str) -> None:
@@ -151,6 +152,18 @@ def _mix(tally: Tally) -> str:
     return ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items()))
 
 
+def visible(words: str) -> str:
+    """Return words with all that a terminal would obey, or cannot show, written out as escapes.
+
+    Programs, names and Lean's messages are whatever a model wrote: control characters, changes of the
+    direction of writing, lone surrogates. Line ends and tabs stay.
+    """
+    return _UNSHOWN.sub(lambda found: found.group().encode("unicode_escape").decode(), words)
+
+
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def _coloured(verdict: str) -> Text:
     return Text(verdict, style=_COLOURS.get(verdict, ""))
 
@@ -183,7 +196,9 @@ def print_runs(rows: Iterable[tuple[Run, Tally]]) -> None:
         more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
         proved = sum(number for (verdict, _), number in tally.verdicts.items() if verdict == "proved")
         submitted = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        table.add_row(run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", Text(names + more))
+        table.add_row(
+            run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", Text(visible(names + more))
+        )
     out.print(table)
 
 
@@ -194,7 +209,7 @@ def print_lines(judged: Iterable[Judged]) -> None:
         table.add_column(column, justify="right" if column in ("line", "seconds") else "left", no_wrap=True)
     table.add_column("what was found", overflow="ellipsis", no_wrap=True)
     for job in judged:
-        table.add_row(f"{job.line}", Text(job.name), *_verdict_cells(job))
+        table.add_row(f"{job.line}", Text(visible(job.name)), *_verdict_cells(job))
     out.print(table)
 
 
@@ -203,13 +218,15 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
     if verdict is None:
         return Text(job.status, style="dim"), "", "", ""
     found = verdict.detail.partition("\n")[0]
-    return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", Text(found)
+    return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", Text(visible(found))
 
 
 def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
     """Print one line whole: its program with line numbers, what Lean and the assembly said, every attempt."""
     print_lines([job])
-    out.print(Syntax(job.program, "lean", line_numbers=True, theme="ansi_dark", background_color="default"))
+    out.print(
+        Syntax(visible(job.program), "lean", line_numbers=True, theme="ansi_dark", background_color="default")
+    )
     for message in job.verdict.messages if job.verdict else ():
         _print_plain(f"{message.line}:{message.column}: {message.severity}: {message.text}")
     for code, field, line, column in job.warnings:
@@ -226,9 +243,9 @@ def print_findings(findings: Iterable[Finding]) -> None:
     table = Table("part", "", "found")
     for finding in findings:
         mark = Text("works", style="green") if finding.ok else Text("broken", style="bold red")
-        table.add_row(finding.part, mark, Text(finding.words))
+        table.add_row(finding.part, mark, Text(visible(finding.words)))
     out.print(table)
 
 
 def _print_plain(words: str) -> None:
-    out.print(Text(words), soft_wrap=True)
+    out.print(Text(visible(words)), soft_wrap=True)

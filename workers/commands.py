@@ -113,6 +113,8 @@ def _text(file: str) -> str:
 
 
 def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> None:
+    from farm.screen import visible
+
     if as_json:
         print_json(
             verdict=verdict.outcome,
@@ -128,5 +130,5 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
         )
         return
     for message in report.messages:
-        typer.echo(f"{file}:{message.line}:{message.column}: {message.severity}: {message.text}")
-    typer.echo(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}")
+        typer.echo(visible(f"{file}:{message.line}:{message.column}: {message.severity}: {message.text}"))
+    typer.echo(visible(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}"))

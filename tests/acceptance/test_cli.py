@@ -258,6 +258,20 @@ def test_lines_that_cannot_be_shown_are_bad_usage(
     assert problem in said.stderr
 
 
+@pytest.mark.parametrize(
+    "text", ["nul \0", "lone \ud800", "colour \x1b[31m", "8 bit \x9b31m", "backwards \u202e"]
+)
+def test_what_a_terminal_would_obey_is_shown_as_text(quiet: Quiet, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_text(json.dumps({"name": text, "predicted_proof": text}) + "\n")
+    run = quiet.farm.json("submit", path, "--no-wait")["run"]
+    for options in ((), ("--line", "1")):
+        said = quiet.farm("show", run, *options)
+        assert said.returncode == 0, said.stderr
+        assert not set(said.stdout) & set("\0\x1b\x9b\u202e\ud800")
+    assert text.encode("unicode_escape").decode() in said.stdout
+
+
 def test_one_line_is_shown_whole(farm: Command, run: str) -> None:
     shown = farm("show", run, "--line", 2).stdout
     assert "theorem t2 : False" in shown
