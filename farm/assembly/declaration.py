@@ -181,11 +181,15 @@ _SHORT = 4_000
 
 def _is_plain(signature: str) -> bool:
     """Return whether brackets match in a signature and nothing in it needs a closer look."""
-    return (
-        len(signature) < _SHORT
-        and not any(word in signature for word in _WORDY)
-        and all(signature.count(pair[0]) == signature.count(pair[1]) for pair in _BRACKETS)
-    )
+    if len(signature) >= _SHORT:
+        return False
+    for word in _WORDY:
+        if word in signature:
+            return False
+    for opening, closing in _BRACKETS:  # noqa: SIM110 - run for every line: a generator doubles its cost
+        if signature.count(opening) != signature.count(closing):
+            return False
+    return True
 
 
 def signature(text: str, declaration: Declaration, end: int) -> Signature:
@@ -240,22 +244,33 @@ def read_target(statement: str) -> Target:
     if declaration is None:
         return _unreadable(statement)
     ends = signature(statement, declaration, len(statement))
-    code = [t for t in tokens(statement, ends.end) if t.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
+    ending, kept = _ending(statement, ends.end)
+    return Target(
+        name=declaration.name,
+        keyword=declaration.keyword,
+        kept=kept,
+        ending=ending,
+        core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
+        signature=statement[declaration.name_end : ends.end],
+        sorry=next(iter(sorry_tokens(statement[:kept])), -1),
+    )
+
+
+_ENDINGS = {(): "none", (":=",): "assign", (":=", "by"): "by"}
+
+
+def _ending(statement: str, start: int) -> tuple[str, int]:
+    """Return how a statement ends from `start` on, and how much of it is kept: without a final sorry."""
+    plain = _ENDINGS.get(tuple(statement[start:].split()))
+    if plain is not None:
+        return plain, len(statement)
+    code = [t for t in tokens(statement, start) if t.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
     words = [statement[t.start : t.end] for t in code]
     kept = len(statement)
     if words and words[-1] == "sorry":
         kept = len(statement[: code[-1].start].rstrip())
         words.pop()
-    endings = {(): "none", (":=",): "assign", (":=", "by"): "by"}
-    return Target(
-        name=declaration.name,
-        keyword=declaration.keyword,
-        kept=kept,
-        ending=endings.get(tuple(words), "open"),
-        core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
-        signature=statement[declaration.name_end : ends.end],
-        sorry=next(iter(sorry_tokens(statement[:kept])), -1),
-    )
+    return _ENDINGS.get(tuple(words), "open"), kept
 
 
 def _unreadable(statement: str) -> Target:
