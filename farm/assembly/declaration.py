@@ -186,8 +186,8 @@ def _is_plain(signature: str) -> bool:
     for word in _WORDY:
         if word in signature:
             return False
-    for opening, closing in _BRACKETS:  # noqa: SIM110 - run for every line: a generator doubles its cost
-        if signature.count(opening) != signature.count(closing):
+    for pair in _BRACKETS:  # noqa: SIM110 - run for every line: a generator doubles its cost
+        if signature.count(pair[0]) != signature.count(pair[1]):
             return False
     return True
 
