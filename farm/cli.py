@@ -112,13 +112,12 @@ def submit(
     run_id = _load(site, expand(manifests), options)
     with _may_leave(run_id):
         run = _say_stored(site, run_id)
-        if not wait:
+        if wait:
+            _send_and_wait(site, run)
+        else:
             _leave(site, run, as_json=as_json)
-            return
-        _send_and_wait(site, run)
-    if export:
-        _export(site, run)
-    _finish(site, run, as_json=as_json)
+    if wait:
+        _conclude(site, run, export=export, as_json=as_json)
 
 
 def _assembly(profile: str, final_answer_key: str | None, **options: object) -> AssemblyOptions:
@@ -185,6 +184,12 @@ def _wait(site: Site, run: Run) -> None:
     with screen.RunProgress() as progress:
         for tally in watch(site.queries, run.id, trouble=progress.trouble):
             progress.show(tally)
+
+
+def _conclude(site: Site, run: Run, *, export: bool, as_json: bool) -> None:
+    if export:
+        _export(site, run)
+    _finish(site, run, as_json=as_json)
 
 
 def _finish(site: Site, run: Run, *, as_json: bool) -> None:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -138,20 +138,24 @@ def _clean(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     }
 
 
+#: The facts of a command that was never started.
+NOT_RUN = Run(
+    exit_status=None,
+    signal=None,
+    wall_seconds=0.0,
+    cpu_seconds=0.0,
+    peak_memory_kib=0,
+    limit=None,
+    stdout=b"",
+    stderr=b"",
+    output_bytes=0,
+    output_cut=False,
+    box_error=None,
+)
+
+
 def _failed(why: str) -> Run:
-    return Run(
-        exit_status=None,
-        signal=None,
-        wall_seconds=0.0,
-        cpu_seconds=0.0,
-        peak_memory_kib=0,
-        limit=None,
-        stdout=b"",
-        stderr=b"",
-        output_bytes=0,
-        output_cut=False,
-        box_error=why,
-    )
+    return replace(NOT_RUN, box_error=why)
 
 
 class _Output:

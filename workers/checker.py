@@ -13,7 +13,7 @@ from farm.scanner import sorry_tokens
 from farm.verdict import Report, judge_text
 from workers import box
 from workers.environments import LeanEnvironment
-from workers.lean import Answer, cold_command, environment_variables, parse, with_end_mark
+from workers.lean import NO_ANSWER, Answer, cold_command, environment_variables, parse, with_end_mark
 
 
 def check(
@@ -28,9 +28,9 @@ def check(
     called from many threads at once.
     """
     refused = judge_text(program_text)
-    if refused is not None:
-        return _not_run(refused.detail)
-    run, answer = _run(program_text, environment, limits, cancelled)
+    run, answer = (
+        _run(program_text, environment, limits, cancelled) if refused is None else (box.NOT_RUN, NO_ANSWER)
+    )
     return Report(
         exit_status=run.exit_status,
         signal=run.signal,
@@ -47,6 +47,7 @@ def check(
         box_error=run.box_error,
         isolation=run.isolation,
         environment_error=_environment_error(answer, environment, limits),
+        text_error=None if refused is None else refused.detail,
     )
 
 
@@ -63,26 +64,6 @@ def _run(
         cancelled=cancelled,
     )
     return run, parse(run.stdout, run.stderr, mark=mark)
-
-
-def _not_run(text_error: str) -> Report:
-    return Report(
-        exit_status=None,
-        signal=None,
-        wall_seconds=0.0,
-        cpu_seconds=0.0,
-        peak_memory_kib=0,
-        limit=None,
-        output_bytes=0,
-        output_cut=False,
-        messages=(),
-        reached_end=False,
-        foreign_output="",
-        sorry_tokens=(),
-        box_error=None,
-        isolation=box.ISOLATION,
-        text_error=text_error,
-    )
 
 
 #: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).

@@ -26,6 +26,10 @@ class Answer:
     reached_end: bool
 
 
+#: The answer of a Lean that was never asked.
+NO_ANSWER = Answer(messages=(), foreign_output="", reached_end=False)
+
+
 def with_end_mark(program: str, mark: str) -> str:
     """Return a program followed by a command that prints a mark.
 
@@ -53,10 +57,9 @@ def environment_variables(environment: LeanEnvironment) -> dict[str, str]:
 def parse(stdout: bytes, stderr: bytes, *, mark: str) -> Answer:
     """Read the answer of ``lean --json`` to a program with this end mark.
 
-    It has one JSON object a line; anything at all may stand between.
-
-    NUL and lone surrogates become U+FFFD, so that a database takes every text. Elaboration can print to the
-    same stream: a message survives what was printed before it on its line.
+    It has one JSON object a line; anything at all may stand between. NUL and lone surrogates become U+FFFD,
+    so that a database takes every text. Elaboration can print to the same stream: a message survives what was
+    printed before it on its line.
     """
     messages: list[Message] = []
     foreign: list[str] = []
@@ -66,17 +69,21 @@ def parse(stdout: bytes, stderr: bytes, *, mark: str) -> Answer:
         if rest.strip():
             foreign.append(rest)
     foreign.append(stderr.decode("utf-8", errors="replace"))
-    said = [_as_without_mark(message) for message in messages if message.text.strip() != mark]
+    marks = [message.line for message in messages if message.text.strip() == mark]
+    said = [_as_without_mark(message, marks) for message in messages if message.text.strip() != mark]
     return Answer(
         messages=_most_telling(said),
         foreign_output=_clean("\n".join(foreign).strip()),
-        reached_end=len(said) < len(messages),
+        reached_end=bool(marks),
     )
 
 
-def _as_without_mark(message: Message) -> Message:
-    """Return what Lean would have said of a program cut off in the middle, had no mark followed it."""
-    if not message.text.startswith(_MARK_IN_THE_WAY):
+def _as_without_mark(message: Message, marks: list[int]) -> Message:
+    """Return what Lean would have said of a program cut off in the middle, had no mark followed it.
+
+    Such a message ends at the mark's own line; the program may well have a ``#print`` in the way of itself.
+    """
+    if message.end_line not in marks or not message.text.startswith(_MARK_IN_THE_WAY):
         return message
     return replace(message, text=_END_OF_INPUT + message.text.removeprefix(_MARK_IN_THE_WAY))
 

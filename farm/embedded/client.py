@@ -89,9 +89,17 @@ def down(home: Path) -> bool:
 
 
 def status(home: Path) -> Facts | None:
-    """Return the facts of the supervisor that serves this home, None when there is none."""
+    """Return the facts of the supervisor that serves this home, None when there is none.
+
+    Raises `ServerDown` for a supervisor of another version of the farm, which `down` can still stop.
+    """
     answer = _ask(home, FACTS)
-    return Facts(**json.loads(answer)) if answer else None
+    try:
+        return Facts(**json.loads(answer)) if answer else None
+    except TypeError as error:
+        raise ServerDown(
+            f"the servers in {home} were started by another version of the farm; stop them first: farm down"
+        ) from error
 
 
 def _until(seconds: float) -> Iterator[None]:

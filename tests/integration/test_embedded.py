@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +26,7 @@ from sqlalchemy import create_engine, text
 import farm
 from farm.embedded import Servers, down, ensure, status
 from farm.embedded.binaries import NOBODY
-from farm.embedded.home import socket_folder
+from farm.embedded.home import control_socket, socket_folder
 from farm.errors import ServerDown
 from farm.settings import redis_url
 
@@ -260,3 +262,21 @@ def test_a_machine_without_servers_is_told_the_one_command(home: Path, tmp_path:
     command = a_command(home, "system", env={"PATH": str(tmp_path)}, stderr=subprocess.PIPE)
     _, errors = command.communicate(timeout=60)
     assert "sudo apt-get install postgresql redis-server" in errors
+
+
+def test_a_supervisor_of_another_version_is_said_to_be_one(home: Path) -> None:
+    control_socket(home).parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(control_socket(home)))
+        other.listen()
+
+        def answer() -> None:
+            with other.accept()[0] as client:
+                client.recv(16)
+                client.sendall(b'{"pid": 1, "words_of_tomorrow": 2}')
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        with pytest.raises(ServerDown, match="another version of the farm; stop them first: farm down"):
+            status(home)
+        answering.join()

@@ -131,8 +131,15 @@ def test_the_end_mark_is_found_behind_more_messages_than_are_kept() -> None:
 
 
 def test_a_program_cut_off_is_told_of_its_end_and_not_of_the_mark() -> None:
-    (text,) = texts(line(data="unexpected token '#print'; expected term"))
-    assert text == "unexpected end of input; expected term"
+    cut = line(data="unexpected token '#print'; expected term", endPos={"line": 9, "column": 6})
+    mark = line("information", MARK, pos={"line": 9, "column": 0})
+    assert texts(f"{cut}\n{mark}") == ["unexpected end of input; expected term"]
+
+
+def test_a_print_of_the_program_that_stands_in_its_way_is_named() -> None:
+    own = line(data="unexpected token '#print'; expected term", endPos={"line": 5, "column": 6})
+    mark = line("information", MARK, pos={"line": 9, "column": 0})
+    assert texts(f"{own}\n{mark}") == ["unexpected token '#print'; expected term"]
 
 
 def test_the_end_mark_stands_behind_an_unfinished_comment_line() -> None:
