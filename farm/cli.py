@@ -60,6 +60,10 @@ CodeMode = Annotated[str, Option(help="Which code block counts: last or first.")
 Restate = Annotated[bool, Option(help="Put the manifest's header and statement before the proof.")]
 Strip = Annotated[bool, Option(help="Take the statement away that the answer repeats.")]
 Reassemble = Annotated[bool, Option(help="Assemble again where a line already has a predicted_proof.")]
+CpuSeconds = Annotated[
+    float | None,
+    Option("--cpu", help="Seconds of processor time; twice the timeout by default.", show_default=False),
+]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file, not into the manifest.")]
 
 
@@ -86,6 +90,7 @@ def submit(
     reassemble: Reassemble = False,
     environment: Annotated[str | None, Option(help="The Lean environment; a line's own wins.")] = None,
     timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
+    cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
     wait: Annotated[bool, Option(help="Wait for the verdicts.")] = True,
     export: Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")] = True,
@@ -107,6 +112,7 @@ def submit(
         ),
         environment=environment or site.settings.environment,
         wall_seconds=timeout,
+        cpu_seconds=cpu,
         memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
     )
     run_id = _load(site, expand(manifests), options)

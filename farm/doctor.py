@@ -23,8 +23,8 @@ class Finding:
 def examine(site: Site) -> list[Finding]:
     """Look at each part of a site.
 
-    What only this machine can tell (its Lean, its isolation) joins by the entry-point group ``farm.doctor``:
-    a name and a function from a site to words, which raises `FarmError` when the part is broken.
+    What only this machine can tell (its isolation, its Leans) joins by the entry-point group ``farm.doctor``:
+    functions from a site to findings.
     """
     parts: dict[str, Callable[[Site], str]] = {
         "settings": lambda site: f"home {site.settings.home}, environment {site.settings.environment}",
@@ -32,8 +32,11 @@ def examine(site: Site) -> list[Finding]:
         "Redis": lambda site: require_broker(site.broker),
         "workers": _workers,
     }
-    joined = {point.name: point.load() for point in entry_points(group="farm.doctor")}
-    return [_look(site, name, part) for name, part in (parts | joined).items()]
+    findings = [_look(site, name, part) for name, part in parts.items()]
+    for point in entry_points(group="farm.doctor"):
+        joined: Callable[[Site], list[Finding]] = point.load()
+        findings += joined(site)
+    return findings
 
 
 def _workers(site: Site) -> str:

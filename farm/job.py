@@ -29,14 +29,24 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 
 _MOST_MEMORY_MIB = 1 << 20
+#: The longest timeout on many cores.
+_MOST_CPU_SECONDS = 100 * LONGEST_TIMEOUT
+#: A check may use this many times its wall limit in CPU time, unless it is given a limit of its own: Lean's
+#: own threads run beside its elaborator.
+CPU_PER_WALL = 2.0
 
 
-def require_possible(*, wall_seconds: float, memory_mib: int) -> None:
+def require_possible(*, wall_seconds: float, memory_mib: int, cpu_seconds: float | None = None) -> None:
     """Raise `UsageError` for limits that a check cannot be given."""
     if not 0 < wall_seconds <= LONGEST_TIMEOUT:
         raise UsageError(
             f"a timeout of {wall_seconds:g} s is not possible; "
             f"give seconds, above 0 and at most {LONGEST_TIMEOUT:.0f}"
+        )
+    if cpu_seconds is not None and not 0 < cpu_seconds <= _MOST_CPU_SECONDS:
+        raise UsageError(
+            f"{cpu_seconds:g} s of processor time are not possible; "
+            f"give seconds, above 0 and at most {_MOST_CPU_SECONDS:.0f}"
         )
     if not 0 < memory_mib <= _MOST_MEMORY_MIB:
         raise UsageError(

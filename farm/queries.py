@@ -109,6 +109,16 @@ class StoredVerdict:
     checker_version: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServedEnvironment:
+    """An environment as its workers last told of it, and for how many seconds they have been silent since."""
+
+    name: str
+    digest: str
+    toolchain: str
+    silent_seconds: float
+
+
 _RUNS = """
     SELECT runs.id, created_at, options, array_agg(path ORDER BY number) AS paths
     FROM runs JOIN manifests ON manifests.run_id = runs.id
@@ -145,14 +155,23 @@ class Queries:
         """Return the names of the environments that a worker has ever served."""
         return [row["name"] for row in self._all("SELECT name FROM environments ORDER BY name")]
 
+    def served(self) -> list[ServedEnvironment]:
+        """Return every environment that a worker has ever served, by name."""
+        rows = self._all(
+            """
+            SELECT name, digest, toolchain, extract(epoch FROM now() - seen_at)::float AS silent_seconds
+            FROM environments ORDER BY name
+            """
+        )
+        return [ServedEnvironment(**row) for row in rows]
+
     def signs_of_life(self) -> str:
         """Return in words which environments workers serve and how long ago each was heard of; for people."""
-        rows = self._all("SELECT name, toolchain, now() - seen_at AS silent FROM environments ORDER BY name")
-        if not rows:
+        found = self.served()
+        if not found:
             raise ServerDown("no worker has ever served an environment; start one with: farm worker")
         return "; ".join(
-            f"{row['name']} ({row['toolchain']}), heard of {row['silent'].total_seconds():.0f} s ago"
-            for row in rows
+            f"{each.name} ({each.toolchain}), heard of {each.silent_seconds:.0f} s ago" for each in found
         )
 
     def unserved(self, run_id: str, *, seconds: float) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -244,6 +244,14 @@ def print_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
         mark = Text("works", style="green") if finding.ok else Text("broken", style="bold red")
         table.add_row(finding.part, mark, Text(visible(finding.words)))
+    out.print(table)
+
+
+def print_environments(rows: Iterable[Sequence[str]]) -> None:
+    """Print one row for each environment: name, Lean, digest, headers, state."""
+    table = Table("environment", "Lean", "digest", "headers", "state")
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
     out.print(table)
 
 

@@ -23,20 +23,28 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_DATABASE_URL_FILE": "a file that holds FARM_DATABASE_URL",
         "FARM_BROKER_URL": "Redis or Valkey, as redis://:password@host/0; by default the farm's own",
         "FARM_BROKER_URL_FILE": "a file that holds FARM_BROKER_URL",
-        "FARM_ENVIRONMENTS": "a TOML file that names this machine's Lean environments",
+        "FARM_ENVIRONMENTS": "a TOML file that names this machine's Lean environments (FARM_HOME/farm.toml)",
         "FARM_ENVIRONMENT": "the environment of lines that name none (core)",
         "FARM_SERVERS": "where the farm's own servers come from: auto, wheels or system (auto)",
         "FARM_IDLE_MINUTES": "minutes with nothing to do after which the farm's own servers end (10)",
         "FARM_CONCURRENCY": "checks a worker runs at once (the CPUs it may use)",
         "FARM_MEMORY_MIB": "memory limit of one check in MiB (4096)",
+        "FARM_WAY": "how a worker runs Lean: resident, snapshot or cold (resident)",
+        "FARM_RESIDENTS": "resident Lean processes a worker keeps at most (twice FARM_CONCURRENCY, and one)",
+        "FARM_SNAPSHOT_MIB": "disk that header snapshots may take in MiB (8192)",
+        "FARM_ISOLATION": "the least isolation a worker accepts, such as cgroup+bwrap (rlimit)",
+        "FARM_CGROUP": "a cgroup delegated to the worker, as a folder; by default its own",
         "FARM_LEASE_SECONDS": "seconds after which a silent worker's checks go to another (20)",
         "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
     }
 )
 
+#: The ways to run Lean.
+WAYS = ("resident", "snapshot", "cold")
 _RESERVED = "FARM_TEST_"  # the test suite's own
 _DATABASE_SCHEMES = ("postgresql+psycopg", "postgresql", "postgres")
 _BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
+_ISOLATIONS = ("rlimit", "bwrap", "cgroup", "cgroup1", "cgroup2")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +52,8 @@ class Settings:
     """What the environment asks of the farm; `VARIABLES` says what each field means.
 
     ``database_url`` is in SQLAlchemy's form and ``broker_url`` in Celery's; both are None when the farm is to
-    use its own servers.
+    use its own servers. ``environments`` is None when the file in the home is to be read, ``cgroup`` when the
+    process's own one is to be used.
     """
 
     home: Path
@@ -56,6 +65,11 @@ class Settings:
     idle_minutes: float
     concurrency: int
     memory_mib: int
+    way: str
+    residents: int | None
+    snapshot_mib: int
+    isolation: str
+    cgroup: Path | None
     lease_seconds: float
     log_level: str
 
@@ -78,6 +92,11 @@ class Settings:
             idle_minutes=_number(given, "FARM_IDLE_MINUTES", 10.0),
             concurrency=_count(given, "FARM_CONCURRENCY") or usable_cpus(),
             memory_mib=_count(given, "FARM_MEMORY_MIB") or 4096,
+            way=_choice(given, "FARM_WAY", WAYS),
+            residents=_count(given, "FARM_RESIDENTS"),
+            snapshot_mib=_count(given, "FARM_SNAPSHOT_MIB") or 8192,
+            isolation=_isolation(given, "FARM_ISOLATION"),
+            cgroup=_cgroup(given, "FARM_CGROUP"),
             lease_seconds=_number(given, "FARM_LEASE_SECONDS", 20.0),
             log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
         )
@@ -174,6 +193,26 @@ def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> st
     if value not in choices:
         raise SettingsError(f"{name}={value!r}: must be one of {', '.join(choices)}")
     return value
+
+
+def _isolation(given: Mapping[str, str], name: str) -> str:
+    value = given.get(name, _ISOLATIONS[0]).lower()
+    if not set(value.split("+")) <= set(_ISOLATIONS):
+        raise SettingsError(
+            f'{name}={value!r}: must be of {", ".join(_ISOLATIONS)}, joined by "+", such as cgroup+bwrap'
+        )
+    return value
+
+
+def _cgroup(given: Mapping[str, str], name: str) -> Path | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if not Path(value).is_absolute():
+        raise SettingsError(
+            f"{name}={value!r}: must be the whole path of a cgroup, such as /sys/fs/cgroup/farm.service"
+        )
+    return Path(value)
 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:

@@ -14,7 +14,7 @@ from celery import Celery
 from farm.broker import publish
 from farm.errors import ManifestError, ServerDown, UsageError
 from farm.files.lines import printable
-from farm.job import Limits, require_possible
+from farm.job import CPU_PER_WALL, Limits, require_possible
 from farm.load import NewJob, loading
 from farm.manifest import Entry, Reader
 from farm.program import AssemblyOptions, assemble
@@ -25,31 +25,35 @@ from farm.verdict import judge_text
 #: Seconds without a worker's sign of life after which whoever waits for it is told.
 UNSERVED_SECONDS = 30.0
 
-#: A check may use this many times its wall limit in CPU time: Lean's own threads run beside its elaborator.
-CPU_PER_WALL = 2.0
-
 # Without letters that are mistaken for digits or for each other; 8 of them are 39 bits.
 _ID_LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubmitOptions:
-    """How the lines of a run are assembled and checked, where a line does not say so itself."""
+    """How the lines of a run are assembled and checked, where a line does not say so itself.
+
+    Without `cpu_seconds` the limit of processor time follows each line's wall limit.
+    """
 
     assembly: AssemblyOptions
     environment: str
     wall_seconds: float = 30.0
+    cpu_seconds: float | None = None
     memory_mib: int = 4096
     tier: str = "fast"
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for a limit that is none."""
-        require_possible(wall_seconds=self.wall_seconds, memory_mib=self.memory_mib)
+        require_possible(
+            wall_seconds=self.wall_seconds, memory_mib=self.memory_mib, cpu_seconds=self.cpu_seconds
+        )
 
     def limits(self, entry: Entry) -> Limits:
         """Return the limits of one line; its own ``timeout`` wins."""
         wall = entry.timeout if entry.timeout is not None else self.wall_seconds
-        return Limits(wall_seconds=wall, cpu_seconds=CPU_PER_WALL * wall, memory_mib=self.memory_mib)
+        cpu = CPU_PER_WALL * wall if self.cpu_seconds is None else self.cpu_seconds
+        return Limits(wall_seconds=wall, cpu_seconds=cpu, memory_mib=self.memory_mib)
 
 
 def submit(

@@ -107,7 +107,10 @@ class Report:
     `reached_end` says that Lean read the program to its end. `foreign_output` is what stands on stdout beside
     Lean's messages, then stderr, bounded. `sorry_tokens` are offsets in the program of tokens, in code
     position, that may stand for ``sorry``. `box_error` and `environment_error` say how the farm itself
-    failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced.
+    failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced, `way`
+    how Lean was run: ``cold``, ``snapshot`` or ``resident``. A resident Lean does not end with a check: its
+    exit status is 1 after an error and 0 otherwise, as that of a process of its own would be. `stopped_at`
+    is the line that Lean was at work on when a limit ended the check, where that can be known.
     """
 
     exit_status: int | None
@@ -124,6 +127,8 @@ class Report:
     sorry_tokens: tuple[int, ...]
     box_error: str | None
     isolation: str
+    way: str = "cold"
+    stopped_at: int | None = None
     environment_error: str | None = None
     text_error: str | None = None
 
@@ -226,7 +231,8 @@ def _limit_ended_it(report: Report) -> Verdict | None:
 
 def _over(limit: str, report: Report) -> Verdict:
     reason, detail = _LIMITS[limit]
-    return _verdict(reason, detail.format(report))
+    where = "" if report.stopped_at is None else f" It was at work on line {report.stopped_at}."
+    return _verdict(reason, detail.format(report) + where)
 
 
 #: Signals that a process gets for its own faults; all others (KILL, TERM, HUP, ...) are sent by someone else,
@@ -299,8 +305,13 @@ _HEARTBEATS = re.compile(
 _LEAN_MEMORY = re.compile(r"(\(kernel\) )?excessive memory consumption detected")
 
 
-def _is_heartbeat(message: Message) -> bool:
-    return message.kind == "runtime.maxHeartbeats" or _HEARTBEATS.search(message.text) is not None
+#: Lean's names for two sorts of message; not every way of running it tells them.
+SORRY_KIND, HEARTBEAT_KIND = "hasSorry", "runtime.maxHeartbeats"
+
+
+def is_heartbeat(message: Message) -> bool:
+    """Whether Lean says that its own limit of heartbeats ended something."""
+    return message.kind == HEARTBEAT_KIND or _HEARTBEATS.search(message.text) is not None
 
 
 def _is_lean_memory(message: Message) -> bool:
@@ -315,7 +326,7 @@ def _errors(report: Report) -> Verdict | None:
     # still be refused.
     if all(map(_is_lean_memory, errors)):
         return _verdict(Reason.LEAN_MEMORY_LIMIT, f"Lean's own memory limit stopped it{_at(errors[0])}.")
-    if all(map(_is_heartbeat, errors)):
+    if all(map(is_heartbeat, errors)):
         return _verdict(Reason.HEARTBEAT_LIMIT, f"Lean's own heartbeat limit stopped it{_at(errors[0])}.")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return _verdict(Reason.ERROR, f"Error{_at(errors[0])}: {_first_line(errors[0].text)}{more}")
@@ -350,17 +361,18 @@ _SORRY_TEXTS = frozenset({"declaration uses `sorry`", "declaration uses 'sorry'"
 _SORRY_AXIOM = re.compile(r"'[^'\n]+' depends on axioms:\s*\[(?:[^\]]*[\s,])?sorryAx[\s,\]]")
 
 
-def _is_sorry(message: Message) -> bool:
-    """Whether Lean says that a declaration is admitted, in any version's wording.
+def says_sorry(message: Message) -> bool:
+    """Whether Lean warns that a declaration is admitted, in any version's wording.
 
     The kind is there since Lean 4.9; backticks replaced the quotes in 4.28; the option ``warningAsError``
-    makes errors of these warnings. What ``#print axioms`` says counts too.
+    makes errors of these warnings.
     """
-    return (
-        message.kind == "hasSorry"
-        or message.text.strip() in _SORRY_TEXTS
-        or _SORRY_AXIOM.match(message.text) is not None
-    )
+    return message.kind == SORRY_KIND or message.text.strip() in _SORRY_TEXTS
+
+
+def _is_sorry(message: Message) -> bool:
+    """Whether a message tells of a sorry; what ``#print axioms`` says counts too."""
+    return says_sorry(message) or _SORRY_AXIOM.match(message.text) is not None
 
 
 def _sorry(report: Report) -> Verdict | None:

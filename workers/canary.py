@@ -2,28 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
 from farm.errors import FarmError
 from farm.job import Limits
-from farm.verdict import Reason, judge
-from workers.checker import check
+from farm.log import logger
+from farm.verdict import Reason, Report, judge
+from workers.checker import Checker
 from workers.environments import LeanEnvironment
+from workers.ways.way import COLD
 
-#: What follows the environment's header, and the reason that judging it must give.
-CANARIES = {
-    "theorem farm_canary : True := True.intro\n": Reason.OK,
-    "theorem farm_canary : False := True.intro\n": Reason.ERROR,
-    "theorem farm_canary : False := sorry\n": Reason.HAS_SORRY,
-}
-
-_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=240.0)
+_log = logger(__name__)
 
 
-def require_sound(environment: LeanEnvironment, limits: Limits = _LIMITS) -> None:
-    """Judge known programs in an environment; raises FarmError when one comes out wrong."""
-    for body, expected in CANARIES.items():
-        verdict = judge(check(environment.header + body, environment, limits))
-        if verdict.reason is not expected:
-            raise FarmError(
-                f"environment {environment.name!r} ({environment.toolchain}) is not fit to judge: "
-                f"{body.strip()!r} came out as {verdict.reason}, not {expected}: {verdict.detail}"
-            )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Canary:
+    """What follows an environment's header, the reason that judging it must give, and within which limits."""
+
+    name: str
+    body: str
+    expected: Reason
+    limits: Limits
+
+
+#: What reading a header and one line takes at most.
+_AMPLE = Limits(wall_seconds=120.0, cpu_seconds=240.0)
+#: A search that only goes up, and takes some 400 MiB a second with it. It declares all that it needs.
+_ENDLESS = """\
+namespace FarmCanary
+inductive Number : Type where
+  | zero : Number
+  | next (n : Number) : Number
+class Climbs (n : Number) : Type where
+  witness : Number
+instance climb (n : Number) [Climbs (Number.next n)] : Climbs n := Climbs.mk Number.zero
+set_option maxRecDepth 100000000 in
+set_option synthInstance.maxSize 100000000 in
+set_option synthInstance.maxHeartbeats 0 in
+set_option maxHeartbeats 0 in
+theorem endless : Eq (Climbs.witness Number.zero) Number.zero := Eq.refl Number.zero
+end FarmCanary
+"""
+
+#: They mean the same under `import Mathlib` and under the few declarations of the embedded core library.
+PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
+    Canary(name=name, body=body, expected=expected, limits=limits)
+    for name, body, expected, limits in (
+        ("proved", "theorem farm_canary : True := True.intro\n", Reason.OK, _AMPLE),
+        ("error", "theorem farm_canary : False := True.intro\n", Reason.ERROR, _AMPLE),
+        ("sorry", "theorem farm_canary : False := sorry\n", Reason.HAS_SORRY, _AMPLE),
+        ("timeout", _ENDLESS, Reason.WALL_LIMIT, replace(_AMPLE, wall_seconds=0.3)),
+        ("memory", _ENDLESS, Reason.MEMORY_LIMIT, replace(_AMPLE, memory_mib=128)),
+    )
+)
+
+
+#: Two cores is what a small machine has; more at once would take longer there.
+_AT_ONCE = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examination:
+    """What became of an environment's canaries: how many they were, how Lean was run, what was wrong."""
+
+    canaries: int
+    ways: frozenset[str]
+    wrong: tuple[str, ...]
+
+
+def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
+    """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
+
+    Each way reads Lean's answer in a manner of its own, and falls back on a fresh Lean when it is in doubt.
+    """
+    questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
+    if checker.way != COLD:
+        questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        reports = list(pool.map(lambda asked: _report(environment, checker, *asked), questions))
+    return Examination(
+        canaries=len(questions),
+        ways=frozenset(report.way for report in reports),
+        wrong=_wrong(zip(questions, reports, strict=True)),
+    )
+
+
+def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
+    """Judge the canaries in an environment; raises FarmError when one comes out wrong.
+
+    A Lean that cannot be run as it should is run cold, which the log tells and costs nothing but time.
+    """
+    examined = examine(environment, checker)
+    name = f"environment {environment.name!r} ({environment.toolchain})"
+    if examined.wrong:
+        raise FarmError(f"{name} is not fit to judge: {'; '.join(examined.wrong)}")
+    if checker.way not in examined.ways:
+        _log.warning("Lean cannot be run in the %s way and is run cold: %s", checker.way, name)
+
+
+def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
+    return checker.check(environment.header + canary.body, environment, canary.limits, way=way)
+
+
+def _wrong(answers: Iterable[tuple[tuple[Canary, str], Report]]) -> tuple[str, ...]:
+    """Say which canaries came out wrong, and how; those that came out alike together."""
+    alike: dict[str, list[str]] = {}
+    for (canary, way), report in answers:
+        verdict = judge(replace(report, sorry_tokens=()))  # Lean itself must tell, without the farm's help
+        if verdict.reason is not canary.expected:
+            alike.setdefault(f"{verdict.reason}: {verdict.detail}", []).append(f"{canary.name} ({way})")
+    return tuple(f"{', '.join(names)} came out as {how}" for how, names in alike.items())

@@ -1,36 +1,162 @@
-"""Check step: gives one program to Lean in a box and returns the facts."""
+"""Check step: gives one program to Lean, in the way that suits it, and returns the facts."""
 
 from __future__ import annotations
 
 import re
 import secrets
-import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 
 from farm.job import Limits
+from farm.log import logger
 from farm.scanner import sorry_tokens
 from farm.verdict import Report, judge_text
 from workers import box
+from workers.cell import BoxFailed
 from workers.environments import LeanEnvironment
-from workers.lean import NO_ANSWER, Answer, cold_command, environment_variables, parse, with_end_mark
+from workers.header import brings_code, header_end, prefix_end
+from workers.isolation import Isolation
+from workers.lean import NO_ANSWER, Answer, with_end_mark
+from workers.ways.cold import Cold
+from workers.ways.pool import Resident
+from workers.ways.snapshot import Snapshot
+from workers.ways.way import RESIDENT, SNAPSHOT, Doubtful, Question, Reply
+
+_log = logger(__name__)
 
 
-def check(
-    program_text: str,
-    environment: LeanEnvironment,
-    limits: Limits,
-    cancelled: Callable[[], bool] = box.never,
-) -> Report:
-    """Run Lean on a program and report what happened; nothing is raised for what the program does.
+class Checker:
+    """Checks programs on this machine; for many threads. A context manager: at its end no process is left.
 
-    `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error. Can be
-    called from many threads at once.
+    `way` is how Lean is run unless a check says otherwise: ``resident``, ``snapshot`` or ``cold``. Whatever
+    it is, a program that brings code of its own gets a fresh process, and so does one that another way could
+    not answer beyond doubt. `residents` bounds the resident processes kept (by default twice `concurrency`
+    and one), `snapshot_mib` the snapshots in `home`.
     """
-    refused = judge_text(program_text)
-    run, answer = (
-        _run(program_text, environment, limits, cancelled) if refused is None else (box.NOT_RUN, NO_ANSWER)
+
+    def __init__(
+        self,
+        isolation: Isolation,
+        *,
+        home: Path,
+        way: str = RESIDENT,
+        concurrency: int = 1,
+        residents: int | None = None,
+        snapshot_mib: int = 8192,
+    ) -> None:
+        self._isolation = isolation
+        self._way = way
+        self._cold = Cold(isolation)
+        self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
+        most = 2 * concurrency + 1 if residents is None else residents
+        self._resident = Resident(isolation, concurrency=concurrency, most=most)
+
+    def __enter__(self) -> Checker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process; nothing may be checked any more."""
+        self._resident.close()
+
+    @property
+    def way(self) -> str:
+        """How Lean is run unless a check says otherwise."""
+        return self._way
+
+    def prewarm(self, environment: LeanEnvironment) -> None:
+        """Get the environment's headers ready, in the background, where that helps."""
+        if self._way == RESIDENT:
+            for header in environment.headers:
+                self._resident.prewarm(environment, header[: header_end(header)] + "\n")
+
+    def check(
+        self,
+        program: str,
+        environment: LeanEnvironment,
+        limits: Limits,
+        *,
+        cancelled: Callable[[], bool] = box.never,
+        way: str | None = None,
+    ) -> Report:
+        """Run Lean on a program and report what happened; nothing is raised for what the program does.
+
+        `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error.
+        """
+        refused = judge_text(program)
+        if refused is not None:
+            reply = Reply(run=box.NOT_RUN, answer=NO_ANSWER, way="none")
+            return replace(_report(program, reply), text_error=refused.detail)
+        question = _question(program, environment, limits, cancelled)
+        reply = self._ask(question, way or self._way)
+        report = _report(program, reply)
+        broken = self._environment_error(reply, question)
+        return report if broken is None else replace(report, environment_error=broken)
+
+    def _ask(self, question: Question, way: str) -> Reply:
+        if way == RESIDENT and brings_code(question.program):
+            way = SNAPSHOT
+        try:
+            if way == RESIDENT:
+                return self._resident.ask(question)
+            if way == SNAPSHOT:
+                return self._snapshot.ask(question)
+        except Doubtful as doubt:
+            _log.debug("A fresh Lean is asked: %s", doubt)
+        except (BoxFailed, OSError) as error:
+            run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
+            return Reply(run=run, answer=NO_ANSWER, way=way)
+        return self._cold.ask(question)
+
+    def _environment_error(self, reply: Reply, question: Question) -> str | None:
+        """Say what is broken when imports fail that the environment itself promises.
+
+        A program may ask for a module that never was; then its own header is to blame. So the text of the
+        error only asks the question: the environment's header, alone, answers it.
+        """
+        first = _first_error(reply.answer)
+        if first is None or not _IMPORT_FAILED.match(first):
+            return None
+        environment = question.environment
+        probe = _question(environment.header, environment, question.limits, question.cancelled)
+        found = _first_error(self._cold.ask(probe).answer)
+        return found and found.partition("\n")[0]
+
+
+#: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).
+_IMPORT_FAILED = re.compile(
+    r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
+)
+
+
+def _first_error(answer: Answer) -> str | None:
+    return next((m.text for m in answer.messages if m.severity == "error"), None)
+
+
+def _question(
+    program: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool]
+) -> Question:
+    mark = secrets.token_hex(16)
+    end = header_end(program)
+    return Question(
+        program=with_end_mark(program, mark),
+        mark=mark,
+        header_end=end,
+        prefix_end=prefix_end(program, end),
+        environment=environment,
+        limits=limits,
+        cancelled=cancelled,
     )
+
+
+def _report(program: str, reply: Reply) -> Report:
+    run, answer = reply.run, reply.answer
     return Report(
         exit_status=run.exit_status,
         signal=run.signal,
@@ -43,44 +169,9 @@ def check(
         messages=answer.messages,
         reached_end=answer.reached_end,
         foreign_output=answer.foreign_output,
-        sorry_tokens=sorry_tokens(program_text),
+        sorry_tokens=sorry_tokens(program),
         box_error=run.box_error,
         isolation=run.isolation,
-        environment_error=_environment_error(answer, environment, limits),
-        text_error=None if refused is None else refused.detail,
+        way=reply.way,
+        stopped_at=reply.stopped_at,
     )
-
-
-def _run(
-    program_text: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool] = box.never
-) -> tuple[box.Run, Answer]:
-    mark = secrets.token_hex(16)
-    run = box.run(
-        cold_command(environment),
-        stdin=with_end_mark(program_text, mark).encode(),
-        limits=limits,
-        environment=environment_variables(environment),
-        folder=Path(tempfile.gettempdir()),
-        cancelled=cancelled,
-    )
-    return run, parse(run.stdout, run.stderr, mark=mark)
-
-
-#: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).
-_IMPORT_FAILED = re.compile(
-    r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
-)
-
-
-def _environment_error(answer: Answer, environment: LeanEnvironment, limits: Limits) -> str | None:
-    """Say what is broken when imports fail that the environment itself promises.
-
-    A program may ask for a module that never was; then its own header is to blame. So the text of the error
-    only asks the question: the environment's header, alone, answers it.
-    """
-    errors = [m for m in answer.messages if m.severity == "error"]
-    if not errors or not _IMPORT_FAILED.match(errors[0].text):
-        return None
-    _, probed = _run(environment.header, environment, limits)
-    found = [m for m in probed.messages if m.severity == "error"]
-    return found[0].text.partition("\n")[0] if found else None

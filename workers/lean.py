@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from farm.verdict import Message
+from farm.verdict import HEARTBEAT_KIND, SORRY_KIND, Message, is_heartbeat, says_sorry
 from workers.environments import LeanEnvironment
 
 #: The most messages that are kept; errors are kept before warnings, and those before information.
@@ -39,14 +41,38 @@ def with_end_mark(program: str, mark: str) -> str:
     return f'{program}\n#print "{mark}"\n'
 
 
+#: One check, one core, for the farm runs one check per core. Proofs are elaborated in order and not aside, so
+#: that the one thread is free to report what is done while the next command hangs. ``weak``: versions of Lean
+#: that know no such option pass over it.
+_ONE_CORE = ("-j1", "-Dweak.Elab.async=false")
+
+
 def cold_command(environment: LeanEnvironment) -> list[str]:
     """Return the command that checks the program on standard input in a process of its own.
 
-    One thread per check, for the farm runs one check per core. ``-M`` is not given: Lean compares it with
+    ``-M`` is not given: Lean compares it with
     resident memory, in which the mapped files of the library count, so it would blame small proofs for large
     imports; the box watches private memory instead. An environment's own options may set it.
     """
-    return [*environment.lean, "--json", "--stdin", "-j1"]
+    return [*environment.lean, *_ONE_CORE, "--json", "--stdin"]
+
+
+def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:
+    """Return the command that writes the state after a header's imports to a file; Lean 4.32 or newer."""
+    return [*environment.lean, *_ONE_CORE, f"--incr-header-save={snapshot}", str(header)]
+
+
+def snapshot_command(environment: LeanEnvironment, snapshot: Path) -> list[str]:
+    """Return the command that checks the program on standard input, its imports loaded from a snapshot."""
+    return [*cold_command(environment), f"--incr-load={snapshot}"]
+
+
+def resident_command(environment: LeanEnvironment) -> list[str]:
+    """Return the command that keeps a header and checks one text after the other.
+
+    Lean waits 200 ms before it reports messages unless told otherwise: an editor would flicker.
+    """
+    return [*environment.lean, *_ONE_CORE, "--worker", "-Dserver.reportDelayMs=0"]
 
 
 def environment_variables(environment: LeanEnvironment) -> dict[str, str]:
@@ -69,13 +95,54 @@ def parse(stdout: bytes, stderr: bytes, *, mark: str) -> Answer:
         if rest.strip():
             foreign.append(rest)
     foreign.append(stderr.decode("utf-8", errors="replace"))
-    marks = [message.line for message in messages if message.text.strip() == mark]
-    said = [_as_without_mark(message, marks) for message in messages if message.text.strip() != mark]
+    return answer(messages, "\n".join(foreign), mark=mark)
+
+
+def answer(messages: Iterable[Message], foreign_output: str, *, mark: str) -> Answer:
+    """Make an answer of what Lean said, in whichever way it was run: the same words come out the same.
+
+    Messages stand in the order of their places, for the order in which Lean gets them done is chance.
+    """
+    found = list(messages)
+    marks = [message.line for message in found if message.text.strip() == mark]
+    said = [_as_without_mark(message, marks) for message in found if message.text.strip() != mark]
     return Answer(
-        messages=_most_telling(said),
-        foreign_output=_clean("\n".join(foreign).strip()),
+        messages=_most_telling(sorted(map(_plain, said), key=_place_of)),
+        foreign_output=_clean(foreign_output.strip()),
         reached_end=bool(marks),
     )
+
+
+def _place_of(message: Message) -> tuple[int, int]:
+    return message.line, message.column
+
+
+def _plain(message: Message) -> Message:
+    """Return a message in the form that all ways of running Lean can give it.
+
+    Only ``lean --json`` tells every kind. An error's name comes both ways; that of a sorry and of a limit are
+    told by their texts as well; no verdict looks at others. An end that is the beginning is none.
+    """
+    ends = (message.end_line, message.end_column) not in {(message.line, message.column), (None, None)}
+    return replace(
+        message,
+        kind=_kind(message),
+        text=_clean(message.text),
+        end_line=message.end_line if ends else None,
+        end_column=message.end_column if ends else None,
+    )
+
+
+_NAMED = "._namedError"
+
+
+def _kind(message: Message) -> str:
+    if says_sorry(message):
+        return SORRY_KIND
+    if is_heartbeat(message):
+        return HEARTBEAT_KIND
+    kind = _clean(message.kind)
+    return kind.removesuffix(_NAMED) if kind.endswith(_NAMED) or kind.startswith("lean.") else ""
 
 
 def _as_without_mark(message: Message, marks: list[int]) -> Message:
@@ -131,8 +198,8 @@ def _message(value: dict[str, object]) -> Message | None:
     end_line, end_column = _position(value.get("endPos"))
     return Message(
         severity=str(severity),
-        kind=_clean(kind) if isinstance(kind, str) and kind != "[anonymous]" else "",
-        text=_clean(text),
+        kind=kind if isinstance(kind, str) else "",
+        text=text,
         line=line or 0,
         column=column or 0,
         end_line=end_line,

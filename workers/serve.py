@@ -32,8 +32,9 @@ def serve(desk: Desk, app: Celery, *, concurrency: int) -> None:
     upkeep = Upkeep(desk, app)
     upkeep.start()
     _log.info(
-        "Serving environments=%s concurrency=%d worker=%s",
+        "Serving environments=%s way=%s concurrency=%d worker=%s",
         ",".join(desk.environments),
+        desk.checker.way,
         concurrency,
         desk.name,
     )

@@ -14,7 +14,7 @@ from farm.errors import ServerDown
 from farm.log import logger
 from farm.store import MAX_ATTEMPTS, Claim, Decision, Served, Store
 from farm.verdict import Outcome, Report, judge
-from workers.checker import check
+from workers.checker import Checker
 from workers.environments import LeanEnvironment
 
 _T = TypeVar("_T")
@@ -62,6 +62,7 @@ class Desk:
 
     store: Store
     environments: Mapping[str, LeanEnvironment]
+    checker: Checker
     name: str
     lease_seconds: float
     held: Held = field(default_factory=Held)
@@ -80,7 +81,7 @@ def verify(desk: Desk, check_id: int) -> None:
         return
     with desk.held.holding(claim) as lost:
         environment = desk.environments[claim.environment]
-        report = check(claim.program, environment, claim.limits, cancelled=lost)
+        report = desk.checker.check(claim.program, environment, claim.limits, cancelled=lost)
         if not lost():
             insist(lambda: _record(desk, claim, report))
 

@@ -14,6 +14,29 @@ from sqlalchemy import Engine
 
 from farm.embedded import down
 from farm.store import Store
+from workers import isolation as isolations
+from workers.checker import Checker
+from workers.environments import LeanEnvironment, installed
+
+
+@pytest.fixture(scope="session")
+def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[isolations.Isolation]:
+    """The strongest isolation that this machine offers."""
+    with isolations.prepared(tmp_path_factory.mktemp("isolation")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def core(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
+    """The embedded environment."""
+    return installed(tmp_path_factory.mktemp("environments"), None, isolation).sound["core"]
+
+
+@pytest.fixture(scope="session")
+def checker(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
+    """A checker for all tests that ask nothing special of one."""
+    with Checker(isolation, home=tmp_path_factory.mktemp("checker"), concurrency=2) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What a command can do in a box, and what is left of it afterwards: nothing."""
+"""What a command can do in a box of any level, and what is left of it afterwards: nothing."""
 
 from __future__ import annotations
 
@@ -7,66 +7,69 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from farm.job import Limits
+from tests.levels import LEVELS, LIMITS, Mark, Shell, groups, isolated, limits, open_files, own_children
 from tests.processes import eventually
 from workers import box
+from workers.isolation import Isolation
 
-LIMITS = Limits(wall_seconds=20.0, cpu_seconds=10.0, memory_mib=256, output_kib=64, processes=16)
-#: Ends at once when things go well, and by itself when they do not.
-LONG = "sleep 60"
-Shell = Callable[..., box.Run]
+PYTHON = os.path.realpath(sys._base_executable)
 
 
-def limits(**changes: float) -> Limits:
-    return Limits(**{name: changes.get(name, getattr(LIMITS, name)) for name in LIMITS.__slots__})
+@pytest.fixture(scope="module", params=LEVELS)
+def isolation(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Isolation]:
+    with isolated(tmp_path_factory.mktemp("work"), request.param) as isolation:
+        yield isolation
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    """Run a shell script in a box whose folder is in `tmp_path`."""
+def shell(isolation: Isolation) -> Shell:
+    """Run a shell script in a box."""
 
-    def run(script: str, within: Limits = LIMITS, **more: object) -> box.Run:
-        return box.run(["sh", "-c", script], limits=within, environment={}, folder=tmp_path, **more)
+    def run(script: str, within: object = LIMITS, **more: object) -> box.Run:
+        return box.run(["sh", "-c", script], isolation=isolation, limits=within, environment={}, **more)
 
     return run
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+@pytest.fixture
+def python(isolation: Isolation) -> Shell:
+    """Run a Python program in a box."""
+
+    def run(program: str, within: object = LIMITS, **more: object) -> box.Run:
+        command = [PYTHON, "-I", "-S", "-c", program]
+        return box.run(command, isolation=isolation, limits=within, environment={}, **more)
+
+    return run
 
 
-def own_children() -> set[str]:
-    return {
-        pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()
-    }
-
-
-def open_files() -> set[Path]:
-    return set(Path("/proc/self/fd").iterdir())
-
-
-def pids(run: box.Run) -> list[int]:
-    return [int(word) for word in run.stdout.split()]
+@pytest.fixture
+def mark() -> Iterator[Mark]:
+    """A sleep by which processes are known; none is left after a test."""
+    mark = Mark()
+    yield mark
+    left = mark.found()
+    for each in left:
+        os.kill(each.pid, signal.SIGKILL)
+    assert left == []
 
 
 # How a command ends.
 
 
-def test_a_command_that_ends_well_gives_its_output_and_status(shell: Shell) -> None:
+def test_a_command_that_ends_well_gives_its_output_and_status(shell: Shell, isolation: Isolation) -> None:
     run = shell("cat; echo to stderr >&2", stdin="α\n".encode())
     assert (run.exit_status, run.signal, run.limit, run.box_error) == (0, None, None, None)
     assert (run.stdout, run.stderr) == ("α\n".encode(), b"to stderr\n")
     assert (run.output_bytes, run.output_cut) == (13, False)
+    assert (run.oom_killed, run.process_limit_hit, run.isolation) == (False, False, isolation.name)
 
 
 def test_an_exit_status_is_a_fact(shell: Shell) -> None:
@@ -83,72 +86,113 @@ def test_a_large_input_that_nobody_reads_blocks_nothing(shell: Shell) -> None:
     assert shell("exit 0", stdin=b"x" * (8 << 20)).exit_status == 0
 
 
-def test_a_command_that_is_not_there_is_the_boxes_failure(tmp_path: Path) -> None:
-    run = box.run(["no-such-command"], limits=LIMITS, environment={}, folder=tmp_path)
+def test_the_input_cannot_be_used_to_hold_memory(python: Shell) -> None:
+    run = python("import os; os.ftruncate(0, 1 << 20)", stdin=b"program")
+    assert run.exit_status == 1
+    assert b"Operation not permitted" in run.stderr
+
+
+def test_a_command_that_is_not_there_is_the_boxes_failure(isolation: Isolation) -> None:
+    run = box.run(["no-such-command"], isolation=isolation, limits=LIMITS, environment={})
     assert run.box_error is not None
     assert "no-such-command" in run.box_error
 
 
-def test_a_folder_that_cannot_be_made_is_the_boxes_failure(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    run = box.run(["true"], limits=LIMITS, environment={}, folder=tmp_path / "file" / "folder")
+def test_a_library_that_is_no_lean_is_the_boxes_failure(isolation: Isolation) -> None:
+    run = box.run(["libm.so"], isolation=isolation, limits=LIMITS, environment={})
     assert run.box_error is not None
+    assert "libm.so" in run.box_error
+
+
+def test_wall_time_is_the_commands_own(shell: Shell) -> None:
+    run = shell("sleep 0.2")
+    assert 0.2 <= run.wall_seconds < 2
 
 
 # Limits.
 
 
-def test_the_wall_limit_ends_a_command_that_ignores_every_polite_signal(shell: Shell) -> None:
-    run = shell(f"trap '' TERM INT HUP; {LONG}", limits(wall_seconds=0.2))
+def test_the_wall_limit_ends_a_command_that_ignores_every_polite_signal(shell: Shell, mark: Mark) -> None:
+    run = shell(f"trap '' TERM INT HUP; {mark.sleep}", limits(wall_seconds=0.2))
     assert (run.limit, run.signal) == ("wall", signal.SIGKILL)
     assert 0.2 <= run.wall_seconds < 5
 
 
-def test_the_wall_limit_ends_a_command_that_closed_its_streams(shell: Shell) -> None:
-    assert shell(f"exec >&- 2>&- <&-; {LONG}", limits(wall_seconds=0.2)).limit == "wall"
+def test_the_wall_limit_ends_a_command_that_closed_its_streams(shell: Shell, mark: Mark) -> None:
+    assert shell(f"exec >&- 2>&- <&-; {mark.sleep}", limits(wall_seconds=0.2)).limit == "wall"
 
 
 def test_the_wall_limit_ends_a_command_that_stopped_itself_and_its_supervisor(shell: Shell) -> None:
-    assert shell("kill -STOP $PPID; kill -STOP $$", limits(wall_seconds=0.2)).limit == "wall"
+    run = shell("kill -STOP $PPID; kill -STOP $$", limits(wall_seconds=0.2))
+    assert (run.limit, run.box_error) == ("wall", None)
+    assert run.wall_seconds < 2
 
 
 def test_processor_time_is_limited(shell: Shell) -> None:
     run = shell("while :; do :; done", limits(cpu_seconds=0.3))
+    assert (run.limit, run.signal) == ("cpu", signal.SIGKILL)
+    assert 0.3 <= run.cpu_seconds < 3
+
+
+def test_processor_time_of_the_whole_tree_is_limited(shell: Shell, mark: Mark) -> None:
+    spin = "while :; do :; done"
+    run = shell(f"({spin}) & ({spin}) & {mark.sleep}", limits(cpu_seconds=0.3))
     assert run.limit == "cpu"
     assert 0.3 <= run.cpu_seconds < 3
 
 
-def test_processor_time_of_the_whole_tree_is_limited(shell: Shell) -> None:
-    spin = "while :; do :; done"
-    run = shell(f"({spin}) & ({spin}) & {LONG}", limits(cpu_seconds=0.3))
-    assert run.limit == "cpu"
-
-
-def test_processor_time_of_children_that_are_gone_is_counted(shell: Shell) -> None:
+def test_processor_time_of_children_that_are_gone_is_counted(shell: Shell, mark: Mark) -> None:
     count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
-    one, orphan = shell(f"sh -c '{count}'"), shell(f"(setsid sh -c '{count}; kill -9 '$$ &) ; {LONG}")
+    one, orphan = shell(f"sh -c '{count}'"), shell(f"(setsid sh -c '{count}; kill -9 '$$ &) ; {mark.sleep}")
     assert one.cpu_seconds > 0.02
     assert orphan.cpu_seconds > one.cpu_seconds / 4
 
 
-def test_private_memory_is_limited(tmp_path: Path) -> None:
-    grow = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
-    run = box.run([sys.executable, "-c", grow], limits=LIMITS, environment={}, folder=tmp_path)
-    assert (run.limit, run.signal) == ("memory", signal.SIGKILL)
-    assert run.peak_memory_kib > LIMITS.memory_mib * 1024
+def test_a_command_that_ended_by_itself_over_its_processor_time_was_over_its_limit(shell: Shell) -> None:
+    run = shell("i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done", limits(cpu_seconds=0.0001))
+    assert run.limit == "cpu"
 
 
-def test_a_single_huge_request_for_memory_is_refused(tmp_path: Path) -> None:
-    ask = "bytearray(64 << 30)"
-    run = box.run([sys.executable, "-c", ask], limits=LIMITS, environment={}, folder=tmp_path)
+GROW = """
+kept = []
+while True:
+    kept.append(bytearray(1 << 20))
+"""
+SUDDEN = "import time; kept = b'x' * (3 << 30); time.sleep(60)"
+
+
+@pytest.mark.parametrize("blow_up", [GROW, SUDDEN], ids=["slow", "sudden"])
+def test_private_memory_is_limited(python: Shell, isolation: Isolation, blow_up: str) -> None:
+    run = python(blow_up)
+    assert (run.limit, run.box_error) == ("memory", None)
+    assert run.peak_memory_kib > 0.9 * LIMITS.memory_mib * 1024
+    assert run.oom_killed == (isolation.groups is not None)
+
+
+def test_memory_of_a_child_counts_and_its_end_is_the_end_of_all(shell: Shell, mark: Mark) -> None:
+    run = shell(f"{PYTHON} -I -S -c '{GROW}' & {mark.sleep}")
+    assert (run.limit, run.box_error) == ("memory", None)
+    assert run.wall_seconds < 10
+
+
+def test_many_processes_that_are_small_each_can_be_too_much_together(shell: Shell, mark: Mark) -> None:
+    hold = "import time; kept = bytearray(40 << 20); time.sleep(60)"
+    start = f"{PYTHON} -I -S -c '{hold}' & "
+    assert shell(10 * start + mark.sleep).limit == "memory"
+
+
+def test_a_single_huge_request_for_memory_is_refused(python: Shell) -> None:
+    run = python("bytearray(64 << 30)")
     assert b"MemoryError" in run.stderr
+    assert (run.limit, run.exit_status) == (None, 1)
 
 
-def test_mapped_files_are_nobodys_memory(tmp_path: Path) -> None:
-    (tmp_path / "large").write_bytes(b"x" * (LIMITS.memory_mib << 20))
-    read = f"import mmap; f = open({str(tmp_path / 'large')!r}, 'rb'); m = mmap.mmap(f.fileno(), 0, prot=1); "
+def test_mapped_files_are_nobodys_memory(python: Shell, tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * (LIMITS.memory_mib << 20))
+    read = f"import mmap; f = open({str(large)!r}, 'rb'); m = mmap.mmap(f.fileno(), 0, prot=1); "
     hold = "sum(m[i] for i in range(0, len(m), 4096)); import time; time.sleep(0.2)"
-    run = box.run([sys.executable, "-c", read + hold], limits=LIMITS, environment={}, folder=tmp_path)
+    run = python(read + hold, visible=[large])
     assert (run.exit_status, run.limit) == (0, None)
     assert 0 < run.peak_memory_kib < 64 << 10
 
@@ -160,28 +204,75 @@ def test_a_flood_is_read_to_its_end_counted_and_cut(shell: Shell, stream: str) -
     assert len(run.stdout) + len(run.stderr) == LIMITS.output_kib * 1024
 
 
+def test_a_line_of_ten_megabytes_is_cut_and_what_follows_is_counted(shell: Shell) -> None:
+    run = shell("head -c 10000000 /dev/zero | tr '\\0' x; echo; echo end")
+    assert (run.exit_status, run.output_bytes) == (0, 10_000_005)
+    assert set(run.stdout) == {ord("x")}
+
+
 def test_output_that_fills_the_limit_exactly_is_not_cut(shell: Shell) -> None:
     run = shell(f"head -c {LIMITS.output_kib * 1024} /dev/zero")
     assert (run.limit, run.output_cut, len(run.stdout)) == (None, False, LIMITS.output_kib * 1024)
 
 
-def test_a_file_without_end_is_not_written(tmp_path: Path) -> None:
-    run = box.run(["cp", "/dev/zero", "f"], limits=LIMITS, environment={}, folder=tmp_path)
-    assert run.signal == signal.SIGXFSZ
+def test_what_was_written_before_a_limit_is_kept(shell: Shell, mark: Mark) -> None:
+    assert shell(f"echo here; {mark.sleep}", limits(wall_seconds=0.2)).stdout == b"here\n"
 
 
-def test_a_tree_with_too_many_processes_is_ended(shell: Shell) -> None:
-    run = shell(f"i=0; while [ $i -lt 40 ]; do setsid {LONG} & i=$((i+1)); done; echo $!; wait")
-    assert run.limit == "processes"
+def test_a_file_without_end_is_not_written(shell: Shell) -> None:
+    run = shell("cp /dev/zero f; echo $?", limits(memory_mib=1024))
+    assert int(run.stdout) - 128 == signal.SIGXFSZ or b"No space left" in run.stderr
+
+
+def test_a_tree_with_too_many_processes_is_ended(shell: Shell, isolation: Isolation, mark: Mark) -> None:
+    run = shell(f"i=0; while [ $i -lt 40 ]; do setsid {mark.sleep} & i=$((i+1)); done; wait")
+    assert (run.limit, run.process_limit_hit, run.box_error) == ("processes", True, None)
+
+
+def test_a_fork_bomb_is_ended(python: Shell) -> None:
+    bomb = "import os, time\nfor _ in range(300):\n  try: os.fork() or time.sleep(30)\n  except OSError: pass"
+    run = python(bomb)
+    assert (run.limit, run.box_error) == ("processes", None)
+    assert run.wall_seconds < 10
+
+
+def test_threads_count_as_processes_in_a_control_group(python: Shell, isolation: Isolation) -> None:
+    start = "import _thread, time\nfor _ in range(40): _thread.start_new_thread(time.sleep, (0.3,))"
+    assert python(start).limit == ("processes" if isolation.groups else None)
+
+
+def test_a_recursion_without_end_dies_of_its_stack(python: Shell) -> None:
+    # A C function that calls itself: qsort, whose comparison calls qsort.
+    program = """
+import ctypes
+libc = ctypes.CDLL(None)
+kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+compare = kind(lambda *_: libc.qsort((ctypes.c_int * 2)(), 2, 4, compare) or 0)
+import sys
+sys.setrecursionlimit(1 << 30)
+libc.qsort((ctypes.c_int * 2)(), 2, 4, compare)
+"""
+    run = python(program)
+    assert (run.signal, run.limit, run.box_error) == (signal.SIGSEGV, None, None)
+
+
+def test_open_files_are_limited(python: Shell) -> None:
+    run = python("kept = [open('/dev/null') for _ in range(5000)]")
+    assert b"Too many open files" in run.stderr
 
 
 def test_no_core_file_is_written(shell: Shell) -> None:
     assert shell("ulimit -c").stdout == b"0\n"
 
 
-def test_a_cancelled_command_is_ended_and_says_so(shell: Shell) -> None:
-    run = shell(LONG, cancelled=lambda: True)
+def test_processor_time_without_end_can_be_allowed(shell: Shell) -> None:
+    assert shell("ulimit -t", limits(cpu_seconds=float("inf"))).stdout == b"unlimited\n"
+
+
+def test_a_cancelled_command_is_ended_and_says_so(shell: Shell, mark: Mark) -> None:
+    run = shell(mark.sleep, cancelled=lambda: True)
     assert run.box_error == "the check was cancelled"
+    assert run.wall_seconds < 2
 
 
 # What is left behind.
@@ -190,56 +281,63 @@ def test_a_cancelled_command_is_ended_and_says_so(shell: Shell) -> None:
 @pytest.mark.parametrize(
     "start",
     [
-        f"sh -c '{{up}}; {LONG}' &",
-        f"setsid sh -c '{{up}}; {LONG}' &",
-        f"(setsid sh -c '{{up}}; exec {LONG}' &)",
-        f"(setsid sh -c '{{up}}; exec env - {LONG}' >/dev/null 2>&1 &)",
-        f"setsid sh -c 'trap \"\" TERM HUP; {{up}}; {LONG}' &",
-        f"sh -c '{{up}}; kill -STOP $$; {LONG}' &",
-        f"(setsid sh -c '{LONG} & {{up}}; kill -STOP $$' &)",
+        "sh -c '{up}; {sleep}' &",
+        "setsid sh -c '{up}; {sleep}' &",
+        "(setsid sh -c '{up}; exec {sleep}' &)",
+        "(setsid sh -c '{up}; exec env - {sleep}' >/dev/null 2>&1 &)",
+        "setsid sh -c 'trap \"\" TERM HUP; {up}; {sleep}' &",
+        "sh -c '{up}; kill -STOP $$; {sleep}' &",
+        "(setsid sh -c '{sleep} & {up}; kill -STOP $$' &)",
     ],
     ids=["child", "session", "double fork", "no trace", "deaf", "stopped", "stopped in its own session"],
 )
-def test_no_child_outlives_its_command(shell: Shell, start: str) -> None:
-    up = "echo $$ > up"  # waits until the command reads it
-    run = shell(f"mkfifo up; {start.format(up=up)}\nread pid < up; echo $pid")
-    assert (run.exit_status, run.limit, run.box_error) == (0, None, None)
-    assert not alive(*pids(run))
+def test_no_child_outlives_its_command(shell: Shell, mark: Mark, start: str) -> None:
+    up = "echo up > up"  # waits until the command reads it
+    run = shell(f"mkfifo up; {start.format(up=up, sleep=mark.sleep)}\nread word < up; echo $word")
+    assert (run.exit_status, run.limit, run.box_error, run.stdout) == (0, None, None, b"up\n")
+    assert mark.found() == []
 
 
-def test_no_child_outlives_a_limit(shell: Shell) -> None:
-    run = shell(f"setsid {LONG} & echo $!; (setsid {LONG} & echo $!); {LONG}", limits(wall_seconds=0.3))
-    assert run.limit == "wall"
-    assert len(pids(run)) == 2
-    assert not any(map(alive, pids(run)))
+def test_no_child_outlives_a_limit(shell: Shell, mark: Mark) -> None:
+    sleep = mark.sleep
+    run = shell(f"setsid {sleep} & (setsid {sleep} &); echo two; {sleep}", limits(wall_seconds=0.3))
+    assert (run.limit, run.stdout) == ("wall", b"two\n")
+    assert mark.found() == []
 
 
-def test_a_supervisor_killed_from_inside_takes_the_command_along(shell: Shell) -> None:
-    run = shell(f"setsid {LONG} & echo $!; {LONG} & echo $! $$; kill -KILL $PPID; {LONG}")
-    assert run.box_error == "the supervisor died before the command ended"
-    assert len(pids(run)) == 3
-    eventually(lambda: not any(map(alive, pids(run))))
+def test_a_supervisor_attacked_from_inside_holds_or_takes_the_command_along(
+    shell: Shell, isolation: Isolation, mark: Mark
+) -> None:
+    run = shell(f"setsid {mark.sleep} & {mark.sleep} & kill -KILL $PPID; sleep 0.2; echo alive")
+    if isolation.namespaces:
+        assert (run.exit_status, run.stdout, run.box_error) == (0, b"alive\n", None)
+    else:
+        assert run.box_error == "the supervisor died before the command ended"
+        assert run.stdout == b""
+    eventually(lambda: mark.found() == [])
 
 
-def test_when_the_worker_is_killed_its_boxes_die_with_all_their_children(tmp_path: Path) -> None:
-    tell = f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid"
-    script = f"(setsid sh -c '{tell}; {LONG}' &); {LONG}"
-    worker = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from pathlib import Path; from farm.job import Limits; from workers import box\n"
-            "box.run(['sh', '-c', sys.argv[1]], limits=Limits(), environment={}, folder=Path(sys.argv[2]))",
-            script,
-            str(tmp_path),
-        ]
-    )
-    eventually((tmp_path / "pid").exists)
-    escaped = int((tmp_path / "pid").read_text())
-    assert alive(escaped)
+WORKER = """
+import sys
+from pathlib import Path
+from farm.job import Limits
+from workers import box
+from workers.isolation import prepared
+with prepared(Path(sys.argv[1]), most=sys.argv[2]) as isolation:
+    box.run(["sh", "-c", sys.argv[3]], isolation=isolation, limits=Limits(), environment={})
+"""
+
+
+def test_when_the_worker_is_killed_its_boxes_die_with_all_their_children(
+    request: pytest.FixtureRequest, isolation: Isolation, mark: Mark, tmp_path: Path
+) -> None:
+    level = request.node.callspec.params["isolation"]
+    script = f"(setsid {mark.sleep} &); {mark.sleep}"
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), level, script])
+    eventually(lambda: len([each for each in mark.found() if each.program == "sleep"]) == 2)
     worker.kill()
     worker.wait()
-    eventually(lambda: not alive(escaped))
+    eventually(lambda: mark.found() == [])
 
 
 @pytest.mark.parametrize(
@@ -251,46 +349,55 @@ def test_when_the_worker_is_killed_its_boxes_die_with_all_their_children(tmp_pat
         "touch file; kill -9 $$",
     ],
 )
-def test_the_folder_is_removed_with_all_that_is_in_it(shell: Shell, tmp_path: Path, script: str) -> None:
+def test_the_folder_is_removed_with_all_that_is_in_it(
+    shell: Shell, isolation: Isolation, script: str
+) -> None:
+    before = list(isolation.folder.iterdir())
     assert shell(script).box_error is None
-    assert list(tmp_path.iterdir()) == []
+    assert list(isolation.folder.iterdir()) == before
 
 
-def test_each_command_begins_in_an_empty_folder_of_its_own(shell: Shell, tmp_path: Path) -> None:
-    first, second = (shell("ls -a; pwd; echo $HOME $TMPDIR; touch left").stdout.decode() for _ in range(2))
-    assert first != second
-    here = first.split()[2]
-    assert first.split() == [".", "..", here, here, here]
-    assert Path(here).parent == tmp_path
+def test_each_command_begins_in_an_empty_folder_of_its_own(shell: Shell) -> None:
+    for _ in range(2):
+        said = shell("ls -A; pwd; echo $HOME $TMPDIR; touch left").stdout.decode()
+        assert len(set(said.split())) == 1
+        assert Path(said.split()[0]).is_absolute()
 
 
-def test_no_file_descriptor_and_no_process_is_left_in_the_worker(shell: Shell) -> None:
+def what_is_there(isolation: Isolation) -> tuple[object, ...]:
+    folders = set(isolation.folder.iterdir())
+    return open_files(), own_children(), groups(isolation), folders, threading.active_count()
+
+
+def test_nothing_is_left_in_the_worker_after_many_boxes(
+    shell: Shell, isolation: Isolation, mark: Mark
+) -> None:
     shell("true")
-    before, children = open_files(), own_children()
-    for _ in range(5):
-        shell("head -c 1000000 /dev/zero; setsid sleep 60 &")
-        shell(LONG, limits(wall_seconds=0.05))
-    assert open_files() == before
-    assert own_children() == children
+    before = what_is_there(isolation)
+    for number in range(100):
+        if number % 10 == 0:
+            shell(f"head -c 1000000 /dev/zero; setsid {mark.sleep} &")
+            shell(mark.sleep, limits(wall_seconds=0.02))
+            box.run(["no-such-command"], isolation=isolation, limits=LIMITS, environment={})
+        shell("exit 3")
+    assert what_is_there(isolation) == before
 
 
 # What a command can see.
 
 
-def test_the_farms_environment_is_not_passed_on(
-    shell: Shell,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_farms_environment_is_not_passed_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FARM_DATABASE_URL", "postgresql://secret")
     names = {line.partition("=")[0] for line in shell("env").stdout.decode().split("\n") if line}
     assert names <= {"PATH", "LANG", "HOME", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_"}
 
 
-def test_no_open_file_of_the_worker_is_passed_on(tmp_path: Path) -> None:
+def test_no_open_file_of_the_worker_and_no_channel_of_the_box_is_passed_on(
+    python: Shell, tmp_path: Path
+) -> None:
     secret = os.open(tmp_path, os.O_RDONLY)
     os.set_inheritable(secret, True)
-    listed = "import os; print(*[n for n in range(3, 99) if os.path.exists(f'/proc/self/fd/{n}')])"
-    run = box.run([sys.executable, "-c", listed], limits=LIMITS, environment={}, folder=tmp_path)
+    run = python("import os; print(*[n for n in range(3, 99) if os.path.exists(f'/proc/self/fd/{n}')])")
     os.close(secret)
     assert run.stdout == b"\n"
 

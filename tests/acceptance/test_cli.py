@@ -64,6 +64,7 @@ def test_a_check_needs_no_server(prepared: Path) -> None:
 
 
 def test_a_check_that_the_farm_failed_has_an_exit_status_of_its_own(prepared: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)  # Lean may run as another user
     lean = tmp_path / "lean"
     lean.write_text(
         "#!/bin/sh\n"

@@ -12,8 +12,8 @@ from farm.job import Limits
 from farm.manifest import Entry, read
 from farm.program import AssemblyOptions, assemble
 from farm.verdict import Report, judge
-from workers.checker import check
-from workers.environments import LeanEnvironment, installed
+from workers.checker import Checker
+from workers.environments import LeanEnvironment
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "workers" / "core" / "Core.lean"
@@ -30,11 +30,6 @@ KERNEL_NAMES = """
 """
 
 
-@pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
-    return installed(tmp_path_factory.mktemp("home"))["core"]
-
-
 def _expected(program: str) -> list[tuple[int, str, str]]:
     """Read the comments ``-- severity: first words`` as (line, severity, first words)."""
     found = []
@@ -47,19 +42,19 @@ def _expected(program: str) -> list[tuple[int, str, str]]:
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_gives_the_messages_in_its_comments_and_no_others(
-    core: LeanEnvironment, path: Path
+    checker: Checker, core: LeanEnvironment, path: Path
 ) -> None:
     program = path.read_text()
     expected = _expected(program)
-    report = check(program, core, Limits())
+    report = checker.check(program, core, Limits())
     found = sorted((m.line, m.severity, m.text) for m in report.messages)
     assert [(line, severity) for line, severity, _ in found] == [(n, s) for n, s, _ in expected], report
     assert all(text.startswith(e[2]) for (_, _, text), e in zip(found, expected, strict=True)), found
 
 
 @pytest.mark.parametrize("name", KERNEL_NAMES.split())
-def test_a_name_the_kernel_computes_with_is_taken(core: LeanEnvironment, name: str) -> None:
-    report = check(f"{HEADER}axiom {name} : Nat\n", core, Limits())
+def test_a_name_the_kernel_computes_with_is_taken(checker: Checker, core: LeanEnvironment, name: str) -> None:
+    report = checker.check(f"{HEADER}axiom {name} : Nat\n", core, Limits())
     assert [m.text for m in report.messages] == [f"`{name}` has already been declared"]
 
 
@@ -73,14 +68,14 @@ def test_other_axioms_of_the_library_are_unsafe_so_that_no_theorem_can_use_them(
     assert all(line.startswith(("axiom ", "unsafe axiom ")) for line in declarations), declarations
 
 
-def test_the_library_compiles_without_a_message(core: LeanEnvironment) -> None:
-    report = check(LIBRARY.read_text(), core, Limits())
+def test_the_library_compiles_without_a_message(checker: Checker, core: LeanEnvironment) -> None:
+    report = checker.check(LIBRARY.read_text(), core, Limits())
     assert (report.exit_status, report.messages) == (0, ())
 
 
-def _judged(entry: Entry, core: LeanEnvironment) -> tuple[Report, dict[str, str]]:
+def _judged(entry: Entry, checker: Checker, core: LeanEnvironment) -> tuple[Report, dict[str, str]]:
     program = assemble(entry, AssemblyOptions())
-    report = check(program.text, core, Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512))
+    report = checker.check(program.text, core, Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512))
     verdict = judge(report)
     return report, {
         "name": entry.name,
@@ -96,7 +91,7 @@ def _judged(entry: Entry, core: LeanEnvironment) -> tuple[Report, dict[str, str]
     ids=lambda value: value.name if isinstance(value, Entry) else "",
 )
 def test_an_example_gets_the_verdict_written_beside_it(
-    core: LeanEnvironment, entry: Entry, expected: dict[str, str]
+    checker: Checker, core: LeanEnvironment, entry: Entry, expected: dict[str, str]
 ) -> None:
-    report, judged = _judged(entry, core)
+    report, judged = _judged(entry, checker, core)
     assert judged == expected, report

@@ -19,19 +19,35 @@ from sqlalchemy import Engine, text
 from farm.broker import application, publish
 from farm.queries import Judged, Queries
 from farm.store import MAX_ATTEMPTS, Store
+from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
+from workers.isolation import Isolation, prepared
 from workers.tasks import Desk, verify
 from workers.upkeep import Upkeep
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
-    return installed(tmp_path_factory.mktemp("home"))["core"]
+def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
+    with prepared(tmp_path_factory.mktemp("work")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def core(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
+    return installed(tmp_path_factory.mktemp("home"), None, isolation)["core"]
+
+
+@pytest.fixture(scope="module")
+def checker(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
+    with Checker(isolation, home=tmp_path_factory.mktemp("home")) as found:
+        yield found
 
 
 @pytest.fixture
-def desk(database: Engine, core: LeanEnvironment) -> Desk:
-    desk = Desk(store=Store(database), environments={"core": core}, name="w1", lease_seconds=60.0)
+def desk(database: Engine, core: LeanEnvironment, checker: Checker) -> Desk:
+    desk = Desk(
+        store=Store(database), environments={"core": core}, checker=checker, name="w1", lease_seconds=60.0
+    )
     desk.store.register(desk.served())
     return desk
 
@@ -105,7 +121,7 @@ def test_a_check_of_an_environment_that_is_not_here_is_left_to_others(
 def test_a_failure_of_the_farm_is_tried_again_and_named_only_in_the_end(
     desk: Desk, queries: Queries, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    broken = dataclasses.replace(core, lean=(str(tmp_path / "no-lean-here"),))
+    broken = dataclasses.replace(core, digest="none", lean=(str(tmp_path / "no-lean-here"),))
     run_id, check_id = loaded(desk, tmp_path, PROVED)
     for number in range(1, MAX_ATTEMPTS):
         verify(dataclasses.replace(desk, environments={"core": broken}), check_id)
@@ -121,7 +137,7 @@ def test_a_failure_of_the_farm_is_tried_again_and_named_only_in_the_end(
 def test_a_failure_of_the_farm_on_one_machine_is_mended_on_another(
     desk: Desk, queries: Queries, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    broken = dataclasses.replace(core, lean=(str(tmp_path / "no-lean-here"),))
+    broken = dataclasses.replace(core, digest="none", lean=(str(tmp_path / "no-lean-here"),))
     run_id, check_id = loaded(desk, tmp_path, PROVED)
     verify(dataclasses.replace(desk, environments={"core": broken}), check_id)
     verify(desk, check_id)

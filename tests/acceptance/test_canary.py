@@ -1,0 +1,66 @@
+"""Canaries: an environment is served only when programs whose worth is known come out as what they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from leans import credulous
+
+from farm.errors import FarmError
+from workers.canary import ERROR, MEMORY, PROVED, SORRY, TIMEOUT, examine, require_sound
+from workers.checker import Checker
+from workers.environments import LeanEnvironment, installed
+from workers.isolation import Isolation
+
+
+@pytest.fixture(scope="module")
+def checker_of(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Checker]:
+    """How to get a checker that runs Lean in a way."""
+    return lambda way: Checker(isolation, home=tmp_path_factory.mktemp("home"), way=way, concurrency=2)
+
+
+@pytest.mark.parametrize("way", ["resident", "snapshot", "cold"])
+def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run(
+    checker_of: Callable[[str], Checker], core: LeanEnvironment, way: str
+) -> None:
+    with checker_of(way) as checker:
+        examined = examine(core, checker)
+    assert examined.wrong == ()
+    assert examined.ways == {way, "cold"}
+    assert examined.canaries == (5 if way == "cold" else 8)
+
+
+def test_a_new_farm_does_not_wait_long_for_its_canaries(
+    checker_of: Callable[[str], Checker], core: LeanEnvironment
+) -> None:
+    with checker_of("resident") as checker:
+        started = time.monotonic()
+        require_sound(core, checker)
+        assert time.monotonic() - started < 10  # it takes a second; the machine may be busy
+
+
+def test_an_environment_whose_modules_are_gone_is_not_fit_to_judge(
+    checker: Checker, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    broken = dataclasses.replace(core, digest="gone", lean_path=(str(tmp_path),))
+    with pytest.raises(FarmError, match=r"'core'.*is not fit to judge: .*proved.*bad_environment.*Core"):
+        require_sound(broken, checker)
+
+
+@pytest.mark.parametrize("way", ["resident", "snapshot", "cold"])
+def test_a_lean_that_believes_everything_is_not_fit_to_judge(
+    isolation: Isolation, checker_of: Callable[[str], Checker], tmp_path: Path, way: str
+) -> None:
+    file = tmp_path / "environments.toml"
+    file.write_text(credulous(tmp_path / "toolchain").table("credulous"))
+    environment = installed(tmp_path, file, isolation)["credulous"]
+    with checker_of(way) as checker:
+        (wrong,) = examine(environment, checker).wrong
+    for canary in (ERROR, SORRY, TIMEOUT, MEMORY):
+        assert f"{canary.name} (" in wrong
+    assert f"{PROVED.name} (" not in wrong
+    assert "came out as ok" in wrong

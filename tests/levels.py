@@ -1,0 +1,64 @@
+"""What the tests of boxes share: the levels of isolation of this machine, and finding what outlives a box."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from farm.job import Limits
+from tests.processes import Process, processes
+from workers import box
+from workers.isolation import Isolation, prepared
+
+LEVELS = ("rlimit", "bwrap", "cgroup", "cgroup+bwrap")
+LIMITS = Limits(wall_seconds=20.0, cpu_seconds=10.0, memory_mib=256, output_kib=64, processes=16)
+
+Shell = Callable[..., box.Run]
+
+
+def limits(**changes: float) -> Limits:
+    return Limits(**{name: changes.get(name, getattr(LIMITS, name)) for name in LIMITS.__slots__})
+
+
+@contextlib.contextmanager
+def isolated(folder: Path, level: str) -> Iterator[Isolation]:
+    """Prepare a level; without it the test fails in continuous integration, and is skipped elsewhere."""
+    with prepared(folder, most=level) as isolation:
+        if isolation.missing:
+            reason = f"this machine has no {level}: {' '.join(isolation.missing)}"
+            pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+        yield isolation
+
+
+class Mark:
+    """A sleep that no other process on this machine does, so that whoever does it is known."""
+
+    def __init__(self) -> None:
+        self._seconds = f"60.{uuid.uuid4().int}"
+        #: Ends at once when things go well, and by itself when they do not.
+        self.sleep = f"sleep {self._seconds}"
+
+    def found(self) -> list[Process]:
+        """Return the processes that sleep it now, or are shells that will."""
+        return [each for each in processes() if self._seconds in each.command]
+
+
+def open_files() -> set[str]:
+    return {f"{each.name} {each.readlink()}" for each in Path("/proc/self/fd").iterdir() if each.exists()}
+
+
+def own_children() -> set[str]:
+    return {
+        pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()
+    }
+
+
+def groups(isolation: Isolation) -> set[Path]:
+    """Return the control groups that are there for this isolation's cells."""
+    folders = isolation.groups.folders.values() if isolation.groups else ()
+    return {cell for folder in folders for cell in folder.iterdir() if cell.is_dir()}

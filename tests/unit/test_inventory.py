@@ -1,0 +1,63 @@
+"""Which environments there are, as `farm environments` puts it."""
+
+from __future__ import annotations
+
+import pytest
+
+from farm.queries import ServedEnvironment
+from workers.environments import Installed, LeanEnvironment
+from workers.inventory import Listed, listed
+
+HERE = LeanEnvironment(
+    name="core",
+    digest="d1",
+    toolchain="Lean 4.35.0",
+    lean=("/bin/lean",),
+    lean_path=(),
+    header="import Init\n",
+    headers=("import Init\n",),
+)
+NOTHING = Installed(sound={}, problems={})
+SOUND = Installed(sound={"core": HERE}, problems={})
+BROKEN = Installed(sound={}, problems={"core": "no lean"})
+
+
+def served(digest: str = "d1", *, silent: float = 1.0) -> ServedEnvironment:
+    return ServedEnvironment(name="core", digest=digest, toolchain="Lean 4.22.0", silent_seconds=silent)
+
+
+def one(told: list[ServedEnvironment], here: Installed) -> Listed:
+    (found,) = listed(told, here, patience=20)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("told", "here", "state"),
+    [
+        ([served()], SOUND, "served; installed here"),
+        ([served()], NOTHING, "served; not installed here"),
+        ([served(silent=90)], NOTHING, "not served for 90 s; not installed here"),
+        ([served("d2")], SOUND, "served; installed here with another digest than the one served, d2"),
+        ([served()], BROKEN, "served; broken here: no lean"),
+        ([], SOUND, "never served; installed here"),
+        ([], BROKEN, "never served; broken here: no lean"),
+    ],
+)
+def test_the_state_says_who_serves_it_and_how_it_is_here(
+    told: list[ServedEnvironment], here: Installed, state: str
+) -> None:
+    assert one(told, here).state == state
+
+
+def test_what_is_here_is_shown_before_what_is_served() -> None:
+    both = one([served("d2")], SOUND)
+    assert (both.known, both.headers) == (HERE, ("import Init\n",))
+    elsewhere = one([served("d2")], NOTHING)
+    assert (elsewhere.known, elsewhere.headers) == (served("d2"), ())
+    assert one([], BROKEN).known is None
+
+
+def test_environments_are_listed_by_name_each_once() -> None:
+    here = Installed(sound={"core": HERE}, problems={"a": "broken"})
+    others = [served(), ServedEnvironment(name="z", digest="d", toolchain="t", silent_seconds=0)]
+    assert [each.name for each in listed(others, here, patience=20)] == ["a", "core", "z"]

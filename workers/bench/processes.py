@@ -1,0 +1,62 @@
+"""Bench step: processor time and memory of processes, from ``/proc`` (proc(5))."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+from pathlib import Path
+
+from workers.launch import descendants
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+#: Places of utime, stime, cutime and cstime in /proc/PID/stat after the command's name.
+_TIMES = slice(11, 15)
+
+
+#: From <linux/prctl.h>.
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all processes below whose own parent ends first, so that their time is not lost."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def tree_cpu_seconds() -> float:
+    """Return the user and system time of this process and of all below it, the ended ones included.
+
+    Ended orphans (see `adopt_orphans`) are taken off the system's list meanwhile. Nobody may be waiting for a
+    process of his own at this moment.
+    """
+    _reap()
+    own = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    ticks = sum(map(_ticks, descendants(os.getpid())))
+    return sum(used.ru_utime + used.ru_stime for used in own) + ticks / _TICKS
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _ticks(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:  # it has just ended
+        return 0
+    return sum(map(int, text.rpartition(b")")[2].split()[_TIMES]))
+
+
+def private_kib(pid: int | str = "self") -> int:
+    """Return the memory in KiB that is a process's own: shared libraries and compiled modules do not count.
+
+    It is 0 for a process that has ended.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith((b"Private_", b"Swap:")))

@@ -1,0 +1,114 @@
+"""Bench step, what a person sees: how far it is on stderr, the tables on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from farm.screen import err, out, say
+from workers.bench.figures import Figure
+
+
+@contextmanager
+def compiling(modules: int) -> Iterator[Callable[[], None]]:
+    """Show how many modules of the library are compiled; yields what is called for each."""
+    bar = Progress(
+        TextColumn("compiling the bench's library, once"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+    task = bar.add_task("", total=modules, visible=False)
+    with bar:
+        yield lambda: bar.update(task, advance=1, visible=True)
+
+
+@contextmanager
+def measuring() -> Iterator[Callable[[str], None]]:
+    """Show what is being measured, where there is no terminal as a line per section; yields what is told."""
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("measuring {task.description}"),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+    task = bar.add_task("")
+    said: set[str] = set()
+
+    def tell(words: str) -> None:
+        bar.update(task, description=words)
+        section = words.partition(":")[0]
+        if not err.is_terminal and section not in said:
+            said.add(section)
+            say(f"Measuring {section}")
+
+    with bar:
+        yield tell
+
+
+def show(
+    machine: Mapping[str, object], ways: Sequence[Mapping[str, object]], figures: Sequence[Figure]
+) -> None:
+    """Print the machine, what each way achieved, and the figures with their bars."""
+    for name, fact in machine.items():
+        out.print(f"{name.replace('_', ' ')}: {fact}", highlight=False, markup=False)
+    out.print()
+    out.print(_ways(ways))
+    out.print()
+    out.print(_figures(figures))
+    missed = [figure for figure in figures if figure.reached is False]
+    say("Every bar is reached." if not missed else f"{len(missed)} of the bars are missed.")
+
+
+_COLUMNS = {
+    "header": "header",
+    "way": "way",
+    "who": "",
+    "checks": "checks",
+    "checks_per_second": "checks/s",
+    "cpu_seconds_per_check": "CPU s/check",
+    "p50_ms": "p50 ms",
+    "p95_ms": "p95 ms",
+    "p99_ms": "p99 ms",
+}
+
+
+def _ways(rows: Sequence[Mapping[str, object]]) -> Table:
+    table = Table(box=None)
+    for key, heading in _COLUMNS.items():
+        number = not isinstance(rows[0][key], str) if rows else False
+        table.add_column(heading, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*(_shown(row[key]) for key in _COLUMNS))
+    return table
+
+
+def _figures(figures: Sequence[Figure]) -> Table:
+    table = Table("figure", box=None)
+    for heading in ("measured", "unit", "bar", ""):
+        table.add_column(heading, justify="right" if heading == "measured" else "left")
+    for figure in figures:
+        word = {None: "", True: "[green]reached[/]", False: "[bold red]missed[/]"}[figure.reached]
+        table.add_row(figure.name, _shown(figure.measured), figure.unit, figure.bar, word)
+    return table
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,90 @@
+"""Environment step, inside: digests of what decides what a check means."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+
+def sha256(parts: Iterable[str | bytes]) -> str:
+    """Hash the parts so that no two lists of parts look alike; in hex."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+def packages(manifest: str) -> str:
+    """Return what ``lake-manifest.json`` pins, in one writing: name, source and revision of each package.
+
+    Whatever else Lake writes there (its own version, folders, where a setting was inherited from) changes
+    nothing about what a program means. Raises ValueError when the text is no such manifest.
+    """
+    listed = json.loads(manifest)["packages"]
+    pinned = [
+        {
+            "name": str(package["name"]),
+            "source": package.get("url") or package.get("type"),
+            "rev": package.get("rev"),
+        }
+        for package in listed
+    ]
+    return json.dumps(sorted(pinned, key=lambda package: package["name"]), sort_keys=True)
+
+
+def modules(folders: Sequence[Path], cache: Path) -> str:
+    """Return a digest of the contents of all compiled modules, read once per state of the files.
+
+    What was read is remembered in `cache` under the files' names, sizes and times, for reading all of Mathlib
+    takes seconds. Two processes at once lose one entry at worst.
+    """
+    files = [(place, file) for place, folder in enumerate(folders) for file in sorted(_compiled(folder))]
+    states = ((str(file), file.stat()) for _, file in files)
+    key = sha256(f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states)
+    known = _remembered(cache)
+    if key not in known:
+        known[key] = sha256(
+            part
+            for place, file in files
+            for part in (f"{place} {file.relative_to(folders[place])}", of_file(file))
+        )
+        _remember(cache, known)
+    return known[key]
+
+
+def of_file(file: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _compiled(folder: Path) -> Iterator[Path]:
+    """Yield the compiled modules below a folder, as Lean finds them: through symbolic links too."""
+    walked = set()
+    for here, below, names in os.walk(folder, followlinks=True):
+        walked.add(os.path.realpath(here))
+        below[:] = [name for name in below if os.path.realpath(f"{here}/{name}") not in walked]
+        yield from (Path(here, name) for name in names if ".olean" in name)
+
+
+def _remembered(cache: Path) -> dict[str, str]:
+    try:
+        known = json.loads(cache.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not there yet, or damaged: it only saves time
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _remember(cache: Path, known: dict[str, str]) -> None:
+    with contextlib.suppress(OSError):  # no room, say: it only saves time
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache.parent, prefix="digests-") as folder:
+            new = Path(folder) / cache.name
+            new.write_text(json.dumps(known), encoding="utf-8")
+            new.replace(cache)

@@ -1,0 +1,67 @@
+"""What this machine checks with, looked at part by part, for `farm doctor`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from farm.doctor import Finding
+from farm.errors import FarmError
+from farm.settings import Settings
+from farm.site import Site
+from workers.canary import examine as examine_canaries
+from workers.environments import LeanEnvironment
+from workers.isolation import Isolation
+from workers.machine import Machine, isolated, opened
+
+
+def examine(site: Site) -> list[Finding]:
+    """Look at the isolation, at each environment, and at what its canaries came out as."""
+    findings = [_isolation(site.settings)]
+    try:
+        # What a worker would refuse to start with can still be looked at.
+        with opened(replace(site.settings, isolation="rlimit")) as machine:
+            findings += _environments(machine)
+    except FarmError as error:
+        findings.append(Finding(part="Lean", ok=False, words=str(error)))
+    return findings
+
+
+def _isolation(settings: Settings) -> Finding:
+    try:
+        with isolated(settings) as isolation:
+            words = _level(isolation, settings.isolation)
+            isolation.require(settings.isolation)
+    except FarmError as error:
+        return Finding(part="isolation", ok=False, words=str(error))
+    return Finding(part="isolation", ok=True, words=words)
+
+
+def _level(isolation: Isolation, demanded: str) -> str:
+    return " ".join([f"{isolation.name}; FARM_ISOLATION demands {demanded}.", *isolation.missing])
+
+
+def _environments(machine: Machine) -> Iterator[Finding]:
+    for name, problem in machine.installed.problems.items():
+        yield Finding(part=f"environment {name}", ok=False, words=problem)
+    for environment in machine.installed.sound.values():
+        words = f"{environment.toolchain}, digest {environment.digest[:12]}"
+        yield Finding(part=f"environment {environment.name}", ok=True, words=words)
+        yield _canaries(environment, machine)
+    machine.installed.require_any()
+
+
+def _canaries(environment: LeanEnvironment, machine: Machine) -> Finding:
+    way = machine.checker.way
+    started = time.monotonic()
+    examined = examine_canaries(environment, machine.checker)
+    seconds = time.monotonic() - started
+    words = f"all {examined.canaries} right in {seconds:.1f} s; way {way}"
+    if way not in examined.ways:
+        words += " does not work with this Lean, so it is run cold"
+    return Finding(
+        part=f"canaries of {environment.name}",
+        ok=not examined.wrong,
+        words="; ".join(examined.wrong) or words,
+    )

@@ -1,0 +1,272 @@
+"""Box step: what holds a check on this machine, and how strongly.
+
+- ``cgroup1`` or ``cgroup2``: a control group (`workers.cgroup`) limits memory and processes, measures, and
+  kills all that is in it.
+- ``bwrap``: namespaces (`workers.bubblewrap`) let a check see nothing but what it needs, and no network.
+- ``rlimit``: neither. A supervisor (`workers.launch`) at the root of the process tree, resource limits, and
+  memory and processor time watched from ``/proc``. It needs no privilege; it stops accidents and clumsy
+  attacks, and is no wall against code that means harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import py_compile
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from farm.errors import SettingsError
+from farm.job import Limits
+from workers import bubblewrap, launch, procfs
+from workers.cgroup import Group, Groups, NoGroups, found
+from workers.supervisor import GRACE, BoxFailed, Setting, Supervisor
+
+#: What each word of a level asks for, as words of which the level in force must have one.
+_SATISFIED_BY = {
+    "rlimit": frozenset({"rlimit", "bwrap", "cgroup1", "cgroup2"}),
+    "bwrap": frozenset({"bwrap"}),
+    "cgroup": frozenset({"cgroup1", "cgroup2"}),
+    "cgroup1": frozenset({"cgroup1", "cgroup2"}),
+    "cgroup2": frozenset({"cgroup2"}),
+}
+_LAUNCHER = "launch.pyc"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """A command at the gate of its box: its supervisor, its control group; its folder if it needs one."""
+
+    supervisor: Supervisor
+    group: Group | None
+    folder: Path | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Isolation:
+    """What holds the checks of this process.
+
+    `groups` and `namespaces` are None where there are none. `folder` is this process's own, in which folders
+    of checks are made. `missing` says, in sentences for people, why no stronger level is in force.
+    """
+
+    groups: Groups | None
+    namespaces: bubblewrap.Namespaces | None
+    folder: Path
+    missing: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The level in force: ``rlimit``, or what there is of ``cgroup1``, ``cgroup2`` and ``bwrap``."""
+        words = [f"cgroup{self.groups.version}"] if self.groups else []
+        return "+".join(words + ["bwrap"] * bool(self.namespaces)) or "rlimit"
+
+    def require(self, minimum: str) -> None:
+        """Raise SettingsError when the level in force is below `minimum`.
+
+        That is one of ``rlimit``, ``bwrap``, ``cgroup`` (of either version), ``cgroup1`` (or better) and
+        ``cgroup2``, or several of them joined by ``+``.
+        """
+        there = set(self.name.split("+"))
+        if all(there & _SATISFIED_BY[word] for word in _words(minimum)):
+            return
+        raise SettingsError(
+            " ".join([f"isolation {minimum} is required, {self.name} is there.", *self.missing])
+        )
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        limits: Limits,
+        stdin: int,
+        environment: Mapping[str, str],
+        visible: Sequence[Path],
+        writable: Path | None,
+        files: contextlib.ExitStack,
+    ) -> Held:
+        """Bring a command to the gate, in its group; closing `files` ends it and removes what was made.
+
+        The arguments are those of `workers.cell.Cell`. Raises BoxFailed and OSError.
+        """
+        group = None
+        if self.groups is not None:
+            group = self.groups.make(limits)
+            files.callback(group.close)
+        folder = None if self.namespaces else files.enter_context(fresh_folder(self.folder))
+        with self._setting(folder, visible, writable) as setting, _doors(group) as doors:
+            supervisor = Supervisor(
+                command,
+                setting=replace(setting, joins=doors, meanwhile=self.groups.warm if self.groups else None),
+                limits=limits,
+                stdin=stdin,
+                environment=_clean(environment, folder or Path(bubblewrap.HERE)),
+            )
+        files.callback(supervisor.close)
+        return Held(supervisor=supervisor, group=group, folder=folder)
+
+    @contextlib.contextmanager
+    def _setting(
+        self, folder: Path | None, visible: Sequence[Path], writable: Path | None
+    ) -> Iterator[Setting]:
+        if self.namespaces is None:
+            yield Setting(
+                program=[bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)], folder=folder
+            )
+            return
+        if writable is not None:
+            self.namespaces.hand_over(writable)
+        with self.namespaces.filtered() as descriptors:
+            yield Setting(
+                prefix=self.namespaces.prefix(visible, writable, descriptors),
+                program=self.namespaces.supervisor,
+                user=self.namespaces.user,
+                pass_fds=descriptors,
+            )
+
+
+def _doors(group: Group | None) -> contextlib.AbstractContextManager[list[int]]:
+    return group.doors() if group else contextlib.nullcontext([])
+
+
+def _words(level: str) -> list[str]:
+    words = level.split("+")
+    if unknown := [word for word in words if word not in _SATISFIED_BY]:
+        raise SettingsError(
+            f"isolation {unknown[0]!r}: must be made of {', '.join(_SATISFIED_BY)}, joined by +"
+        )
+    return words
+
+
+def _clean(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    here = str(folder)
+    path = "/usr/local/bin:/usr/bin:/bin"
+    return {"PATH": path, "LANG": "C.UTF-8", "HOME": here, "TMPDIR": here, **environment}
+
+
+@contextlib.contextmanager
+def prepared(folder: Path, *, cgroup: Path | None = None, most: str = "cgroup+bwrap") -> Iterator[Isolation]:
+    """Give the strongest isolation, not above `most`, that a real try shows to work here.
+
+    `folder` is where processes of the farm have their own folders; `cgroup` a control group that the farm may
+    use: its folder, or its name as ``/proc/PID/cgroup`` writes it; by default the one this process is in.
+    What processes that are gone have left, folders and groups, is removed first; this one's own at the end.
+    Raises SettingsError when `most` is no level, BoxFailed when this machine cannot hold a check at all,
+    OSError.
+    """
+    words = _words(most)
+    with contextlib.ExitStack() as files:
+        own = _own_folder(folder, files)
+        py_compile.compile(launch.__file__, cfile=str(own / _LAUNCHER), doraise=True)
+        isolation = Isolation(groups=None, namespaces=None, folder=own, missing=())
+        if any(word.startswith("cgroup") for word in words):
+            isolation = _with_groups(isolation, cgroup, files)
+        if "bwrap" in words:
+            isolation = _with_namespaces(isolation)
+        if isolation.groups is None and not procfs.CHILDREN.exists():
+            raise BoxFailed(f"this kernel has no {procfs.CHILDREN}, without which nothing is watched")
+        yield isolation
+
+
+def _with_groups(isolation: Isolation, given: Path | None, files: contextlib.ExitStack) -> Isolation:
+    """Add control groups, or the reason why there are none."""
+    with contextlib.ExitStack() as undo:
+        try:
+            groups = found(given, procfs.own_name())
+            undo.callback(groups.close)
+            _try(stronger := replace(isolation, groups=groups))
+        except (NoGroups, BoxFailed, OSError) as why:
+            return replace(isolation, missing=(*isolation.missing, f"There are no control groups: {why}."))
+        files.push(undo.pop_all())
+        return stronger
+
+
+def _with_namespaces(isolation: Isolation) -> Isolation:
+    """Add namespaces, or the reason why there are none."""
+    why = "bubblewrap (bwrap) is not installed"
+    for namespaces in bubblewrap.candidates(isolation.folder / _LAUNCHER):
+        try:
+            _try(stronger := replace(isolation, namespaces=namespaces))
+        except (BoxFailed, OSError) as error:
+            why = str(error)
+        else:
+            return stronger
+    return replace(isolation, missing=(*isolation.missing, f"There are no namespaces: {why}."))
+
+
+_TRIED = Limits(wall_seconds=30.0, cpu_seconds=30.0, memory_mib=64, processes=8)
+
+
+def _try(isolation: Isolation) -> None:
+    """Run a command as checks are run. Raises BoxFailed when it does not end well."""
+    with contextlib.ExitStack() as files, open(os.devnull, "rb") as nothing:  # noqa: PTH123
+        held = isolation.start(
+            ["true"],
+            limits=_TRIED,
+            stdin=nothing.fileno(),
+            environment={},
+            visible=(),
+            writable=None,
+            files=files,
+        )
+        held.supervisor.go()
+        result = held.supervisor.result(GRACE)
+        if result is None or result.status != 0:
+            raise BoxFailed((result and result.error) or "a command that does nothing did not end well")
+
+
+# Folders.
+
+
+def _own_folder(parent: Path, files: contextlib.ExitStack) -> Path:
+    """Make this process's own folder, locked as long as it lives; remove those that nobody locks any more."""
+    parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as one_at_a_time:
+        _lock(parent, one_at_a_time)
+        for folder in parent.glob("farm-*"):
+            if procfs.is_own_name(folder.name):
+                _remove_if_left(folder)
+        own = parent / procfs.own_name()
+        own.mkdir(mode=0o700)
+        _lock(own, files)
+        files.callback(remove, own)
+    return own
+
+
+def _lock(folder: Path, files: contextlib.ExitStack, how: int = fcntl.LOCK_EX) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    files.callback(os.close, descriptor)
+    fcntl.flock(descriptor, how)
+
+
+def _remove_if_left(folder: Path) -> None:
+    with contextlib.ExitStack() as files, contextlib.suppress(BlockingIOError):  # its process lives
+        _lock(folder, files, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(folder)
+
+
+@contextlib.contextmanager
+def fresh_folder(parent: Path) -> Iterator[Path]:
+    """Make an empty folder in `parent`; remove it with all that is in it, whatever its modes, at the end."""
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="farm-check-", dir=parent))
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, whatever its modes and however deep."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):  # closed folders, or a thousand in each other: these two take them
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, folder], check=False, capture_output=True)
+        if folder.exists():
+            raise

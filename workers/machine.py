@@ -1,0 +1,59 @@
+"""What checks on this machine, as the settings say: its isolation, its environments and its checker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from farm.errors import FarmError
+from farm.settings import Settings
+from workers.cell import BoxFailed
+from workers.checker import Checker
+from workers.environments import Installed, installed
+from workers.isolation import Isolation, prepared
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """A machine ready to check: what holds a check, which environments there are, and who checks."""
+
+    isolation: Isolation
+    installed: Installed
+    checker: Checker
+
+
+@contextmanager
+def isolated(settings: Settings) -> Iterator[Isolation]:
+    """Prepare the strongest isolation that works here, in the farm's data folder; take it down at the end."""
+    with ExitStack() as stack:
+        try:
+            isolation = stack.enter_context(prepared(settings.home / "work", cgroup=settings.cgroup))
+        except (BoxFailed, OSError) as error:
+            raise FarmError(f"nothing can be checked on this machine: {error}") from error
+        yield isolation
+
+
+@contextmanager
+def opened(settings: Settings, *, way: str | None = None, concurrency: int = 1) -> Iterator[Machine]:
+    """Get this machine ready; at the end every process, group and folder of its checks is gone.
+
+    `way` is how Lean is run, otherwise the settings say it; `concurrency` is how many checks run at once.
+    Raises SettingsError when the isolation is weaker than the settings demand, or the file of environments
+    cannot be read.
+    """
+    with isolated(settings) as isolation:
+        isolation.require(settings.isolation)
+        with Checker(
+            isolation,
+            home=settings.home,
+            way=way or settings.way,
+            concurrency=concurrency,
+            residents=settings.residents,
+            snapshot_mib=settings.snapshot_mib,
+        ) as checker:
+            yield Machine(
+                isolation=isolation,
+                installed=installed(settings.home, settings.environments, isolation),
+                checker=checker,
+            )

@@ -1,0 +1,152 @@
+"""Box step: the filter of system calls that bubblewrap puts on a check. Pure: it makes bytes.
+
+What it refuses is what flatpak, the best known user of bubblewrap, refuses its applications
+(``setup_seccomp`` in https://github.com/flatpak/flatpak/blob/main/common/flatpak-run.c): doors into the
+kernel that a program has no need of and through which most ways out of a sandbox went. Added are newer ones
+of that kind (bpf, userfaultfd, io_uring), what would load another kernel or part of one, reading another
+process's memory, and handles to files by number. All else is allowed: the kernel then knows from a table that
+it need not run the filter at all.
+
+The program is classic BPF over ``struct seccomp_data``, see seccomp(2); the numbers of calls are those of
+Linux, ``asm/unistd_64.h`` on x86-64 and ``asm-generic/unistd.h`` on arm64.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+#: Calls that are refused, with the error they end in, and their numbers on x86-64 and arm64 (None: there is
+#: no such call). ENOSYS stands where programs know how to do without.
+REFUSED: Mapping[str, tuple[int, int | None, int | None]] = MappingProxyType(
+    {
+        # Flatpak's list.
+        "syslog": (errno.EPERM, 103, 116),
+        "uselib": (errno.EPERM, 134, None),
+        "acct": (errno.EPERM, 163, 89),
+        "modify_ldt": (errno.EPERM, 154, None),
+        "quotactl": (errno.EPERM, 179, 60),
+        "add_key": (errno.EPERM, 248, 217),
+        "request_key": (errno.EPERM, 249, 218),
+        "keyctl": (errno.EPERM, 250, 219),
+        "move_pages": (errno.EPERM, 279, 239),
+        "mbind": (errno.EPERM, 237, 235),
+        "get_mempolicy": (errno.EPERM, 239, 236),
+        "set_mempolicy": (errno.EPERM, 238, 237),
+        "migrate_pages": (errno.EPERM, 256, 238),
+        "unshare": (errno.EPERM, 272, 97),
+        "setns": (errno.EPERM, 308, 268),
+        "mount": (errno.EPERM, 165, 40),
+        "umount2": (errno.EPERM, 166, 39),
+        "pivot_root": (errno.EPERM, 155, 41),
+        "chroot": (errno.EPERM, 161, 51),
+        "clone3": (errno.ENOSYS, 435, 435),  # its flags are in memory, where no filter can see them
+        "open_tree": (errno.ENOSYS, 428, 428),
+        "move_mount": (errno.ENOSYS, 429, 429),
+        "fsopen": (errno.ENOSYS, 430, 430),
+        "fsconfig": (errno.ENOSYS, 431, 431),
+        "fsmount": (errno.ENOSYS, 432, 432),
+        "fspick": (errno.ENOSYS, 433, 433),
+        "mount_setattr": (errno.ENOSYS, 442, 442),
+        "perf_event_open": (errno.EPERM, 298, 241),
+        "ptrace": (errno.EPERM, 101, 117),
+        # Ours.
+        "bpf": (errno.EPERM, 321, 280),
+        "userfaultfd": (errno.EPERM, 323, 282),
+        "io_uring_setup": (errno.ENOSYS, 425, 425),
+        "io_uring_enter": (errno.ENOSYS, 426, 426),
+        "io_uring_register": (errno.ENOSYS, 427, 427),
+        "kexec_load": (errno.EPERM, 246, 104),
+        "kexec_file_load": (errno.EPERM, 320, 294),
+        "init_module": (errno.EPERM, 175, 105),
+        "finit_module": (errno.EPERM, 313, 273),
+        "delete_module": (errno.EPERM, 176, 106),
+        "process_vm_readv": (errno.EPERM, 310, 270),
+        "process_vm_writev": (errno.EPERM, 311, 271),
+        "pidfd_getfd": (errno.EPERM, 438, 438),
+        "kcmp": (errno.EPERM, 312, 272),
+        "name_to_handle_at": (errno.EPERM, 303, 264),
+        "open_by_handle_at": (errno.EPERM, 304, 265),
+        "fanotify_init": (errno.EPERM, 300, 262),
+        "quotactl_fd": (errno.EPERM, 443, 443),
+    }
+)
+#: Families that a socket may be of (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK): as in flatpak, the common ones.
+#: A network namespace holds these; AF_VSOCK, for one, would reach the machine outside.
+SOCKET_FAMILIES = (1, 2, 10, 16)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """What differs between machines: the number of their call tables, and of the calls whose arguments count.
+
+    `foreign_from`: calls from this number on belong to another table (the x32 one of x86-64).
+    """
+
+    place: int
+    audit: int
+    clone: int
+    ioctl: int
+    socket: int
+    foreign_from: int | None
+
+
+#: By what ``uname -m`` says. The audit numbers are AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64, <linux/audit.h>.
+MACHINES: Mapping[str, Machine] = MappingProxyType(
+    {
+        "x86_64": Machine(place=1, audit=0xC000003E, clone=56, ioctl=16, socket=41, foreign_from=0x40000000),
+        "aarch64": Machine(place=2, audit=0xC00000B7, clone=220, ioctl=29, socket=198, foreign_from=None),
+    }
+)
+
+_CLONE_NEWUSER = 0x10000000  # <linux/sched.h>
+#: Feeding a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
+_TERMINAL_REQUESTS = (0x5412, 0x541C)
+
+# <linux/filter.h>: load a word, compare, return. <linux/seccomp.h>: what to return, and struct seccomp_data.
+_LOAD, _IS, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_KILL_PROCESS, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_NUMBER, _AUDIT = 0, 4
+_ARGUMENTS = (16, 24)  # the low halves, on these little-endian machines
+
+
+def filter_for(machine: str) -> bytes | None:
+    """Return the filter for a machine as ``uname -m`` names it; None for one whose calls are not known."""
+    here = MACHINES.get(machine)
+    if here is None:
+        return None
+    program = [(_LOAD, 0, 0, _AUDIT), (_IS, 1, 0, here.audit), _give(_KILL_PROCESS), (_LOAD, 0, 0, _NUMBER)]
+    if here.foreign_from is not None:
+        program += _when(_AT_LEAST, here.foreign_from, errno.ENOSYS)
+    for refused in REFUSED.values():
+        number = refused[here.place]
+        if number is not None:
+            program += _when(_IS, number, refused[0])
+    program += _only(here.clone, _ARGUMENTS[0], _when(_HAS, _CLONE_NEWUSER, errno.EPERM))
+    program += _only(
+        here.ioctl, _ARGUMENTS[1], [i for r in _TERMINAL_REQUESTS for i in _when(_IS, r, errno.EPERM)]
+    )
+    families = [i for family in SOCKET_FAMILIES for i in ((_IS, 0, 1, family), _give(_ALLOW))]
+    program += _only(here.socket, _ARGUMENTS[0], [*families, _give(_ERROR | errno.EAFNOSUPPORT)])
+    program.append(_give(_ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+
+
+_Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
+
+
+def _give(what: int) -> _Instruction:
+    return (_RETURN, 0, 0, what)
+
+
+def _when(test: int, operand: int, error: int) -> list[_Instruction]:
+    """Return an error when the loaded word passes a test."""
+    return [(test, 0, 1, operand), _give(_ERROR | error)]
+
+
+def _only(call: int, argument: int, body: list[_Instruction]) -> list[_Instruction]:
+    """Put `body`, which looks at an argument, before what is left to look at for one call only."""
+    return [(_IS, 0, len(body) + 2, call), (_LOAD, 0, 0, argument), *body, (_LOAD, 0, 0, _NUMBER)]

@@ -1,0 +1,125 @@
+"""Environment step, inside: which Lean a table of the environments file means, and what it says of itself."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.errors import SettingsError
+
+#: Seconds that Lean and Lake get to answer: a Lake workspace may have to be elaborated first.
+_ANSWER_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Toolchain:
+    """One Lean: its program, and what ``lean --version`` says: version, platform, commit, kind of build."""
+
+    lean: Path
+    says: str
+
+    @property
+    def name(self) -> str:
+        """The version for people, such as ``Lean 4.35.0 (eb6cafb7290e)``."""
+        return short_version(self.says)
+
+    @property
+    def lake(self) -> str:
+        """The Lake of the same toolchain, or the one on PATH."""
+        beside = self.lean.with_name("lake")
+        return str(beside) if beside.is_file() else "lake"
+
+    def is_registered_as(self, words: str) -> bool:
+        """Whether this is the version that `words` name.
+
+        They are a version or what a ``lean-toolchain`` file says, or the version with how its commit begins:
+        ``4.35.0``, ``leanprover/lean4:v4.35.0``, ``Lean 4.35.0 (eb6cafb7)``. Raises ValueError for others.
+        """
+        asked = _REGISTERED.fullmatch(words)
+        if asked is None:
+            raise ValueError(words)
+        found = _version(self.says)
+        return asked[1] == found[1] and (found[2] or "").startswith(asked[2] or "")
+
+
+_REGISTERED = re.compile(r"(?:Lean |leanprover/lean4:)?v?([0-9][^\s(]*)(?: \(([0-9a-f]+)\))?")
+
+
+def short_version(said: str) -> str:
+    """Turn what ``lean --version`` says into ``Lean 4.35.0 (eb6cafb7290e)``; raises SettingsError."""
+    found = _version(said)
+    return f"Lean {found[1]}" + (f" ({found[2][:12]})" if found[2] else "")
+
+
+def _version(said: str) -> re.Match[str]:
+    found = re.search(r"version ([^,\s)]+)(?:.*commit ([0-9a-f]{12,}))?", said)
+    if found is None:
+        raise SettingsError(f"it is no Lean: to --version it says {said[:200]!r}; name another")
+    return found
+
+
+def find(given: str | None, folder: str | None) -> Toolchain:
+    """Find the Lean that is called `given`, or the one on PATH, as it is in a folder.
+
+    What elan puts on PATH chooses another toolchain in every folder, so the program itself is asked for and
+    used from then on. Raises SettingsError with the problem and the remedy.
+    """
+    found = shutil.which(given or "lean")
+    if found is None:
+        raise SettingsError(_not_there(given))
+    prefix = ask([found, "--print-prefix"], folder).strip()
+    real = Path(prefix, "bin", "lean")
+    lean = real if real.is_file() else Path(found).absolute()
+    says = ask([str(lean), "--version"], folder)
+    _version(says)
+    return Toolchain(lean=lean, says=says)
+
+
+def _not_there(given: str | None) -> str:
+    if given is None:
+        return "no program 'lean' on PATH; install a toolchain, or set lean to the path of its bin/lean"
+    if Path(given).is_dir():
+        return f"{given} is a folder; set lean to the program in it, such as {given}/bin/lean"
+    if Path(given).exists():
+        return f"{given} is not executable; chmod +x it, or set lean to the path of another"
+    return f"no program {given!r}; install that toolchain, or set lean to the path of a bin/lean"
+
+
+def search_path(lake: str, workspace: str) -> list[str]:
+    """Return the folders in which a Lake workspace finds compiled modules, as ``lake env`` says.
+
+    Lake names a folder for every package, also for one that nothing was compiled of: those are left out, as
+    Lean does. Raises SettingsError when none is there.
+    """
+    said = ask([lake, "env", "printenv", "LEAN_PATH"], workspace)
+    named = [str(Path(workspace, entry)) for entry in said.strip().rpartition("\n")[2].split(":") if entry]
+    there = [folder for folder in named if Path(folder).is_dir()]
+    if not there:
+        raise SettingsError(
+            f"workspace: nothing is compiled in {workspace}; run `lake build` in it, "
+            "with Mathlib after `lake exe cache get`"
+        )
+    return there
+
+
+def ask(command: list[str], folder: str | None) -> str:
+    """Run a program of the toolchain in a folder and return what it prints; raises SettingsError."""
+    try:
+        asked = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip()
+        raise SettingsError(
+            f"`{' '.join(command)}` failed: {said}; run it in {folder or 'a shell'} and mend what it says"
+        ) from error
+    return asked.stdout

@@ -1,0 +1,76 @@
+"""Cold way: a fresh Lean for each program, which reads all that the program imports."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from farm.job import Limits
+from workers import box
+from workers.environments import LeanEnvironment
+from workers.isolation import Isolation
+from workers.lean import cold_command, environment_variables, parse
+from workers.ways.way import COLD, Question, Reply
+
+#: So many headers' costs are remembered.
+_MOST_HEADERS = 1000
+
+
+_Key = tuple[LeanEnvironment, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cost:
+    wall_seconds: float
+    cpu_seconds: float
+
+
+class Cold:
+    """Asks a fresh Lean each time.
+
+    A check's time starts when its imports are read. A fresh process does not tell when that is, but the
+    shortest run so far with the same header says how long it takes at most: that is added to the limits of
+    time. Nothing is added for a header of which no run has ended yet.
+    """
+
+    def __init__(self, isolation: Isolation) -> None:
+        self._isolation = isolation
+        self._costs: OrderedDict[_Key, _Cost] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ask(self, question: Question) -> Reply:
+        """Run Lean on the program to its end, or to a limit."""
+        environment = question.environment
+        run = box.run(
+            cold_command(environment),
+            isolation=self._isolation,
+            stdin=question.program.encode(),
+            limits=self._limits(question),
+            environment=environment_variables(environment),
+            visible=environment.folders,
+            cancelled=question.cancelled,
+        )
+        if run.box_error is None and run.limit is None and run.exit_status is not None:
+            self._learn(question.key, _Cost(wall_seconds=run.wall_seconds, cpu_seconds=run.cpu_seconds))
+        return Reply(run=run, answer=parse(run.stdout, run.stderr, mark=question.mark), way=COLD)
+
+    def _limits(self, question: Question) -> Limits:
+        with self._lock:
+            cost = self._costs.get(question.key)
+        if cost is None:
+            return question.limits
+        return replace(
+            question.limits,
+            wall_seconds=question.limits.wall_seconds + cost.wall_seconds,
+            cpu_seconds=question.limits.cpu_seconds + cost.cpu_seconds,
+        )
+
+    def _learn(self, key: _Key, cost: _Cost) -> None:
+        with self._lock:
+            known = self._costs.get(key)
+            if known is None or cost.wall_seconds < known.wall_seconds:
+                self._costs[key] = cost
+            self._costs.move_to_end(key)
+            if len(self._costs) > _MOST_HEADERS:
+                self._costs.popitem(last=False)

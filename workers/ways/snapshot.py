@@ -1,0 +1,133 @@
+"""Snapshot way: a fresh Lean for each program, which loads the state after its header from a file."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from farm.job import Limits
+from farm.log import logger
+from workers import box
+from workers.isolation import Isolation, fresh_folder
+from workers.lean import Answer, environment_variables, parse, save_snapshot_command, snapshot_command
+from workers.ways.way import SNAPSHOT, Doubtful, Question, Reply
+
+_log = logger(__name__)
+
+_SAVE_LIMITS = Limits(wall_seconds=600, cpu_seconds=600, memory_mib=16384)
+
+
+def _is_plain(run: box.Run, said: Answer) -> bool:
+    """Whether Lean ended as it does with a sound snapshot: in peace, or with an error that it tells."""
+    return run.exit_status == 0 or (run.exit_status == 1 and bool(said.messages))
+
+
+class Snapshot:
+    """Asks a fresh Lean that loads its header from a snapshot in `folder`.
+
+    Lean does not check that a snapshot belongs to its imports, so it is named by the environment's digest
+    and the header's text. Each is made once, however many ask for it at the same time, in this process or
+    another one. Those least recently used go first when all take more than `most_mib`.
+    """
+
+    def __init__(self, isolation: Isolation, folder: Path, *, most_mib: int) -> None:
+        self._isolation = isolation
+        self._folder = folder
+        self._most_bytes = most_mib << 20
+        self._refused: set[Path] = set()
+
+    def ask(self, question: Question) -> Reply:
+        """Run Lean on the program; raises Doubtful when there is no snapshot, or Lean dies with it."""
+        environment = question.environment
+        snapshot = self._snapshot(question)
+        run = box.run(
+            snapshot_command(environment, snapshot),
+            isolation=self._isolation,
+            stdin=question.program.encode(),
+            limits=question.limits,
+            environment=environment_variables(environment),
+            visible=(*environment.folders, snapshot.parent),
+            cancelled=question.cancelled,
+        )
+        said = parse(run.stdout, run.stderr, mark=question.mark)
+        if run.box_error is None and run.limit is None and not _is_plain(run, said):
+            raise Doubtful("Lean died with a snapshot, or of it")
+        return Reply(run=run, answer=said, way=SNAPSHOT)
+
+    def _snapshot(self, question: Question) -> Path:
+        """Return the snapshot of the question's header, which is made when there is none."""
+        key = f"{question.environment.digest}\0{question.header}"
+        folder = self._folder / hashlib.sha256(key.encode()).hexdigest()
+        try:
+            os.utime(folder)  # it is in use: others go first
+        except FileNotFoundError:
+            self._make(question, folder)
+        return folder / _FILE
+
+    def _make(self, question: Question, folder: Path) -> None:
+        if folder in self._refused:
+            raise Doubtful("no snapshot of this header can be made")
+        try:
+            with self._alone(folder):
+                if not folder.exists():
+                    self._save(question, folder)
+                    self._make_room(folder)
+        except OSError as error:
+            raise Doubtful(f"no snapshot can be kept: {error}") from error
+
+    @contextlib.contextmanager
+    def _alone(self, folder: Path) -> Iterator[None]:
+        """Let one at a time make a snapshot: threads of this process and other processes."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        name = folder.with_suffix(".lock")
+        with name.open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                name.unlink(missing_ok=True)  # whoever waits for it finds the work done
+
+    def _save(self, question: Question, folder: Path) -> None:
+        with fresh_folder(self._folder) as workshop:
+            header = workshop / "Header.lean"
+            header.write_text(question.header, encoding="utf-8")
+            made = workshop / "made"
+            made.mkdir()
+            run = box.run(
+                save_snapshot_command(question.environment, made / _FILE, header),
+                isolation=self._isolation,
+                limits=_SAVE_LIMITS,
+                environment=environment_variables(question.environment),
+                visible=(*question.environment.folders, header),
+                writable=made,
+                cancelled=question.cancelled,
+            )
+            if run.exit_status != 0 or not (made / _FILE).is_file():
+                self._refuse(folder, run)
+            made.rename(folder)
+
+    def _refuse(self, folder: Path, run: box.Run) -> None:
+        """Remember that a header has no snapshot: this toolchain cannot make one, or it has an error."""
+        if run.box_error is None and run.exit_status is not None:
+            self._refused.add(folder)
+        said = (run.stdout + run.stderr).decode(errors="replace").strip()
+        _log.info("No snapshot of a header: %s", run.box_error or run.limit or said[:200])
+        raise Doubtful("no snapshot of this header can be made")
+
+    def _make_room(self, newest: Path) -> None:
+        """Remove the snapshots least recently used while all together are too large; never the newest."""
+        snapshots = sorted((file.parent.stat().st_mtime, file) for file in self._folder.glob(f"*/{_FILE}"))
+        size = sum(file.stat().st_size for _, file in snapshots)
+        for _, file in snapshots:
+            if size > self._most_bytes and file.parent != newest:
+                size -= file.stat().st_size
+                shutil.rmtree(file.parent, ignore_errors=True)  # another worker may be at it as well
+
+
+#: Lean writes what a snapshot depends on beside it.
+_FILE = "header.snap"
