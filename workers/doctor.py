@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from farm.doctor import Finding
 from farm.errors import FarmError
@@ -12,8 +11,7 @@ from farm.settings import Settings
 from farm.site import Site
 from workers.canary import examine as examine_canaries
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
-from workers.machine import Machine, isolated, opened
+from workers.machine import Machine, demanded, isolated, opened
 
 
 def examine(site: Site) -> list[Finding]:
@@ -21,7 +19,7 @@ def examine(site: Site) -> list[Finding]:
     findings = [_isolation(site.settings)]
     try:
         # What a worker would refuse to start with can still be looked at.
-        with opened(replace(site.settings, isolation="rlimit")) as machine:
+        with opened(site.settings, minimum="rlimit") as machine:
             findings += _environments(machine)
     except FarmError as error:
         findings.append(Finding(part="Lean", ok=False, words=str(error)))
@@ -31,15 +29,11 @@ def examine(site: Site) -> list[Finding]:
 def _isolation(settings: Settings) -> Finding:
     try:
         with isolated(settings) as isolation:
-            words = _level(isolation, settings.isolation)
-            isolation.require(settings.isolation)
+            words = " ".join([f"{isolation.name}; {demanded(settings)} is demanded.", *isolation.missing])
+            isolation.require(demanded(settings))
     except FarmError as error:
         return Finding(part="isolation", ok=False, words=str(error))
     return Finding(part="isolation", ok=True, words=words)
-
-
-def _level(isolation: Isolation, demanded: str) -> str:
-    return " ".join([f"{isolation.name}; FARM_ISOLATION demands {demanded}.", *isolation.missing])
 
 
 def _environments(machine: Machine) -> Iterator[Finding]:

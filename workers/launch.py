@@ -154,8 +154,6 @@ def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> Non
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
         signal(number, SIG_DFL)
-    with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
-        file.write(OOM_SCORE)
     cpu_seconds, data_bytes, file_bytes, open_files = limits
     _limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds >= 0:
@@ -167,7 +165,9 @@ def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> Non
     if user >= 0:
         _become(user)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _prctl(PR_SET_DUMPABLE, 1)  # as every program is; a change of user takes it away
+    _prctl(PR_SET_DUMPABLE, 1)  # as every program is, and as it must be to have its own files in /proc
+    with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
+        file.write(OOM_SCORE)
     _prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
     if os.getppid() != parent:
         os._exit(1)

@@ -30,20 +30,29 @@ def isolated(settings: Settings) -> Iterator[Isolation]:
         try:
             isolation = stack.enter_context(prepared(settings.home / "work", cgroup=settings.cgroup))
         except (BoxFailed, OSError) as error:
-            raise FarmError(f"nothing can be checked on this machine: {error}") from error
+            raise FarmError(
+                f"nothing can be checked on this machine: {error}; FARM_HOME is {settings.home}"
+            ) from error
         yield isolation
 
 
+def demanded(settings: Settings) -> str:
+    """Return the least isolation that the settings accept; who names a cgroup wants it to be used."""
+    return settings.isolation if settings.cgroup is None else f"{settings.isolation}+cgroup"
+
+
 @contextmanager
-def opened(settings: Settings, *, way: str | None = None, concurrency: int = 1) -> Iterator[Machine]:
+def opened(
+    settings: Settings, *, way: str | None = None, concurrency: int = 1, minimum: str | None = None
+) -> Iterator[Machine]:
     """Get this machine ready; at the end every process, group and folder of its checks is gone.
 
-    `way` is how Lean is run, otherwise the settings say it; `concurrency` is how many checks run at once.
-    Raises SettingsError when the isolation is weaker than the settings demand, or the file of environments
-    cannot be read.
+    `way` is how Lean is run and `minimum` the least isolation, otherwise the settings say it; `concurrency`
+    is how many checks run at once. Raises SettingsError when the isolation is weaker, or the file of
+    environments cannot be read.
     """
     with isolated(settings) as isolation:
-        isolation.require(settings.isolation)
+        isolation.require(minimum or demanded(settings))
         with Checker(
             isolation,
             home=settings.home,

@@ -168,15 +168,21 @@ class Supervisor:
         """Return what the supervisor says at its end; None when it says nothing within `seconds`."""
         self._socket.settimeout(seconds)
         try:
-            while said := self._socket.recv(_MOST_BYTES).decode(errors="replace"):
+            while said := self._received():
                 if not said.startswith(launch.CANNOT_RUN):
                     return Result(error=self._error) if self._error else _result(said)
                 self._error = said  # it is the command at the gate that says so; the result comes after it
         except (TimeoutError, BlockingIOError):
             return None
-        except ConnectionError:
-            pass
         return Result(error=self._error) if self._error else NO_RESULT
+
+    def _received(self) -> str:
+        """Return the next message, empty when there are no more."""
+        try:
+            said = self._socket.recv(_MOST_BYTES)
+        except ConnectionResetError:  # said once, when the other side left a message unread: ours to go
+            said = self._socket.recv(_MOST_BYTES)
+        return said.decode(errors="replace")
 
     def kill_hard(self) -> None:
         """Kill what is left of the tree, then its supervisor: nothing, unless that failed at its work."""

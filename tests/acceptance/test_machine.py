@@ -93,6 +93,21 @@ def test_a_check_on_a_machine_without_the_isolation_that_is_demanded_is_not_made
     assert IMPOSSIBLE in said.stderr
 
 
+def test_a_check_is_not_made_without_the_cgroup_that_is_named(prepared: Path) -> None:
+    farm = Command({"FARM_HOME": str(prepared), "FARM_CGROUP": "/no/such/cgroup"})
+    said = farm("check", "-", stdin=program(PROVED))
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "/no/such/cgroup" in said.stderr
+
+
+def test_a_home_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.touch()
+    said = Command({"FARM_HOME": str(home)})("check", "-", stdin=program(PROVED))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert f"FARM_HOME is {home}" in said.stderr
+
+
 def test_a_check_in_an_environment_that_is_broken_here_says_why(mixed: Quiet) -> None:
     said = mixed.farm("check", "-", "--environment", "broken", stdin=program(PROVED))
     assert said.returncode == 2
@@ -151,7 +166,7 @@ def test_the_doctor_tells_isolation_environments_and_canaries(mixed: Quiet, isol
     found = {part["part"]: (part["ok"], part["words"]) for part in facts["parts"]}
     ok, words = found["isolation"]
     assert ok
-    assert words.startswith(f"{isolation.name}; FARM_ISOLATION demands rlimit.")
+    assert words.startswith(f"{isolation.name}; rlimit is demanded.")
     for name in ("core", "mine"):
         ok, words = found[f"environment {name}"]
         assert ok

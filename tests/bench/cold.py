@@ -28,6 +28,7 @@ from farm.submit import submit
 from tests.bench.farm_at_work import ROOT, FarmAtWork, farm_at_work, options
 from tests.bench.figures import Figure
 from workers.environments import EMBEDDED, LeanEnvironment, installed
+from workers.isolation import prepared
 from workers.lean import cold_command, environment_variables
 
 #: How often the two take turns.
@@ -47,7 +48,8 @@ def cold_checks() -> Iterator[Figure]:
     """Check the same programs through the farm and through a shell loop, in turns."""
     at_once = usable_cpus()
     with farm_at_work() as farm, _worker(farm, at_once):
-        environment = installed(farm.home)[EMBEDDED]
+        with prepared(farm.home / "work") as isolation:
+            environment = installed(farm.home, None, isolation)[EMBEDDED]
         programs = _programs(_PROGRAMS)
         files = _write(farm.home.parent / "programs", programs)
         manifest = _manifest(farm.home.parent / "programs.jsonl", programs)
@@ -121,7 +123,7 @@ def _through_farm(farm: FarmAtWork, manifest: Path) -> float:
 def _worker(farm: FarmAtWork, at_once: int) -> Iterator[None]:
     """Run `farm worker` with this farm's home; it serves inside the block."""
     command = [sys.executable, "-m", "farm", "worker", "--concurrency", str(at_once)]
-    environ = os.environ | {"FARM_HOME": str(farm.home), "FARM_LOG_LEVEL": "warning"}
+    environ = os.environ | {"FARM_HOME": str(farm.home), "FARM_LOG_LEVEL": "warning", "FARM_WAY": "cold"}
     with subprocess.Popen(command, cwd=ROOT, env=environ) as process:
         try:
             deadline = time.monotonic() + _START_SECONDS

@@ -1,7 +1,7 @@
 """The machine's first files: a cpio archive with busybox, kernel modules and the script that is process 1.
 
-The script makes the host's root, read-only over 9p, the lower layer of an overlay and memory the upper one: all
-can be written to, nothing reaches the host. Then it becomes the command.
+The script lays an overlay in memory over the host's root, which it has over 9p: all can be written to, and
+nothing reaches the host. Then it becomes the command.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ set -e
 export PATH=/bin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
+# Programs set aside more memory than the machine has; what they may use is for their cgroups to say.
+echo 1 > /proc/sys/vm/overcommit_memory
 for module in @MODULES@; do insmod /modules/$module.ko; done
 over_virtio=trans=virtio,version=9p2000.L,msize=512000
 mount -t 9p -o ro,cache=loose,$over_virtio {HOST} /lower

@@ -14,7 +14,7 @@ from farm.job import Limits
 from workers import box
 from workers.bench import bare
 from workers.bench.figures import Figure
-from workers.bench.processes import private_kib
+from workers.bench.processes import private_kib, tree_cpu_seconds
 from workers.bench.programs import Program, Worth, program
 from workers.bench.turns import Check, timed
 from workers.cell import Cell
@@ -70,7 +70,7 @@ def added(boxed: Boxed) -> Iterator[Figure]:
         strongest = name == list(found)[-1]
         with prepared(boxed.folder, cgroup=boxed.cgroup, most=most) as isolation:
             yield from _around_resident(boxed, isolation, strongest=strongest)
-            yield _around_cold(boxed, isolation, strongest=strongest)
+            yield from _around_cold(boxed, isolation, strongest=strongest)
 
 
 def _around_resident(boxed: Boxed, isolation: Isolation, *, strongest: bool) -> Iterator[Figure]:
@@ -78,12 +78,12 @@ def _around_resident(boxed: Boxed, isolation: Isolation, *, strongest: bool) -> 
         bare.resident(boxed.environment, boxed.header) as outside,
         _resident_in(boxed, isolation) as (inside, memory_kib),
     ):
-        samples = _differences(boxed.header, inside, outside.check, boxed.resident_checks)
+        differences = _differences(boxed.header, inside, outside.check, boxed.resident_checks)
         yield Figure(
             key=f"box_resident_{isolation.name}",
             name=f"box around a resident check, {isolation.name}",
             unit="ms",
-            samples=samples,
+            samples=tuple(each.wall_ms for each in differences),
             at_most=_MOST_RESIDENT_MS if strongest else None,
         )
         yield Figure(
@@ -134,15 +134,22 @@ def _resident_in(boxed: Boxed, isolation: Isolation) -> Iterator[tuple[Check, Ca
         yield check, memory_kib
 
 
-def _around_cold(boxed: Boxed, isolation: Isolation, *, strongest: bool) -> Figure:
+def _around_cold(boxed: Boxed, isolation: Isolation, *, strongest: bool) -> Iterator[Figure]:
     outside = bare.Processes(boxed.environment).check
-    samples = _differences(boxed.header, _cold_in(boxed.environment, isolation), outside, boxed.cold_checks)
-    return Figure(
+    inside = _cold_in(boxed.environment, isolation)
+    differences = _differences(boxed.header, inside, outside, boxed.cold_checks)
+    yield Figure(
         key=f"box_cold_{isolation.name}",
         name=f"box around a cold check, {isolation.name}",
         unit="ms",
-        samples=samples,
+        samples=tuple(each.wall_ms for each in differences),
         at_most=_MOST_COLD_MS if strongest else None,
+    )
+    yield Figure(
+        key=f"box_cold_cpu_{isolation.name}",
+        name=f"processor time of the box around a cold check, {isolation.name}",
+        unit="ms",
+        samples=tuple(each.cpu_ms for each in differences),
     )
 
 
@@ -163,12 +170,27 @@ def _cold_in(environment: LeanEnvironment, isolation: Isolation) -> Check:
     return check
 
 
-def _differences(header: str, inside: Check, outside: Check, times: int) -> tuple[float, ...]:
-    """Return by how many milliseconds `inside` is slower, program by program; who begins alternates."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Difference:
+    """By how many milliseconds one program took longer inside than outside."""
+
+    wall_ms: float
+    cpu_ms: float
+
+
+def _differences(header: str, inside: Check, outside: Check, times: int) -> list[_Difference]:
+    """Compare two ways to check on the same programs; who begins alternates."""
     found = []
     for number in range(times + _WARM_UP):
         given = program(header, number)
         checks = (inside, outside) if number % 2 else (outside, inside)
-        seconds = {check: timed(check, given) for check in checks}
-        found.append((seconds[inside] - seconds[outside]) * 1000)
-    return tuple(found[_WARM_UP:])
+        took = {check: _cost(check, given) for check in checks}
+        wall, cpu = (mine - its for mine, its in zip(took[inside], took[outside], strict=True))
+        found.append(_Difference(wall_ms=wall * 1000, cpu_ms=cpu * 1000))
+    return found[_WARM_UP:]
+
+
+def _cost(check: Check, given: Program) -> tuple[float, float]:
+    before = tree_cpu_seconds()
+    seconds = timed(check, given)
+    return seconds, tree_cpu_seconds() - before

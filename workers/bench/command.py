@@ -86,7 +86,7 @@ def _plan(
             rules=Rules(ways=ways, seconds=1.2, turn_seconds=0.4),
             header_times=3,
             resident_checks=40,
-            cold_checks=5,
+            cold_checks=8,
             timeouts=4,
             timeout_rounds=1,
             soak_checks=min(soak, 400),

@@ -187,8 +187,8 @@ def _sizes(crew: Crew, contenders: Sequence[_Contender], header: str, turn_secon
     """Return how many programs make a turn, by way, after letting every contender get ready."""
     sizes: dict[str, int] = {}
     for each in contenders:
-        for first in (0, 1000):  # the second time it knows the header
-            warm = crew.turn(each.checks, programs(header, first, 2 * _FEWEST * crew.lanes))
+        crew.turn(each.checks, programs(header, 0, crew.lanes))  # it gets to know the header
+        warm = crew.turn(each.checks, programs(header, crew.lanes, _FEWEST * crew.lanes))
         if each.who == BARE:
             sizes[each.way] = max(_FEWEST * crew.lanes, round(turn_seconds * warm.per_second))
     return sizes

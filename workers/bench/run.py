@@ -12,6 +12,7 @@ from farm.settings import Settings, usable_cpus
 from workers.bench import boxes, headers, library, soak, timeouts
 from workers.bench.contest import HEAVY, LIGHT, Contest, Ring, Rules, hold
 from workers.bench.figures import Figure
+from workers.bench.processes import adopt_orphans
 from workers.bench.turns import crew
 from workers.environments import EMBEDDED, LeanEnvironment, installed
 from workers.machine import isolated, opened
@@ -90,6 +91,7 @@ def subject(settings: Settings, plan: Plan, compiled: Callable[[], None]) -> Sub
 
 def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], None]) -> Results:
     """Measure everything; `say` is told what is under way."""
+    adopt_orphans()
     work = settings.home / "work"
     levels = boxes.levels(work, settings.cgroup)
     around = _boxes(settings, plan, what, say)

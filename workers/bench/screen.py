@@ -78,7 +78,7 @@ def show(
 _COLUMNS = {
     "header": "header",
     "way": "way",
-    "who": "",
+    "who": "by",
     "checks": "checks",
     "checks_per_second": "checks/s",
     "cpu_seconds_per_check": "CPU s/check",

@@ -50,14 +50,14 @@ def _calm(header: str, first: int, troubled: Sequence[Program]) -> list[Program]
 def _figures(kind: str, pairs: Sequence[tuple[Turn, Turn]]) -> Iterator[Figure]:
     yield Figure(
         key=f"timeouts_{_KEYS[kind]}",
-        name=f"resident checks/s with 5 % timeouts {kind}, over without",
+        name=f"resident checks/s with 5 % timeouts over without, of programs {kind}",
         unit="",
         samples=tuple(troubled.per_second / calm.per_second for troubled, calm in pairs),
         at_least=_AT_LEAST,
     )
     yield Figure(
         key=f"after_timeout_{_KEYS[kind]}",
-        name=f"check after a timeout {kind}, longer than others by",
+        name=f"delay of the check after a timeout, of programs {kind}",
         unit="ms",
         samples=tuple(
             (median(troubled.after_timeouts) - median(calm.latencies)) * 1000 for troubled, calm in pairs
