@@ -11,25 +11,21 @@ import contextlib
 import errno
 import itertools
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.job import Limits
-from workers import launch, procfs
 from workers.procfs import Usage
 
 #: Seconds that killed processes have to be gone.
 GRACE = 5.0
-_PROCESSES = "cgroup.procs"
+#: The file that lists the processes of a group, and takes new ones.
+PROCESSES = "cgroup.procs"
+_CELL = "cell-"
 _MIB = 1 << 20
-
-
-class NoGroups(Exception):
-    """No control groups can be made here; the message says why, and what to do about it."""
 
 
 class Group:
@@ -121,8 +117,8 @@ class Group:
         raise NotImplementedError
 
     def pids(self) -> list[int]:
-        """Return the processes in the group; 0 is one that lives in a foreign pid namespace."""
-        return _pids(self._folders["pids"])
+        """Return the processes in the group."""
+        return pids_in(self._folders["pids"])
 
     def end(self) -> None:
         """Kill what is left, and return when nothing is. Raises OSError when something does not die."""
@@ -175,7 +171,7 @@ class Group:
         return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
     def _write(self, controller: str, name: str, value: object) -> None:
-        _write(self._folders[controller] / name, value)
+        write(self._folders[controller] / name, value)
 
 
 class Group1(Group):
@@ -192,12 +188,12 @@ class Group1(Group):
     def kill(self) -> None:
         """Stop all processes of the group at once, kill them, and let them go on to their end."""
         state = self._folders["freezer"] / "freezer.state"
-        _write(state, "FROZEN")
+        write(state, "FROZEN")
         try:
             _wait(lambda: state.read_text() == "FROZEN\n", seconds=0.02)
             _kill_each(self.pids())
         finally:
-            _write(state, "THAWED")
+            write(state, "THAWED")
 
     def _limit(self, most_bytes: int) -> None:
         """Limit memory, and memory with swap alike: either must never be below the first."""
@@ -226,7 +222,7 @@ class Group1(Group):
 class Group2(Group):
     """A group of version 2: one folder."""
 
-    door = _PROCESSES
+    door = PROCESSES
 
     def oom_killed(self) -> bool:
         """Whether the kernel killed something in the group for want of memory."""
@@ -236,14 +232,14 @@ class Group2(Group):
         """Kill all processes of the group at once."""
         folder = self._folders["pids"]
         with contextlib.suppress(FileNotFoundError):  # cgroup.kill is there since Linux 5.14
-            _write(folder / "cgroup.kill", 1)
+            write(folder / "cgroup.kill", 1)
             return
-        _write(folder / "cgroup.freeze", 1)
+        write(folder / "cgroup.freeze", 1)
         try:
             _wait(lambda: "frozen 1" in (folder / "cgroup.events").read_text(), seconds=0.02)
             _kill_each(self.pids())
         finally:
-            _write(folder / "cgroup.freeze", 0)
+            write(folder / "cgroup.freeze", 0)
 
     def _limit(self, most_bytes: int) -> None:
         self._write("memory", "memory.max", most_bytes)
@@ -270,21 +266,25 @@ class Group2(Group):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Where this process makes the groups of its cells: its own folder for each controller."""
+    """Where a process makes the groups of its cells: a folder of its own for each controller.
+
+    `here` is the folder of the group of version 2 that the process itself is in.
+    """
 
     version: int
     folders: Mapping[str, Path]
-    _here: Path | None
-    _numbers: Iterator[int]
-    _undo: contextlib.ExitStack
+    here: Path | None
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def make(self, limits: Limits) -> Group:
         """Make a group with these limits of memory and processes. Raises OSError."""
-        name = f"{_CELL}{next(self._numbers)}"
-        kind = Group1 if self.version == 1 else Group2
-        group = kind({controller: folder / name for controller, folder in self.folders.items()})
+        group = self._group(f"{_CELL}{next(self._numbers)}")
         group.make(limits)
         return group
+
+    def _group(self, name: str) -> Group:
+        kind = Group1 if self.version == 1 else Group2
+        return kind({controller: folder / name for controller, folder in self.folders.items()})
 
     def warm(self) -> None:
         """Do in advance, while there is nothing else to do, what makes it slow to join a group of version 2.
@@ -293,191 +293,19 @@ class Groups:
         passed through the scheduler; for some milliseconds thereafter it need not wait. So this moves the
         process that calls it to where it is.
         """
-        if self._here:
+        if self.here:
             with contextlib.suppress(OSError):  # it is not ours to move in: then joining takes its time
-                _write(self._here / _PROCESSES, os.getpid())
+                write(self.here / PROCESSES, os.getpid())
 
-    def close(self) -> None:
-        """Remove this process's own group, and put things back as they were."""
-        self._undo.close()
-
-
-def found(given: Path | None, own_name: str) -> Groups:
-    """Find where groups can be made, and make this process's own one there, called `own_name`.
-
-    `given` is a folder of a cgroup file system, or a group's name as ``/proc/PID/cgroup`` writes it; without
-    it the group is taken that this process is in. Version 2 is taken where it can limit memory and processes.
-    What processes that are gone have left is removed. Raises NoGroups.
-    """
-    reasons = []
-    for find in (_found2, _found1):
-        try:
-            return find(given, own_name)
-        except NoGroups as why:
-            reasons.append(str(why))
-        except OSError as error:
-            reasons.append(f"{error.filename or 'a control group'}: {error.strerror}")
-    raise NoGroups("; ".join(reasons))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Mount:
-    """A mounted hierarchy: its folder, which group that folder is, and the controllers (version 1)."""
-
-    folder: Path
-    root: str
-    version: int
-    controllers: frozenset[str]
-
-
-def _mounts() -> list[_Mount]:
-    """Read the mounted hierarchies, proc_pid_mountinfo(5)."""
-    mounts = []
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-        front, _, back = line.partition(" - ")
-        kind, _, options = back.split(" ", 2)
-        if kind in ("cgroup", "cgroup2"):
-            root, folder = (_unescaped(word) for word in front.split(" ")[3:5])
-            controllers = frozenset(options.split(","))
-            version = 2 if kind == "cgroup2" else 1
-            mounts.append(_Mount(folder=Path(folder), root=root, version=version, controllers=controllers))
-    return mounts
-
-
-def _unescaped(word: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), word)
-
-
-def _own_path(controller: str) -> str:
-    """Return the group this process is in, cgroups(7); the empty controller is that of version 2."""
-    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            return path
-    raise NoGroups(f"this process is in no control group of {controller or 'version 2'}")
-
-
-def _place(mount: _Mount, path: str) -> Path:
-    """Return the folder of a group under a mount."""
-    inside = Path(path)
-    if inside.is_relative_to(mount.folder):
-        return inside
-    if not inside.is_relative_to(mount.root):
-        raise NoGroups(f"the control group {path} cannot be seen at {mount.folder}")
-    return mount.folder / inside.relative_to(mount.root)
-
-
-# Version 1.
-
-_CONTROLLERS = ("memory", "pids", "cpuacct", "freezer")
-
-
-def _found1(given: Path | None, own_name: str) -> Groups:
-    mounts = _mounts()
-    bases: dict[str, Path] = {}
-    for controller in _CONTROLLERS:
-        mount = next((m for m in mounts if m.version == 1 and controller in m.controllers), None)
-        if mount is None:
-            raise NoGroups(f"version 1 has no controller {controller} mounted")
-        bases[controller] = _place(mount, _own_path(controller) if given is None else str(given))
-        if not bases[controller].is_dir():
-            raise NoGroups(f"there is no control group {bases[controller]}: make it, or name another one")
-    _remove_dead(bases, Group1)
-    folders = {controller: base / own_name for controller, base in bases.items()}
-    undo = contextlib.ExitStack()
-    with contextlib.ExitStack() as failed:
-        failed.callback(undo.close)
-        for folder in _once(folders.values()):
-            folder.mkdir()
-            undo.callback(_remove, folder)
-        failed.pop_all()
-    return Groups(version=1, folders=folders, _here=None, _numbers=itertools.count(1), _undo=undo)
-
-
-# Version 2.
-
-_NEEDED = ("memory", "pids")
-#: The leaf in a process's own group in which the process itself is, where the kernel wants it in a leaf.
-_SELF = "self"
-_REMEDY = (
-    "start the farm in a group of its own (systemd-run --user --scope -p Delegate=yes farm worker), "
-    "or name a delegated group in FARM_CGROUP"
-)
-
-
-def _found2(given: Path | None, own_name: str) -> Groups:
-    mount = next((m for m in _mounts() if m.version == 2), None)
-    if mount is None:
-        raise NoGroups("version 2 is not mounted")
-    base = _place(mount, _own_path("") if given is None else str(given))
-    if base.name == _SELF and procfs.is_own_name(base.parent.name):
-        base = base.parent.parent  # a process of the farm before this one went there
-    offered = (base / "cgroup.controllers").read_text(encoding="ascii").split()
-    if lacking := [name for name in _NEEDED if name not in offered]:
-        raise NoGroups(f"version 2 has no controller {' and '.join(lacking)} at {base}")
-    _remove_dead(dict.fromkeys(_NEEDED, base), Group2)
-    undo = contextlib.ExitStack()
-    with contextlib.ExitStack() as failed:
-        failed.callback(undo.close)
-        _make_own2(base, base / own_name, undo)
-        failed.pop_all()
-    folders = dict.fromkeys(_NEEDED, base / own_name)
-    here = _place(mount, _own_path(""))
-    return Groups(version=2, folders=folders, _here=here, _numbers=itertools.count(1), _undo=undo)
-
-
-def _make_own2(base: Path, own: Path, undo: contextlib.ExitStack) -> None:
-    """Make the own group, and let memory and processes be limited in it.
-
-    A group, unless it is the root of all, cannot both hold processes and share out controllers: those of this
-    process are moved to a leaf where there are no others.
-    """
-    own.mkdir()
-    undo.callback(_remove_if_possible, own)
-    missing = _not_shared(base)
-    if missing and (base / "cgroup.type").exists() and (pids := _pids(base)):
-        if strangers := set(pids) - {os.getpid(), *launch.descendants(os.getpid())}:
-            raise NoGroups(f"{base} holds other processes ({len(strangers)}) than the farm's: {_REMEDY}")
-        (own / _SELF).mkdir()
-        undo.callback(_leave, own / _SELF, base)
-        _move(base, own / _SELF)
-    if missing:
-        _write(base / _SHARED, " ".join(f"+{name}" for name in missing))
-        undo.callback(_unshare, base, missing, own)
-    _write(own / _SHARED, " ".join(f"+{name}" for name in _NEEDED))
-
-
-_SHARED = "cgroup.subtree_control"
-
-
-def _not_shared(base: Path) -> list[str]:
-    shared = (base / _SHARED).read_text(encoding="ascii").split()
-    return [name for name in _NEEDED if name not in shared]
-
-
-def _move(source: Path, target: Path) -> None:
-    while pids := _pids(source):  # again, for they may be starting others
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                _write(target / _PROCESSES, pid)
-
-
-def _leave(leaf: Path, base: Path) -> None:
-    """Go back from the leaf, unless others still need things to be as they are."""
-    if not _not_shared(base):
-        return
-    _move(leaf, base)
-    leaf.rmdir()
-
-
-def _unshare(base: Path, names: list[str], own: Path) -> None:
-    """Take back what `_make_own2` shared out at `base`, unless another process makes use of it by now."""
-    others = [each for each in base.glob("farm-*") if each != own]
-    if others:
-        return
-    for folder in (own, base):
-        with contextlib.suppress(OSError):  # then it stays as it is, which hurts nobody
-            _write(folder / _SHARED, " ".join(f"-{name}" for name in names))
+    def clear(self) -> None:
+        """Kill all cells and remove their groups, then the process's own; what cannot be removed stays."""
+        folders = _once(self.folders.values())
+        for name in {each.name for folder in folders for each in folder.glob(f"{_CELL}*")}:
+            with contextlib.suppress(OSError):
+                self._group(name).close()
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 # Files and folders.
@@ -487,7 +315,8 @@ def _once(folders: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(folders))
 
 
-def _write(file: Path, value: object) -> None:
+def write(file: Path, value: object) -> None:
+    """Write a word to a file of a control group, in one call as the kernel wants it. Raises OSError."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, str(value).encode())
@@ -495,9 +324,10 @@ def _write(file: Path, value: object) -> None:
         os.close(descriptor)
 
 
-def _pids(folder: Path) -> list[int]:
+def pids_in(folder: Path) -> list[int]:
+    """Return the processes in a group, none when it is gone; 0 is one of a foreign pid namespace."""
     try:
-        return [int(word) for word in (folder / _PROCESSES).read_text(encoding="ascii").split()]
+        return [int(word) for word in (folder / PROCESSES).read_text(encoding="ascii").split()]
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENODEV):  # it is gone, or is just going
             return []
@@ -531,25 +361,3 @@ def _remove(folder: Path, *, seconds: float = 0.0) -> None:
             time.sleep(0.001)
         else:
             return
-
-
-def _remove_if_possible(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        _remove(folder)
-
-
-_CELL = "cell-"
-
-
-def _remove_dead(bases: Mapping[str, Path], kind: type[Group]) -> None:
-    """Remove what processes that are gone left at `bases`; what cannot be removed stays for the next."""
-    names = {each.name for base in _once(bases.values()) for each in base.glob("farm-*")}
-    for name in filter(procfs.is_left_over, names):
-        folders = {controller: base / name for controller, base in bases.items()}
-        cells = {each.name for folder in _once(folders.values()) for each in folder.glob(f"{_CELL}*")}
-        for cell in cells:
-            with contextlib.suppress(OSError):
-                kind({controller: folder / cell for controller, folder in folders.items()}).close()
-        for folder in _once(folders.values()):
-            _remove_if_possible(folder / _SELF)
-            _remove_if_possible(folder)

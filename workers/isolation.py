@@ -24,7 +24,8 @@ from pathlib import Path
 from farm.errors import SettingsError
 from farm.job import Limits
 from workers import bubblewrap, launch, procfs
-from workers.cgroup import Group, Groups, NoGroups, found
+from workers.cgroup import Group, Groups
+from workers.hierarchy import NoGroups, own_groups
 from workers.supervisor import GRACE, BoxFailed, Setting, Supervisor
 
 #: What each word of a level asks for, as words of which the level in force must have one.
@@ -177,8 +178,7 @@ def _with_groups(isolation: Isolation, given: Path | None, files: contextlib.Exi
     """Add control groups, or the reason why there are none."""
     with contextlib.ExitStack() as undo:
         try:
-            groups = found(given, procfs.own_name())
-            undo.callback(groups.close)
+            groups = undo.enter_context(own_groups(given, procfs.own_name()))
             _try(stronger := replace(isolation, groups=groups))
         except (NoGroups, BoxFailed, OSError) as why:
             return replace(isolation, missing=(*isolation.missing, f"There are no control groups: {why}."))

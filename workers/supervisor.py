@@ -71,8 +71,8 @@ class Supervisor:
     """A supervisor whose command waits at the gate, from `go` on runs, and at last has a result.
 
     `stdout` and `stderr` are the command's, non-blocking; `over` becomes readable when nothing of the command
-    is alive any more, or the supervisor is dead. `pid` is the supervisor's, `command_pid` the command's, both
-    as this process sees them. Supervisor and command die with the thread that made this.
+    is alive any more, or the supervisor is dead. `pid` is the supervisor's, `command_pid` the command's, as
+    this process sees them. Supervisor and command die with the thread that made this.
     """
 
     def __init__(
@@ -94,6 +94,8 @@ class Supervisor:
             if setting.meanwhile:
                 setting.meanwhile()
             self._wait_until_ready()
+            if setting.prefix:
+                self._find()
             undo.pop_all()
 
     def _start(
@@ -121,6 +123,7 @@ class Supervisor:
                 start_new_session=True,
                 bufsize=0,
             )
+        self.pid = self._process.pid
         self._files.enter_context(self._process)  # closes its pipes and waits for it
         self._files.callback(self.kill_hard)
         assert self._process.stdout and self._process.stderr  # noqa: S101 - they were asked for
@@ -138,13 +141,18 @@ class Supervisor:
         if said != launch.READY:
             raise BoxFailed(said.decode(errors="replace") or self._last_words())
         self.command_pid = _CREDENTIALS.unpack(ancillary[0][2])[0]
+
+    def _find(self) -> None:
+        """Find the supervisor where bubblewrap started it: it is the parent of the command."""
         self.pid = procfs.parent(self.command_pid)
-        if self.pid != self._process.pid:  # not our child: its number could become somebody else's
-            self._handle = os.pidfd_open(self.pid)
+        self._handle = os.pidfd_open(self.pid)  # it is not our child: its number could become a stranger's
+        if procfs.parent(self.pid) != self._process.pid:
+            raise BoxFailed("the supervisor died before the command began")
 
     def _last_words(self) -> str:
         """Say why the supervisor did not come up; whatever is on stderr, no command wrote it yet."""
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE)
         with contextlib.suppress(BlockingIOError):
             if text := os.read(self.stderr, _MOST_BYTES).decode(errors="replace").strip():
                 return f"the supervisor did not start: {text}"

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ import farm
 from farm.errors import SettingsError
 from farm.job import Limits
 from tests.levels import LEVELS, LIMITS, Mark, groups, isolated, limits
-from tests.processes import eventually
+from tests.processes import PATIENCE, eventually
 from workers import box, bubblewrap, procfs, seccomp
 from workers.cell import Cell
 from workers.isolation import Isolation, prepared
@@ -176,10 +177,10 @@ def test_its_folders_are_bounded(closed: Isolation) -> None:
     assert shell(closed, fill, limits=limits(memory_mib=1024)).stdout == b"4\n"
 
 
-def test_what_it_writes_to_memory_is_memory(grouped: Isolation) -> None:
-    if grouped.namespaces is None:
-        return  # its folder is on disk
-    assert shell(grouped, "head -c 200000000 /dev/zero > f", limits=limits(memory_mib=64)).limit == "memory"
+def test_what_it_writes_to_memory_is_memory(tmp_path: Path) -> None:
+    with isolated(tmp_path, "cgroup+bwrap") as isolation:
+        write = "head -c 200000000 /dev/zero > f"
+        assert shell(isolation, write, limits=limits(memory_mib=64)).limit == "memory"
 
 
 def test_it_reads_what_is_shown_to_it_and_writes_only_where_it_may(closed: Isolation, tmp_path: Path) -> None:
@@ -323,7 +324,7 @@ for line in sys.stdin:
     elif words[0] == "shrink":
         kept.clear()
     else:
-        [i for i in range(3000000)]
+        sum(range(3000000))
     print("done", flush=True)
 """
 
@@ -362,7 +363,7 @@ def test_usage_follows_what_the_command_does(isolation: Isolation) -> None:
         resident.tell("shrink")
         resident.tell("work")
         after = resident.cell.usage()
-    assert 100 << 10 <= grown.memory_kib - before.memory_kib < 110 << 10
+    assert 98 << 10 < grown.memory_kib - before.memory_kib < 112 << 10
     assert abs(after.memory_kib - before.memory_kib) < 10 << 10
     assert after.cpu_seconds > grown.cpu_seconds
     assert {before.processes, grown.processes, after.processes} == {1}
@@ -407,7 +408,7 @@ def test_a_group_is_measured_within_a_tenth_of_a_millisecond(grouped: Isolation)
             begun = time.perf_counter()
             resident.cell.usage()
             times.append(time.perf_counter() - begun)
-    assert sorted(times)[100] < 0.0001
+    assert sorted(times)[100] < 0.0001 * PATIENCE
 
 
 def test_a_cell_can_be_killed_and_closed_more_than_once(isolation: Isolation) -> None:
@@ -584,6 +585,28 @@ def test_a_bubblewrap_that_is_gone_since_is_the_boxes_failure(closed: Isolation)
     assert "/no/bwrap" in said.box_error
 
 
+def test_a_group_that_is_given_by_its_folder_is_used(grouped: Isolation, tmp_path: Path) -> None:
+    assert grouped.groups is not None
+    above = {folder.parent for folder in grouped.groups.folders.values()}
+    if grouped.groups.version == 1:  # it has the same name in all hierarchies: that is easy at their roots
+        above = {_root(folder) for folder in above}
+    given = [folder / "given" for folder in above]
+    for folder in given:
+        folder.mkdir()
+    try:
+        with prepared(tmp_path, most="cgroup", cgroup=given[0]) as isolation:
+            assert isolation.groups is not None
+            assert {folder.parent for folder in isolation.groups.folders.values()} == set(given)
+            assert run(isolation, "true").exit_status == 0
+    finally:
+        for folder in given:
+            folder.rmdir()
+
+
+def _root(group: Path) -> Path:
+    return next(each for each in (group, *group.parents) if not (each.parent / "cgroup.procs").exists())
+
+
 def test_a_group_that_is_not_there_is_told(tmp_path: Path) -> None:
     with prepared(tmp_path, most="cgroup", cgroup=Path("/no-such-group")) as isolation:
         assert isolation.name == "rlimit"
@@ -646,33 +669,36 @@ with prepared(Path(sys.argv[1]), most="bwrap") as isolation:
 """
 
 
-def test_an_unprivileged_user_has_namespaces_too(tmp_path: Path, isolation: Isolation) -> None:
-    if os.geteuid() != 0 or isolation.name != "bwrap":
-        return  # then the other tests are this one
-    seen = {"PYTHONPATH": os.pathsep.join([str(Path(farm.__file__).parent.parent), *sys.path[1:]])}
-    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": seen | {"PATH": os.environ["PATH"]}}
-    folder = Path("/tmp", f"farm-test-{os.getpid()}")
-    folder.mkdir()
-    os.chown(folder, NOBODY, NOBODY)
-    try:
-        for interpreter in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-            with suppress(OSError, subprocess.CalledProcessError):
-                subprocess.run([interpreter, "-c", "import workers.box"], cwd="/", check=True, **nobody)
-                break
-        else:
-            pytest.skip("the user nobody can run no Python that reads this checkout")
-        said = subprocess.run(
-            [interpreter, "-c", UNPRIVILEGED, str(folder), SUPERVISOR],
-            capture_output=True,
-            text=True,
-            cwd="/",
-            **nobody,
-        )
-        assert said.stderr == ""
-        level, first, *rest = said.stdout.splitlines()
-        assert level == "bwrap"
-        assert first == "None None"  # sent, and come to nothing
-        assert rest == 4 * ["PermissionError"] + ["-1", "1", "  None"]
-        assert list(folder.iterdir()) == []
-    finally:
-        folder.rmdir()
+def nobodys_python(**options: object) -> str:
+    """Return a Python of this version that another user can run, with the farm in its reach."""
+    for interpreter in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        with suppress(OSError, subprocess.CalledProcessError):
+            subprocess.run([interpreter, "-c", "import workers.box"], check=True, **options)
+            return interpreter
+    pytest.skip("the user nobody can run no Python that reads this checkout")
+
+
+@pytest.fixture
+def nobodys_folder() -> Iterator[Path]:
+    """A folder that an unprivileged user owns and can reach, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="farm-test-"))
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+    yield folder
+    folder.rmdir()
+
+
+def test_an_unprivileged_user_has_namespaces_too(nobodys_folder: Path) -> None:
+    with isolated(nobodys_folder, "bwrap"):
+        pass
+    path = os.pathsep.join([str(Path(farm.__file__).parent.parent), *sys.path[1:]])
+    options: dict[str, object] = {"cwd": "/", "env": {"PYTHONPATH": path, "PATH": os.environ["PATH"]}}
+    if os.geteuid() == 0:
+        options |= {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    command = [nobodys_python(**options), "-c", UNPRIVILEGED, str(nobodys_folder), SUPERVISOR]
+    said = subprocess.run(command, capture_output=True, text=True, **options)
+    assert said.stderr == ""
+    level, first, *rest = said.stdout.splitlines()
+    assert level == "bwrap"
+    assert first == "None None"  # sent, and come to nothing
+    assert rest == 4 * ["PermissionError"] + ["-1", "1", "  None"]

@@ -16,8 +16,8 @@ from tests.vm.machine import DONE, UP
 
 CGROUPS = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "memory", "pids")
-#: Whom the second run is: nobody, who owns a cgroup as a service with `Delegate=yes` and `User=` does.
-NOBODY = 65534
+#: Users by what their runs are called. The second owns a cgroup as a service with User= and Delegate= does.
+USERS = {"root": 0, "delegated": 65534}
 #: What a delegated cgroup's owner may write to: "Delegation" in Documentation/admin-guide/cgroup-v2.rst.
 _DELEGATED = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 #: From <linux/reboot.h>.
@@ -32,8 +32,8 @@ def main() -> None:
         job = json.loads((RESULTS_AT / "job.json").read_text())
         (CGROUPS / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
         _open_the_way_to(Path(sys.base_prefix), Path(sys.prefix), Path.cwd())
-        users = {"root": 0, "delegated": NOBODY}
-        statuses = {name: _run(name, users[name], job["arguments"], job["environment"]) for name in job["as"]}
+        runs = job["runs"].items()
+        statuses = {name: _run(name, arguments, job["environment"]) for name, arguments in runs}
         (RESULTS_AT / DONE).write_text(json.dumps(statuses))
     except Exception:  # noqa: BLE001 - whatever it is, the console is all that is left to tell it
         traceback.print_exc(file=sys.stdout)
@@ -49,11 +49,11 @@ def _open_the_way_to(*folders: Path) -> None:
         parent.chmod(parent.stat().st_mode | 0o111)
 
 
-def _run(name: str, user: int, arguments: list[str], environment: dict[str, str]) -> int:
+def _run(name: str, arguments: list[str], environment: dict[str, str]) -> int:
     """Run pytest as a user in a cgroup of its own, and return its exit status."""
     sys.stdout.write(f"\nAs {name}:\n")
     sys.stdout.flush()
-    group, home = CGROUPS / f"{name}.service", Path("/tmp") / name
+    user, group, home = USERS[name], CGROUPS / f"{name}.service", Path("/tmp") / name
     for folder in (group, home):
         folder.mkdir()
         os.chown(folder, user, user)

@@ -20,7 +20,7 @@ UP = b"The machine is up"
 DONE = "done.json"
 #: A boot takes some 6 s on a quiet host.
 BOOT_SECONDS = 120.0
-_LINES = 40
+_LINES = 80
 
 
 class MachineFailed(Exception):
@@ -48,7 +48,7 @@ class Machine:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         ) as process:
             assert process.stdout
-            console = _Console(process.stdout.fileno())
+            console = Console(process.stdout.fileno())
             try:
                 console.follow(seconds)
             finally:
@@ -77,7 +77,7 @@ def _shared(name: str, folder: Path, options: str) -> list[str]:
     ]
 
 
-class _Console:
+class Console:
     """What a machine says on its console: passed on as it comes, and the last of it kept."""
 
     def __init__(self, source: int) -> None:
@@ -86,9 +86,9 @@ class _Console:
         self._up = False
         self._last: collections.deque[bytes] = collections.deque([b""], maxlen=_LINES)
 
-    def follow(self, seconds: float) -> None:
-        """Pass on what comes until the machine is off."""
-        while self._ready(BOOT_SECONDS if not self._up else seconds):
+    def follow(self, seconds: float, *, boot: float = BOOT_SECONDS) -> None:
+        """Pass on what comes until the machine is off. Raises `MachineFailed` when that takes too long."""
+        while self._ready(seconds if self._up else boot):
             data = os.read(self._source, 1 << 16)
             if not data:
                 return

@@ -1,7 +1,9 @@
 """Bench step: bare Lean, as fast as a short client can drive it, with no limits, no box and no records.
 
 It is the floor that the farm is measured against: `Processes` is the shell loop of a user without the farm,
-`Resident` the shortest client of ``lean --worker``. Lean itself gets the same options as from the farm.
+`Resident` the shortest client of ``lean --worker``. Lean itself gets the same options as from the farm,
+and a session of its own: on a busy machine Linux gives processor time to sessions, not to processes
+(``kernel.sched_autogroup_enabled``).
 """
 
 from __future__ import annotations
@@ -86,6 +88,7 @@ class Processes:
                     (os.POSIX_SPAWN_DUP2, stdout, 1),
                     (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
                 ],
+                setsid=True,
             )
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             said = os.pread(stdout, os.fstat(stdout).st_size, 0)
@@ -123,6 +126,7 @@ def resident(environment: LeanEnvironment, header: str) -> Iterator[Resident]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
         bufsize=0,
     ) as process:
         assert process.stdin is not None  # noqa: S101 - both are pipes

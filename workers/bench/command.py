@@ -45,15 +45,11 @@ def bench(
     from workers.bench import screen
     from workers.bench.run import measure, subject
 
+    if not seconds > 0:
+        raise UsageError(f"--seconds {seconds:g}: give a time above 0")
     settings = Settings.load()
-    plan = _plan(
-        environment=environment or settings.environment,
-        ways=_ways(ways),
-        seconds=seconds,
-        soak=soak,
-        modules=modules,
-        quick=quick,
-    )
+    name = environment or settings.environment
+    plan = planned(name, _ways(ways), seconds=seconds, soak=soak, modules=modules, quick=quick)
     with screen.compiling(modules + 1) as compiled:
         what = subject(settings, plan, compiled)
     with screen.measuring() as say:
@@ -74,9 +70,10 @@ def _ways(joined: str) -> tuple[str, ...]:
     return tuple(way for way in WAYS if way in asked)
 
 
-def _plan(
-    *, environment: str, ways: tuple[str, ...], seconds: float, soak: int, modules: int, quick: bool
+def planned(
+    environment: str, ways: tuple[str, ...], *, seconds: float, soak: int, modules: int, quick: bool
 ) -> Plan:
+    """Return how often everything is measured; a quick bench looks at little, but at everything."""
     from workers.bench.contest import Rules
     from workers.bench.run import Plan
 

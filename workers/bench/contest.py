@@ -54,7 +54,7 @@ class Contest:
             yield {
                 "header": self.header,
                 "way": way,
-                "who": who,
+                "by": who,
                 "checks": len(latencies),
                 "checks_per_second": rounded(median(turn.per_second for turn in turns)),
                 "cpu_seconds_per_check": rounded(median(turn.cpu_per_check for turn in turns)),

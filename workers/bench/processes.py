@@ -20,7 +20,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all processes below whose own parent ends first, so that their time is not lost."""
+    """Become the parent of those below whose own parent ends first, so that their time is not lost."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
 
 
@@ -51,12 +51,13 @@ def _ticks(pid: int) -> int:
 
 
 def private_kib(pid: int | str = "self") -> int:
-    """Return the memory in KiB that is a process's own: shared libraries and compiled modules do not count.
+    """Return the memory in KiB that is a process's own and in no file; 0 for a process that has ended.
 
-    It is 0 for a process that has ended.
+    Pages of programs, libraries and compiled modules do not count: they are private only as long as no other
+    process maps the same file.
     """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith((b"Private_", b"Swap:")))
+    return sum(int(line.split()[1]) for line in lines if line.startswith((b"Private_Dirty:", b"Swap:")))

@@ -42,7 +42,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """What is measured: an environment and its headers by name, the heavy one last."""
+    """What is measured: an environment and its headers by name; without a library, the heavy one only."""
 
     environment: LeanEnvironment
     headers: dict[str, str]
@@ -52,6 +52,11 @@ class Subject:
     def heavy(self) -> str:
         """The header that costs most."""
         return self.headers[HEAVY]
+
+    @property
+    def light(self) -> str:
+        """The header that costs least."""
+        return self.headers.get(LIGHT, self.heavy)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +131,7 @@ def _machine(settings: Settings, what: Subject, levels: Sequence[str]) -> dict[s
 def _boxes(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], None]) -> list[Figure]:
     boxed = boxes.Boxed(
         environment=what.environment,
-        header=what.heavy,
+        header=what.light,
         folder=settings.home / "work",
         cgroup=settings.cgroup,
         resident_checks=plan.resident_checks,

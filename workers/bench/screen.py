@@ -71,14 +71,15 @@ def show(
     out.print(_ways(ways))
     out.print()
     out.print(_figures(figures))
-    missed = [figure for figure in figures if figure.reached is False]
-    say("Every bar is reached." if not missed else f"{len(missed)} of the bars are missed.")
+    missed = sum(figure.reached is False for figure in figures)
+    are = "is" if missed == 1 else "are"
+    say(f"{missed} of the bars {are} missed." if missed else "Every bar is reached.")
 
 
 _COLUMNS = {
     "header": "header",
     "way": "way",
-    "who": "by",
+    "by": "by",
     "checks": "checks",
     "checks_per_second": "checks/s",
     "cpu_seconds_per_check": "CPU s/check",
@@ -91,7 +92,7 @@ _COLUMNS = {
 def _ways(rows: Sequence[Mapping[str, object]]) -> Table:
     table = Table(box=None)
     for key, heading in _COLUMNS.items():
-        number = not isinstance(rows[0][key], str) if rows else False
+        number = bool(rows) and not isinstance(rows[0][key], str)
         table.add_column(heading, justify="right" if number else "left")
     for row in rows:
         table.add_row(*(_shown(row[key]) for key in _COLUMNS))

@@ -16,7 +16,9 @@ from workers.ways.way import RESIDENT
 _EVERY = 20
 #: Seconds after which it is stopped.
 WALL_SECONDS = 0.5
-_AT_LEAST = 0.90
+#: The bar is for programs that stop when told. A process that must be killed is replaced, and its successor's
+#: header takes processor time, which on a machine whose cores are all busy is missing elsewhere.
+_AT_LEAST = {STOPS: 0.90}
 _KEYS = {STOPS: "stop", GOES_ON: "killed"}
 
 
@@ -53,7 +55,7 @@ def _figures(kind: str, pairs: Sequence[tuple[Turn, Turn]]) -> Iterator[Figure]:
         name=f"resident checks/s with 5 % timeouts over without, of programs {kind}",
         unit="",
         samples=tuple(troubled.per_second / calm.per_second for troubled, calm in pairs),
-        at_least=_AT_LEAST,
+        at_least=_AT_LEAST.get(kind),
     )
     yield Figure(
         key=f"after_timeout_{_KEYS[kind]}",

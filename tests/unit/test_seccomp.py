@@ -1,0 +1,101 @@
+"""The filter of system calls, run as the kernel would run it."""
+
+from __future__ import annotations
+
+import errno
+import struct
+
+import pytest
+
+from workers.seccomp import MACHINES, REFUSED, SOCKET_FAMILIES, filter_for
+
+ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
+#: Calls that every program makes: read, write, mmap, execve, exit_group.
+COMMON = {"x86_64": (0, 1, 9, 59, 231), "aarch64": (63, 64, 222, 221, 94)}
+NEW_USER, NEW_THREAD = 0x10000000, 0x003D0F00
+
+
+def said(machine: str, call: int, *arguments: int, audit: int | None = None) -> int:
+    """Run the filter on a call: classic BPF, of which it uses four instructions."""
+    words = [*arguments, 0, 0, 0, 0, 0, 0][:6]
+    data = struct.pack("<iIQ6Q", call, MACHINES[machine].audit if audit is None else audit, 0, *words)
+    code = filter_for(machine)
+    assert code is not None
+    program = list(struct.iter_unpack("<HBBI", code))
+    accumulator = position = 0
+    while True:
+        instruction, yes, no, operand = program[position]
+        position += 1
+        if instruction == 0x20:
+            (accumulator,) = struct.unpack_from("<I", data, operand)
+        elif instruction == 0x06:
+            return operand
+        else:
+            test = {0x15: accumulator == operand, 0x35: accumulator >= operand, 0x45: accumulator & operand}
+            position += yes if test[instruction] else no
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_programs_do_is_allowed(machine: str) -> None:
+    assert {said(machine, call) for call in COMMON[machine]} == {ALLOW}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_listed_is_refused_with_its_error(machine: str) -> None:
+    for rule in REFUSED.values():
+        number = rule[MACHINES[machine].place]
+        if number is not None:
+            assert said(machine, number) == ERROR | rule[0]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_threads_and_processes_are_allowed_and_user_namespaces_are_not(machine: str) -> None:
+    clone = MACHINES[machine].clone
+    assert said(machine, clone, NEW_THREAD) == said(machine, clone, 17) == ALLOW
+    assert said(machine, clone, NEW_USER | 17) == ERROR | errno.EPERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_upper_half_of_an_argument_hides_nothing(machine: str) -> None:
+    here = MACHINES[machine]
+    assert said(machine, here.ioctl, 0, 0x5412 | 1 << 40) == ERROR | errno.EPERM
+    assert said(machine, here.socket, 40 | 1 << 40) == ERROR | errno.EAFNOSUPPORT
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_terminal_is_not_fed_and_else_can_be_asked(machine: str) -> None:
+    ioctl = MACHINES[machine].ioctl
+    assert [said(machine, ioctl, 0, request) for request in (0x5412, 0x541C)] == 2 * [ERROR | errno.EPERM]
+    assert said(machine, ioctl, 0, 0x5401) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_sockets_are_of_the_common_families(machine: str) -> None:
+    call = MACHINES[machine].socket
+    allowed = {family for family in range(50) if said(machine, call, family) == ALLOW}
+    assert allowed == set(SOCKET_FAMILIES)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_calls_of_another_machine_end_the_process(machine: str) -> None:
+    for other in {*(each.audit for each in MACHINES.values()), 0x40000003} - {MACHINES[machine].audit}:
+        assert said(machine, COMMON[machine][0], audit=other) == KILL
+
+
+def test_the_second_table_of_x86_64_is_closed() -> None:
+    assert said("x86_64", 0x40000000 | COMMON["x86_64"][0]) == ERROR | errno.ENOSYS
+
+
+def test_a_machine_that_is_not_known_gets_no_filter() -> None:
+    assert filter_for("riscv64") is None
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_jumps_end_in_the_program(machine: str) -> None:
+    code = filter_for(machine)
+    assert code is not None
+    program = list(struct.iter_unpack("<HBBI", code))
+    for place, (_, yes, no, _) in enumerate(program):
+        assert place + 1 + max(yes, no) <= len(program)
+    assert len(program) < 4096  # BPF_MAXINSNS
+    assert program[-1][0] == 0x06
