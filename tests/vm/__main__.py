@@ -25,12 +25,9 @@ REPOSITORY = Path(__file__).parents[2]
 BUILD = REPOSITORY / "build" / "vm"
 #: The machine's first process.
 GUEST = ("/usr/bin/env", "-i", f"--chdir={REPOSITORY}", sys.executable, "-m", "tests.vm.guest")
-#: Of the levels of isolation only the strongest, which the others are parts of; and neither figures nor long
-#: series, which are for machines that are not emulated.
-_ONLY = (
-    "not rlimit and not [bwrap and not [cgroup- and not [cgroup] "
-    "and not tenth_of_a_millisecond and not many_boxes"
-)
+#: Of the levels of isolation only the strongest, which the others are parts of; and no long series, which are
+#: for machines that are not emulated.
+_ONLY = "not rlimit and not [bwrap and not [cgroup- and not [cgroup] and not many_boxes"
 _BOX = ("tests/vm/test_emulated.py", "tests/acceptance/test_isolation.py", "tests/acceptance/test_box.py")
 _LEAN = [
     f"tests/acceptance/test_checker.py::test_a_case_gets_its_verdict[{case}]"

@@ -191,7 +191,7 @@ class Resident:
 
     def _read(self) -> bytes:
         try:
-            data = os.read(self._stdout, 1 << 20)
+            data = os.read(self._stdout, 1 << 16)
         except BlockingIOError:
             select.select([self._stdout], [], [])
             return self._read()

@@ -20,7 +20,8 @@ ANSWERED, DIED, CANCELLED = "answered", "died", "cancelled"
 
 #: Seconds between two questions whether the answer is still wanted, and the least between two looks at usage.
 _PATIENCE, _SHORTEST_LOOK = 0.05, 0.01
-_CHUNK = 1 << 18
+#: Bytes of one read; a larger buffer would be mapped and given back each time (malloc's M_MMAP_THRESHOLD).
+_CHUNK = 1 << 16
 #: Of what Lean writes beside its messages, so much is kept.
 _STDERR_KEPT = 1 << 16
 _CPUS: Final = os.cpu_count() or 1
