@@ -145,6 +145,7 @@ def test_the_machine_is_told(measured: dict[str, Any], core: LeanEnvironment) ->
     assert machine["lean"] == core.toolchain
     assert machine["kernel"] == os.uname().release
     assert machine["cpus"] == len(os.sched_getaffinity(0))
+    assert 0 <= machine["used_by_others"] <= 1
     assert machine["library"] == f"{library.declarations(MODULES)} declarations in {MODULES} modules"
 
 
@@ -350,10 +351,13 @@ def test_a_person_sees_the_machine_the_ways_and_which_bar_is_missed(
     row |= {"cpu_seconds_per_check": 0.01234, "p50_ms": 5.678, "p95_ms": 6.0, "p99_ms": 7.0}
     missed = Figure(key="k", name="a ratio", unit="times", samples=(1.5,), at_least=2)
     reached = replace(missed, name="another", at_least=1)
-    screen.show({"checks_at_once": 2}, [row], [missed, reached])
+    screen.show({"checks_at_once": 2, "used_by_others": 0.25}, [row], [missed, reached])
     said = capsys.readouterr()
     assert "checks at once: 2\n" in said.out
     assert re.search(r"light +cold +farm +12 +1234 +0.0123 +5.68 +6 +7\b", said.out)
     assert re.search(r"a ratio +1.5 +times +>= 2 +missed", said.out)
     assert re.search(r"another +1.5 +times +>= 1 +reached", said.out)
-    assert said.err == "1 of the bars is missed.\n"
+    assert said.err == (
+        "Others used 25% of the processors meanwhile, so take no figure for more than a hint.\n"
+        "1 of the bars is missed.\n"
+    )

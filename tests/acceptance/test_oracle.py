@@ -126,7 +126,11 @@ def _runexec(command: list[str], limits: Limits, log: Path) -> subprocess.Comple
     words = [word for option in options.items() for word in option]
     with _entry() as entry:
         return subprocess.run(
-            [*entry, RUNEXEC, "--quiet", *words, "--", *command], check=False, capture_output=True, text=True
+            [*entry, RUNEXEC, "--quiet", *words, "--", *command],
+            cwd="/",  # it must be there inside, too, where /tmp is another one
+            check=False,
+            capture_output=True,
+            text=True,
         )
 
 

@@ -25,9 +25,9 @@ REPOSITORY = Path(__file__).parents[2]
 BUILD = REPOSITORY / "build" / "vm"
 #: The machine's first process.
 GUEST = ("/usr/bin/env", "-i", f"--chdir={REPOSITORY}", sys.executable, "-m", "tests.vm.guest")
-#: Of the levels of isolation only the strongest, which the others are parts of; and no long series, which are
-#: for machines that are not emulated.
-_ONLY = "not rlimit and not [bwrap and not [cgroup- and not [cgroup] and not many_boxes"
+#: Of the levels of isolation only the strongest, which the others are parts of; and no long series (of boxes,
+#: of folders in each other), which are for machines that are not emulated.
+_ONLY = "not rlimit and not [bwrap and not [cgroup- and not [cgroup] and not many_boxes and not seq"
 _BOX = ("tests/vm/test_emulated.py", "tests/acceptance/test_isolation.py", "tests/acceptance/test_box.py")
 _LEAN = [
     f"tests/acceptance/test_checker.py::test_a_case_gets_its_verdict[{case}]"
@@ -56,7 +56,7 @@ def main() -> int:
         parts = gathered(BUILD)
         with tempfile.TemporaryDirectory(dir=BUILD, prefix="run-") as name:
             results = Path(name)
-            _write_job(results, {user: arguments or SELECTIONS[user] for user in wanted.users or SELECTIONS})
+            _write_job(results, {user: _selected(user, arguments) for user in wanted.users or SELECTIONS})
             first_files = results / "initramfs"
             initramfs.write(first_files, parts, GUEST)
             Machine(kernel=parts.kernel, initramfs=first_files, results=results).run(seconds=wanted.seconds)
@@ -78,6 +78,12 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--as", dest="users", action="append", choices=SELECTIONS, help="only as this user")
     parser.add_argument("--seconds", type=float, default=900.0, help="for all of it (900)")
     return parser.parse_known_args()
+
+
+def _selected(user: str, arguments: list[str]) -> list[str]:
+    """Return what pytest gets: the user's selection too, unless a file or folder is named."""
+    named = any(Path(word.partition("::")[0]).exists() for word in arguments)
+    return arguments if named else [*SELECTIONS[user], *arguments]
 
 
 def _write_job(results: Path, selections: dict[str, list[str]]) -> None:

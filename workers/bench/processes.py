@@ -50,6 +50,17 @@ def _ticks(pid: int) -> int:
     return sum(map(int, text.rpartition(b")")[2].split()[_TIMES]))
 
 
+#: Columns of the line "cpu" of /proc/stat, proc(5): user, nice, system; irq, softirq, steal.
+_BUSY = (1, 2, 3, 6, 7, 8)
+
+
+def machine_cpu_seconds() -> float:
+    """Return the time that all processors of this machine together have been busy, or taken away from it."""
+    with Path("/proc/stat").open(encoding="ascii") as file:
+        columns = file.readline().split()
+    return sum(int(columns[column]) for column in _BUSY) / _TICKS
+
+
 def private_kib(pid: int | str = "self") -> int:
     """Return the memory in KiB that is a process's own and in no file; 0 for a process that has ended.
 

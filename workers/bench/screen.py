@@ -72,9 +72,15 @@ def show(
     out.print()
     out.print(_figures(figures))
     missed = sum(figure.reached is False for figure in figures)
+    others = machine["used_by_others"]
+    if isinstance(others, float) and others > _MOST_OTHERS:
+        say(f"Others used {others:.0%} of the processors meanwhile, so take no figure for more than a hint.")
     are = "is" if missed == 1 else "are"
     say(f"{missed} of the bars {are} missed." if missed else "Every bar is reached.")
 
+
+#: From here on timeouts and milliseconds say more about the others than about the farm.
+_MOST_OTHERS = 0.1
 
 _COLUMNS = {
     "header": "header",
