@@ -656,14 +656,14 @@ def test_a_full_disk_is_the_boxes_failure_where_the_box_needs_the_disk(tmp_path:
 
 
 UNPRIVILEGED = """
-import sys
+import os, sys
 from pathlib import Path
 from farm.job import Limits
 from workers import box
 from workers.isolation import prepared
 with prepared(Path(sys.argv[1]), most="bwrap") as isolation:
-    run = box.run([sys.executable, "-I", "-S", "-c", sys.argv[2]], isolation=isolation, limits=Limits(),
-                  environment={})
+    python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # a venv is not to be seen
+    run = box.run([python, "-I", "-S", "-c", sys.argv[2]], isolation=isolation, limits=Limits(), environment={})
     print(isolation.name, *isolation.missing)
     print(run.stdout.decode(), run.stderr.decode(), run.box_error)
 """
