@@ -663,7 +663,8 @@ from workers import box
 from workers.isolation import prepared
 with prepared(Path(sys.argv[1]), most="bwrap") as isolation:
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # a venv is not to be seen
-    run = box.run([python, "-I", "-S", "-c", sys.argv[2]], isolation=isolation, limits=Limits(), environment={})
+    command = [python, "-I", "-S", "-c", sys.argv[2]]
+    run = box.run(command, isolation=isolation, limits=Limits(), environment={})
     print(isolation.name, *isolation.missing)
     print(run.stdout.decode(), run.stderr.decode(), run.box_error)
 """
