@@ -23,8 +23,8 @@ class Ended:
 
     One of `exit_status` and `signal` is a number unless there is an `error`, which is the box's and not the
     command's. `cpu_seconds` is user and system time of the whole tree, the killed ones included.
-    `peak_memory_kib` is the most that `Usage.memory_kib` was, as far as it was seen. `oom_killed`: the kernel
-    killed something of it for want of memory. `process_limit_hit`: it wanted more processes than allowed.
+    `peak_memory_kib` is as in `Usage`. `oom_killed`: the kernel killed something of it for want of memory.
+    `process_limit_hit`: it wanted more processes than allowed.
     """
 
     exit_status: int | None
@@ -67,8 +67,7 @@ class Cell:
         """
         self._limits = limits
         self._most_kib = limits.memory_mib * 1024
-        self.seen = Usage(cpu_seconds=0.0, memory_kib=0, processes=0)
-        self._peak_kib = 0
+        self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
         self._breach: str | None = None
         self._ended: Ended | None = None
         self._files = contextlib.ExitStack()
@@ -96,8 +95,11 @@ class Cell:
         """Return what the tree uses now: a few file reads in a control group, else a walk through /proc."""
         if self._ended is None:
             now = self._group.usage() if self._group else procfs.usage(self._supervisor.pid)
-            self._peak_kib = max(self._peak_kib, now.memory_kib)
-            self.seen = replace(now, cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds))
+            self.seen = replace(
+                now,
+                cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
+                peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
+            )
         return self.seen
 
     def breach(self) -> str | None:
@@ -126,15 +128,9 @@ class Cell:
 
     def reset_peak(self) -> None:
         """Let the peak of memory count from now on."""
-        self._peak_kib = 0
+        self.seen = replace(self.seen, peak_memory_kib=0)
         if self._group:
             self._group.reset_peak()
-
-    def peak_memory_kib(self) -> int:
-        """Return the most memory that the tree used: as the kernel tells it, or as it was seen."""
-        if self._ended is None and self._group:
-            self._peak_kib = max(self._peak_kib, self._group.peak_memory_kib())
-        return self._peak_kib
 
     def kill(self) -> None:
         """Kill everything in the cell; may be called again."""
@@ -171,14 +167,13 @@ class Cell:
 
     def _facts(self, result: Result) -> Ended:
         group, status = self._group, result.status
-        seconds = [self.seen.cpu_seconds, result.cpu_seconds or 0.0]
-        if group:
-            seconds = [group.usage().cpu_seconds]
+        last = self.seen
+        now = group.usage() if group else last
         return Ended(
             exit_status=None if status is None or not os.WIFEXITED(status) else os.WEXITSTATUS(status),
             signal=None if status is None or not os.WIFSIGNALED(status) else os.WTERMSIG(status),
-            cpu_seconds=max(seconds),
-            peak_memory_kib=self.peak_memory_kib(),
+            cpu_seconds=max(now.cpu_seconds, last.cpu_seconds, result.cpu_seconds or 0.0),
+            peak_memory_kib=max(now.peak_memory_kib, last.peak_memory_kib),
             oom_killed=bool(group and group.oom_killed()),
             process_limit_hit=group.process_limit_hit() if group else self._breach == "processes",
             error=result.error,

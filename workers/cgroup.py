@@ -11,6 +11,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ GRACE = 5.0
 #: The file that lists the processes of a group, and takes new ones.
 PROCESSES = "cgroup.procs"
 _CELL = "cell-"
+#: In memory.stat. All of it is forty lines, too many to take apart after each check.
+_FILE_LINES = re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE)
 _MIB = 1 << 20
 
 
@@ -42,7 +45,6 @@ class Group:
         self._folders = folders
         self._open: dict[str, int] = {}
         self._most_bytes = 0
-        self._peak_kib = 0
         self._kernel_has_peak = True
 
     def make(self, limits: Limits) -> None:
@@ -67,12 +69,16 @@ class Group:
             yield doors
 
     def usage(self) -> Usage:
-        """Return what the group uses now; memory without the cache of files, which can be taken back."""
-        memory_kib = (self._memory_bytes() - self._file_bytes()) // 1024
-        self._peak_kib = max(self._peak_kib, memory_kib)
+        """Return what the group uses now; memory without the cache of files, which can be taken back.
+
+        The kernel's peak counts that cache: what is told here is at most too large by what of it was given up
+        since.
+        """
+        memory, files = self._memory_bytes(), self._file_bytes()
         return Usage(
             cpu_seconds=self._cpu_seconds(),
-            memory_kib=memory_kib,
+            memory_kib=(memory - files) // 1024,
+            peak_memory_kib=(max(memory, self._known_peak_bytes()) - files) // 1024,
             processes=int(self._read("pids", "pids.current")),
         )
 
@@ -89,24 +95,16 @@ class Group:
         self._most_bytes = memory_mib * _MIB
         self._limit(self._most_bytes + self._file_bytes())
 
-    def peak_memory_kib(self) -> int:
-        """Return the most memory that was used: what was seen, or what the kernel says less cached files.
-
-        The kernel's peak counts those. It is at most too large by what of the cache was given up since.
-        """
-        self.usage()
-        if not self._kernel_has_peak:
-            return self._peak_kib
-        try:
-            peak = (self._peak_bytes() - self._file_bytes()) // 1024
-        except FileNotFoundError:  # memory.peak is there since Linux 5.19
-            self._kernel_has_peak = False
-            return self._peak_kib
-        return max(self._peak_kib, peak)
+    def _known_peak_bytes(self) -> int:
+        if self._kernel_has_peak:
+            try:
+                return self._peak_bytes()
+            except FileNotFoundError:  # memory.peak is there since Linux 5.19
+                self._kernel_has_peak = False
+        return 0
 
     def reset_peak(self) -> None:
-        """Let the peak of memory count from now on; from here what is seen of it, where the kernel cannot."""
-        self._peak_kib = 0
+        """Let the peak of memory count from now on; where the kernel cannot, it has none from here on."""
         try:
             self._forget_peak()
         except OSError:  # memory.peak can be reset since Linux 6.12
@@ -155,8 +153,7 @@ class Group:
 
     def _file_bytes(self) -> int:
         """Return the cache of files; memory of tmpfs and shared memory is not in these figures."""
-        found = self._keyed("memory", "memory.stat")
-        return found["inactive_file"] + found["active_file"]
+        return sum(map(int, _FILE_LINES.findall(self._read("memory", "memory.stat"))))
 
     def _descriptor(self, controller: str, name: str, flags: int = os.O_RDONLY) -> int:
         if name not in self._open:
@@ -210,10 +207,10 @@ class Group1(Group):
         return int(self._read("memory", "memory.usage_in_bytes"))
 
     def _peak_bytes(self) -> int:
-        return int(self._read("memory", "memory.max_usage_in_bytes"))
+        return int(os.pread(self._descriptor("memory", "memory.max_usage_in_bytes", os.O_RDWR), 32, 0))
 
     def _forget_peak(self) -> None:
-        self._write("memory", "memory.max_usage_in_bytes", 0)
+        os.pwrite(self._descriptor("memory", "memory.max_usage_in_bytes", os.O_RDWR), b"0", 0)
 
     def _cpu_seconds(self) -> float:
         return int(self._read("cpuacct", "cpuacct.usage")) / 1e9

@@ -92,12 +92,13 @@ def prefix_end(program: str, header_end: int) -> int:
 #: Words with which a program brings code that runs while Lean reads it, wherever they stand: too many hits
 #: cost time, one too few would let a program reach into the next one.
 _CODE = re.compile(
-    r"\#[ \t]*eval|eval%"
-    r"|\b(?:by_elab|unsafe|implemented_by|extern|csimp|foreign|dynlib|plugin)\b"
-    r"|\b(?:run|builtin|declare|register)_\w"
-    r"|\b(?:elab|macro|syntax|simproc|dsimproc|initialize|delab|app_delab|unexpand|app_unexpander"
-    r"|binder_predicate|include_str|load_dynlib|code_action|widget)(?:_\w+)?\b"
+    r"by_elab|unsafe|implemented_by|extern|csimp|foreign|dynlib|plugin"
+    r"|(?:run|builtin|declare|register)_\w+"
+    r"|(?:elab|macro|syntax|simproc|dsimproc|initialize|delab|app_delab|unexpand|app_unexpander"
+    r"|binder_predicate|include_str|load_dynlib|code_action|widget)(?:_\w+)?"
 )
+_WORD = re.compile(r"\w+")
+_EVAL = re.compile(r"\#[ \t]*eval|eval%")
 _ATTRIBUTE = re.compile(r"@\[|\battribute\b\s*(\[?)")
 #: Attributes that run none of the program's own code while Lean reads it.
 _HARMLESS = frozenset(
@@ -123,7 +124,8 @@ def brings_code(program: str) -> bool:
     as well. It gets a process of its own. The test looks at the bare text, comments and strings included, so
     no trick of writing hides a word from it; attributes are harmless only when they are known to be.
     """
-    if _CODE.search(program):
+    # Word by word: the same in one search, which begins anew at each character, takes five times as long.
+    if any(map(_CODE.fullmatch, set(_WORD.findall(program)))) or _EVAL.search(program):
         return True
     return any(not _is_harmless(program, found) for found in _ATTRIBUTE.finditer(program))
 

@@ -8,6 +8,7 @@ Lean's own additions (``Lean/Data/Lsp/Extra.lean``).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,6 @@ from farm.verdict import Message
 
 #: The one document that a resident Lean holds.
 URI = "file:///program.lean"
-#: What the header of a message may take at most; Lean sends some forty bytes.
-_LONGEST_HEADER = 1024
 
 
 class BrokenProtocol(Exception):
@@ -79,8 +78,8 @@ class Frames:
         data = self._rest + data
         bodies = []
         position = self._skipped(0, len(data))
-        while (end := data.find(_END, position, position + _LONGEST_HEADER)) >= 0:
-            start, length = end + len(_END), _length(data[position:end])
+        while header := _HEADER.match(data, position):
+            start, length = header.end(), int(header[1])
             if length > longest:
                 bodies.append(TOO_LONG)
                 self._skip = length
@@ -91,7 +90,7 @@ class Frames:
             position = start + length
             bodies.append(data[start:position])
         else:
-            if len(data) - position >= _LONGEST_HEADER:
+            if _HEADER_END in data[position:] or len(data) - position > _LONGEST_HEADER:
                 raise BrokenProtocol("no header of a message where one must be")
         self._rest = data[position:]
         return bodies
@@ -103,16 +102,11 @@ class Frames:
         return position + gone
 
 
-_END = b"\r\n\r\n"
-_LENGTH = b"Content-Length: "
+#: The header that Lean sends; the protocol knows one field more, which Lean does not use.
+_HEADER = re.compile(rb"Content-Length: ([0-9]{1,15})\r\n\r\n")
 
-
-def _length(header: bytes) -> int:
-    for line in header.split(b"\r\n"):
-        value = line.removeprefix(_LENGTH)
-        if value is not line and value.isdigit():
-            return int(value)
-    raise BrokenProtocol("a message without its length")
+_HEADER_END = b"\r\n\r\n"
+_LONGEST_HEADER = 64
 
 
 @dataclass(slots=True)

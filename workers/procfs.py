@@ -23,11 +23,13 @@ class Usage:
     """What a process tree uses at one moment.
 
     `cpu_seconds` is user and system time from its start, of the processes that are gone too; `memory_kib` is
-    what it holds that is not merely a mapped or cached file; `processes` counts threads in a control group.
+    what it holds that is not merely a mapped or cached file, `peak_memory_kib` the most of that, as far as it
+    is known; `processes` counts threads in a control group.
     """
 
     cpu_seconds: float
     memory_kib: int
+    peak_memory_kib: int
     processes: int
 
 
@@ -35,9 +37,11 @@ def usage(supervisor: int) -> Usage:
     """Look at the processes below the supervisor; those that are gone are in its own count of children."""
     tree = launch.descendants(supervisor)
     ticks = _ticks(supervisor, _REAPED) + sum(_ticks(pid, _ALL) for pid in tree)
+    memory_kib = sum(map(_private_kib, tree))
     return Usage(
         cpu_seconds=ticks / _TICKS,
-        memory_kib=sum(map(_private_kib, tree)),
+        memory_kib=memory_kib,
+        peak_memory_kib=memory_kib,
         processes=len(tree),
     )
 

@@ -1,9 +1,9 @@
 """Bench step: bare Lean, as fast as a short client can drive it, with no limits, no box and no records.
 
 It is the floor that the farm is measured against: `Processes` is the shell loop of a user without the farm,
-`Resident` the shortest client of ``lean --worker``. Lean itself gets the same options as from the farm,
-and a session of its own: on a busy machine Linux gives processor time to sessions, not to processes
-(``kernel.sched_autogroup_enabled``).
+`Resident` the shortest client of ``lean --worker``. Lean itself gets the same options as from the farm, but
+for when it reports, and a session of its own: on a busy machine Linux gives processor time to sessions, not
+to processes (``kernel.sched_autogroup_enabled``).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from farm.errors import FarmError
 from workers.bench.programs import Program, Worth
 from workers.environments import LeanEnvironment
 from workers.lean import (
+    REPORT_DELAY_MS,
     cold_command,
     environment_variables,
     resident_command,
@@ -118,10 +119,12 @@ def _worth(said: bytes, *, error: bytes) -> Worth:
 
 
 @contextlib.contextmanager
-def resident(environment: LeanEnvironment, header: str) -> Iterator[Resident]:
-    """Keep a bare resident Lean for a header."""
+def resident(
+    environment: LeanEnvironment, header: str, report_delay_ms: int = REPORT_DELAY_MS
+) -> Iterator[Resident]:
+    """Keep a bare resident Lean for a header; it waits so long before it begins to report."""
     with subprocess.Popen(
-        launched(resident_command(environment)),
+        launched(resident_command(environment, report_delay_ms)),
         env=variables(environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

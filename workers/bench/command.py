@@ -96,7 +96,7 @@ def planned(
         resident_checks=300,
         cold_checks=30,
         timeouts=8,
-        timeout_rounds=5,
+        timeout_rounds=12,
         soak_checks=soak,
         modules=modules,
     )

@@ -45,12 +45,12 @@ class Conversation:
 
     def __init__(self, cell: Cell, stdin: int) -> None:
         self._cell = cell
-        self._stdin = stdin
+        self._stdin, self._stdout, self._over = stdin, cell.stdout, cell.over
         self._frames = Frames()
         self._stderr = _Kept()
         self._unsaid = memoryview(b"")
         self._poll = select.poll()
-        for descriptor in (cell.stdout, cell.stderr, cell.over):
+        for descriptor in (self._stdout, cell.stderr, self._over):
             self._poll.register(descriptor, select.POLLIN)
         os.set_blocking(stdin, False)
 
@@ -65,20 +65,21 @@ class Conversation:
         limits: Limits,
         *,
         cancelled: Callable[[], bool] = never,
-        before: Usage | None = None,
     ) -> Talk:
         """Say `text` and listen until `exchange` has its answer, a limit is passed or Lean ends.
 
-        `before` is what the process had used when it began. Raises `BrokenProtocol` when what comes is no
-        message.
+        What the process uses counts from when its cell was last looked at. Raises `BrokenProtocol` when what
+        comes is no message.
         """
         self._stderr = _Kept()
         self._unsaid = memoryview(text)
-        watch = _Watch(self._cell, limits, cancelled, before or self._cell.usage())
+        watch = _Watch(self._cell, limits, cancelled)
         self._say()
+        longest = limits.output_kib * 1024
         ended = None
         while ended is None:
-            ended = self._listen(exchange, limits.output_kib * 1024, watch.patience()) or watch.look()
+            left = watch.next_look - time.monotonic()
+            ended = self._listen(exchange, longest, left) if left > 0 else watch.look()
         return watch.result(ended, self._stderr)
 
     def _say(self) -> None:
@@ -102,25 +103,20 @@ class Conversation:
         for descriptor, _ in self._poll.poll(seconds * 1000):
             if descriptor == self._stdin:
                 self._say()
-            elif descriptor == self._cell.over:
+            elif descriptor == self._over:
                 over = True
+            elif not (data := os.read(descriptor, _CHUNK)):
+                self._poll.unregister(descriptor)
+            elif descriptor == self._stdout:
+                for body in self._frames.feed(data, longest):
+                    exchange.take(body)
             else:
-                self._hear(descriptor, exchange, longest)
-            if exchange.answered:
-                return ANSWERED
+                self._stderr.add(data)
+        if exchange.answered:
+            return ANSWERED
         if self._stderr.written > longest or exchange.too_long:
             return "output"
         return DIED if over else None
-
-    def _hear(self, descriptor: int, exchange: Exchange, longest: int) -> None:
-        data = os.read(descriptor, _CHUNK)
-        if not data:
-            self._poll.unregister(descriptor)
-        elif descriptor == self._cell.stderr:
-            self._stderr.add(data)
-        else:
-            for body in self._frames.feed(data, longest):
-                exchange.take(body)
 
 
 class _Kept:
@@ -141,21 +137,15 @@ class _Kept:
 class _Watch:
     """Keeps the limits of one talk; looks no more often than a limit could be passed."""
 
-    def __init__(self, cell: Cell, limits: Limits, cancelled: Callable[[], bool], before: Usage) -> None:
+    def __init__(self, cell: Cell, limits: Limits, cancelled: Callable[[], bool]) -> None:
         self._cell, self._limits, self._cancelled = cell, limits, cancelled
-        self._used_before = before.cpu_seconds
+        self._used_before = cell.seen.cpu_seconds
         self._started = time.monotonic()
-        self._next_look = self._started + min(_PATIENCE, limits.wall_seconds, limits.cpu_seconds / _CPUS)
-
-    def patience(self) -> float:
-        """Return the seconds until the next look."""
-        return max(0.0, self._next_look - time.monotonic())
+        self.next_look = self._started + min(_PATIENCE, limits.wall_seconds, limits.cpu_seconds / _CPUS)
 
     def look(self) -> str | None:
-        """Say what ends the talk, when it is time to look and something does."""
+        """Say what ends the talk, when something does, and when to look again."""
         now = time.monotonic()
-        if now < self._next_look:
-            return None
         wall_left = self._started + self._limits.wall_seconds - now
         cpu_left = self._cpu_left(self._cell.usage())
         if self._cancelled():
@@ -164,7 +154,7 @@ class _Watch:
             return "wall"
         if cpu_left <= 0:
             return "cpu"
-        self._next_look = now + min(_PATIENCE, wall_left, max(_SHORTEST_LOOK, cpu_left / _CPUS))
+        self.next_look = now + min(_PATIENCE, wall_left, max(_SHORTEST_LOOK, cpu_left / _CPUS))
         return self._cell.breach()
 
     def _cpu_left(self, usage: Usage) -> float:
@@ -182,7 +172,7 @@ class _Watch:
             wall_seconds=time.monotonic() - self._started,
             cpu_seconds=usage.cpu_seconds - self._used_before,
             memory_kib=usage.memory_kib,
-            peak_memory_kib=max(usage.memory_kib, self._cell.peak_memory_kib()),
+            peak_memory_kib=usage.peak_memory_kib,
             stderr=str(stderr),
             stderr_bytes=stderr.written,
         )

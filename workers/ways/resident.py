@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from farm.job import Limits
 from workers import box
-from workers.cell import Cell, Usage
+from workers.cell import Cell
 from workers.environments import LeanEnvironment
 from workers.isolation import Isolation
 from workers.lean import answer, environment_variables, resident_command
@@ -25,7 +25,7 @@ from workers.ways.way import RESIDENT, Doubtful, Question, Reply
 #: A header may take its time and memory: it is the environment's, not the proof's.
 _HEADER_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=math.inf, memory_mib=1 << 20)
 #: After so many checks, or grown by so much private memory, a process makes room for a fresh one.
-MOST_CHECKS = 2000
+MOST_CHECKS = 10_000
 MOST_GROWTH_KIB = 512 << 10
 #: Seconds that a process has to go quiet after its check was broken off; and how it is told that it has: by
 #: so little processor time within so long.
@@ -108,16 +108,14 @@ class ResidentLean:
         """
         self._checks += 1
         self._sound = False
-        before = self._make_room(question.limits)
+        self._make_room(question.limits)
         text = self._fresh_start(question)
         self._version += 1
         self._last = question.program
         text += change(self._version, question.program) + wait(self._version)
         exchange = Exchange(self._version)
         try:
-            talk = self._conversation.talk(
-                text, exchange, question.limits, cancelled=question.cancelled, before=before
-            )
+            talk = self._conversation.talk(text, exchange, question.limits, cancelled=question.cancelled)
             self._memory_kib = talk.memory_kib
             return self._reply(question, exchange, talk)
         except BrokenProtocol as error:
@@ -135,18 +133,16 @@ class ResidentLean:
         self._version += 1
         return change(self._version, question.program[: question.prefix_end])
 
-    def _make_room(self, limits: Limits) -> Usage:
+    def _make_room(self, limits: Limits) -> None:
         """Allow as much memory as a fresh process would have beside its header."""
-        usage = self._cell.usage()
         room = limits.memory_mib - self._ready_kib // 1024
         if room <= 0:
             raise Doubtful("the header alone takes more memory than the check may use")
-        most_mib = usage.memory_kib // 1024 // _STEP_MIB * _STEP_MIB + room
+        most_mib = self._memory_kib // 1024 // _STEP_MIB * _STEP_MIB + room
         if most_mib != self._most_mib:
             self._cell.allow(most_mib)
             self._most_mib = most_mib
         self._cell.reset_peak()
-        return usage
 
     def _reply(self, question: Question, exchange: Exchange, talk: Talk) -> Reply:
         if talk.ended == DIED:
