@@ -13,7 +13,7 @@ import pytest
 from farm.job import Limits
 from tests.processes import PATIENCE, Process, processes
 from workers import box
-from workers.isolation import Isolation, prepared
+from workers.box.isolation import Isolation, prepared
 
 LEVELS = ("rlimit", "bwrap", "cgroup", "cgroup+bwrap")
 LIMITS = Limits(

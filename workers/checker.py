@@ -14,10 +14,10 @@ from farm.log import logger
 from farm.scanner import sorry_tokens
 from farm.verdict import Report, judge_text
 from workers import box
-from workers.cell import BoxFailed
+from workers.box.cell import BoxFailed
+from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
 from workers.header import brings_code, header_end, prefix_end
-from workers.isolation import Isolation
 from workers.lean import NO_ANSWER, Answer, with_end_mark
 from workers.ways.cold import Cold
 from workers.ways.pool import Resident

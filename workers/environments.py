@@ -14,7 +14,7 @@ from pathlib import Path
 from farm.errors import FarmError, SettingsError, UsageError
 from farm.job import Limits
 from workers import box, digest
-from workers.isolation import Isolation
+from workers.box.isolation import Isolation, fresh_folder
 from workers.toolchain import Toolchain, find, search_path, short_version
 
 #: The name of the environment that the farm brings along.
@@ -34,7 +34,7 @@ class LeanEnvironment:
     """One Lean with the modules that programs may import.
 
     `lean` is the command and its fixed options; a first word ending in ``.so`` is Lean's shared library (see
-    `workers.launch`). `lean_path` are the folders with compiled modules, `visible` what else Lean must be
+    `workers.box.launch`). `lean_path` are the folders with compiled modules, `visible` what else Lean must be
     able to read. `header` is what a program here can always begin with: its canaries do. `headers` are worth
     being ready for before a program asks. `digest` is a SHA-256, in hex, over all that decides what a check
     means: Lean's version and commit, options, pinned packages, the compiled modules' contents; equal on all
@@ -175,7 +175,7 @@ def _library_identity(library: Path) -> str:
 
 def _build(library: Path, sources: Sequence[Path], folder: Path, isolation: Isolation) -> None:
     """Compile the core library into `folder`, which appears whole; others may do so at the same time."""
-    with box.fresh_folder(folder.parent) as workshop:
+    with fresh_folder(folder.parent) as workshop:
         for source in sources:
             compiled = workshop / f"{source.stem}.olean"
             words = ("-R", str(source.parent), "-o", str(compiled), str(source))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from farm.errors import FarmError
 from farm.settings import Settings
-from workers.cell import BoxFailed
+from workers.box.cell import BoxFailed
+from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
 from workers.environments import Installed, installed
-from workers.isolation import Isolation, prepared
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from farm.embedded import down
 from farm.store import Store
-from workers import isolation as isolations
+from workers.box import isolation as isolations
 from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
 

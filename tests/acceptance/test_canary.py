@@ -11,10 +11,10 @@ import pytest
 from leans import credulous
 
 from farm.errors import FarmError
+from workers.box.isolation import Isolation
 from workers.canary import ERROR, MEMORY, PROVED, SORRY, TIMEOUT, examine, require_sound
 from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
-from workers.isolation import Isolation
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 
 from farm.job import Limits
 from farm.verdict import Outcome, Reason, judge
+from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAM = "prelude\nimport Core\ntheorem t : True := True.intro\n"

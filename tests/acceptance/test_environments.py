@@ -15,9 +15,9 @@ from leans import Toolchain, lake, script, toolchain
 from farm.errors import SettingsError, UsageError
 from farm.job import Limits
 from farm.verdict import Reason, judge
+from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import Installed, LeanEnvironment, installed
-from workers.isolation import Isolation
 
 HEADER = "prelude\nimport Core\n"
 HEADER_LINE = r'header = "prelude\nimport Core"'

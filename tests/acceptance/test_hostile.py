@@ -18,9 +18,9 @@ from farm.job import Limits
 from farm.verdict import Reason, Report, judge
 from tests.levels import groups, open_files
 from tests.processes import eventually, family
+from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 HEADER = "prelude\nimport Core\n"

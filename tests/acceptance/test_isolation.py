@@ -25,9 +25,10 @@ from farm.errors import SettingsError
 from farm.job import Limits
 from tests.levels import LEVELS, LIMITS, Mark, groups, isolated, limits
 from tests.processes import PATIENCE, eventually
-from workers import box, bubblewrap, procfs, seccomp
-from workers.cell import Cell
-from workers.isolation import Isolation, prepared
+from workers import box
+from workers.box import bubblewrap, procfs, seccomp
+from workers.box.cell import Cell
+from workers.box.isolation import Isolation, prepared
 
 PYTHON = os.path.realpath(sys._base_executable)
 NOBODY = 65534
@@ -446,8 +447,8 @@ HOLDER = """
 import json, os, select, sys
 from pathlib import Path
 from farm.job import Limits
-from workers.cell import Cell
-from workers.isolation import prepared
+from workers.box.cell import Cell
+from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most=sys.argv[2]) as isolation:
     stdin, _ = os.pipe()
     cell = Cell(["sh", "-c", sys.argv[3]], isolation=isolation, limits=Limits(), stdin=stdin, environment={})
@@ -622,7 +623,7 @@ import os, sys
 from pathlib import Path
 from farm.job import Limits
 from workers import box
-from workers.isolation import prepared
+from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most=sys.argv[2]) as isolation:
     number = 0
     try:
@@ -658,7 +659,7 @@ import os, sys
 from pathlib import Path
 from farm.job import Limits
 from workers import box
-from workers.isolation import prepared
+from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most="bwrap") as isolation:
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # a venv is not to be seen
     command = [python, "-I", "-S", "-c", sys.argv[2]]

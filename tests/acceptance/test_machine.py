@@ -11,8 +11,8 @@ from farms import Quiet, wait_for_run
 from leans import Toolchain, credulous, toolchain
 from processes import eventually
 
+from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 
 #: No machine has both, so no worker can have it.
 IMPOSSIBLE = "cgroup1+cgroup2"

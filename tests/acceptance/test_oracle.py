@@ -21,7 +21,7 @@ import pytest
 from farm.job import Limits
 from tests.processes import PATIENCE, eventually, processes
 from workers import box
-from workers.isolation import Isolation
+from workers.box.isolation import Isolation
 
 RUNEXEC = Path(sys.executable).with_name("runexec")
 #: A Python that any container can run, as long as its own folder can be seen.

@@ -16,9 +16,9 @@ from processes import Process, eventually, family
 
 from farm.job import Limits
 from farm.verdict import Outcome, Reason, Report, judge
+from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAMS = sorted(CASES.glob("*/*/program.lean")) + sorted(Path(__file__).with_name("core").glob("*.lean"))

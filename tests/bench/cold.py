@@ -27,8 +27,8 @@ from farm.settings import usable_cpus
 from farm.submit import submit
 from tests.bench.farm_at_work import ROOT, FarmAtWork, farm_at_work, options
 from tests.bench.figures import Figure
+from workers.box.isolation import prepared
 from workers.environments import EMBEDDED, LeanEnvironment, installed
-from workers.isolation import prepared
 from workers.lean import cold_command, environment_variables
 
 #: How often the two take turns.

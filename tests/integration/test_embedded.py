@@ -123,7 +123,8 @@ def test_down_leaves_no_process(settled: Path, pair: str):
     running = family(facts.pid)
     assert len(running) > 5
     assert down(settled)
-    assert [process for process in running if process.alive] == []
+    # A process gives back its lock a moment before it is gone.
+    eventually(lambda: not any(process.alive for process in running))
 
 
 def test_down_says_that_nothing_ran(home: Path):

@@ -19,9 +19,9 @@ from sqlalchemy import Engine, text
 from farm.broker import application, publish
 from farm.queries import Judged, Queries
 from farm.store import MAX_ATTEMPTS, Store
+from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
-from workers.isolation import Isolation, prepared
 from workers.tasks import Desk, verify
 from workers.upkeep import Upkeep
 

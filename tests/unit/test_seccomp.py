@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from workers.seccomp import MACHINES, REFUSED, SOCKET_FAMILIES, filter_for
+from workers.box.seccomp import MACHINES, REFUSED, SOCKET_FAMILIES, filter_for
 
 ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 #: Calls that every program makes: read, write, mmap, execve, exit_group.

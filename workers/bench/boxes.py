@@ -17,10 +17,10 @@ from workers.bench.figures import Figure
 from workers.bench.processes import private_kib, tree_cpu_seconds
 from workers.bench.programs import Program, Worth, program
 from workers.bench.turns import Check, timed
-from workers.cell import Cell
+from workers.box.cell import Cell
+from workers.box.isolation import Isolation, prepared
+from workers.box.launch import descendants
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation, prepared
-from workers.launch import descendants
 from workers.lean import cold_command, environment_variables, resident_command
 
 #: Milliseconds that the box may add to a check.

@@ -15,9 +15,9 @@ from workers.bench.figures import Figure, quantile, rounded
 from workers.bench.processes import private_kib
 from workers.bench.programs import programs
 from workers.bench.turns import Check, Crew, Turn
+from workers.box.launch import descendants
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
-from workers.launch import descendants
 from workers.lean import REPORT_DELAY_MS
 from workers.ways.way import COLD, RESIDENT, SNAPSHOT
 

@@ -8,7 +8,7 @@ import os
 import resource
 from pathlib import Path
 
-from workers.launch import descendants
+from workers.box.launch import descendants
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: Places of utime, stime, cutime and cstime in /proc/PID/stat after the command's name.

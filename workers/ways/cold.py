@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from farm.job import Limits
 from workers import box
+from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 from workers.lean import cold_command, environment_variables, parse
 from workers.ways.way import COLD, Question, Reply
 

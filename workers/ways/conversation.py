@@ -12,7 +12,7 @@ from typing import Final
 
 from farm.job import Limits
 from workers.box import never
-from workers.cell import Cell, Usage
+from workers.box.cell import Cell, Usage
 from workers.lsp import Exchange, Frames
 
 #: How a talk ended, besides by a limit, which is named as in `workers.box`.

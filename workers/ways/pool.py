@@ -13,8 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from farm.log import logger
+from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 from workers.ways.resident import ResidentLean
 from workers.ways.way import Doubtful, Question, Reply
 

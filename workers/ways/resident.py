@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from farm.job import Limits
 from workers import box
-from workers.cell import Cell
+from workers.box.cell import Cell
+from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.isolation import Isolation
 from workers.lean import answer, environment_variables, resident_command
 from workers.lsp import BrokenProtocol, Exchange, change, opening, wait
 from workers.ways.conversation import ANSWERED, CANCELLED, DIED, Conversation, Talk

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.job import Limits
-from workers.procfs import Usage
+from workers.box.procfs import Usage
 
 #: Seconds that killed processes have to be gone.
 GRACE = 5.0

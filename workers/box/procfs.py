@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers import launch
+from workers.box import launch
 
 #: Without it (CONFIG_PROC_CHILDREN) no process tree can be watched.
 CHILDREN = Path("/proc/thread-self/children")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from farm.job import Limits
-from workers import procfs
-from workers.isolation import Isolation
-from workers.procfs import Usage
-from workers.supervisor import GRACE, BoxFailed, Result
+from workers.box import procfs
+from workers.box.isolation import Isolation
+from workers.box.procfs import Usage
+from workers.box.supervisor import GRACE, BoxFailed, Result
 
 __all__ = ["BoxFailed", "Cell", "Ended", "Usage"]
 

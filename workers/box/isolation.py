@@ -1,10 +1,10 @@
 """Box step: what holds a check on this machine, and how strongly.
 
-- ``cgroup1`` or ``cgroup2``: a control group (`workers.cgroup`) limits memory and processes, measures, and
-  kills all that is in it.
-- ``bwrap``: namespaces (`workers.bubblewrap`) let a check see nothing but what it needs, and no network.
-- ``rlimit``: neither. A supervisor (`workers.launch`) at the root of the process tree, resource limits, and
-  memory and processor time watched from ``/proc``. It needs no privilege; it stops accidents and clumsy
+- ``cgroup1`` or ``cgroup2``: a control group (`workers.box.cgroup`) limits memory and processes, measures,
+  and kills all that is in it.
+- ``bwrap``: namespaces (`workers.box.bubblewrap`) let a check see nothing but what it needs, and no network.
+- ``rlimit``: neither. A supervisor (`workers.box.launch`) at the root of the process tree, resource limits,
+  and memory and processor time watched from ``/proc``. It needs no privilege; it stops accidents and clumsy
   attacks, and is no wall against code that means harm.
 """
 
@@ -23,10 +23,10 @@ from pathlib import Path
 
 from farm.errors import SettingsError
 from farm.job import Limits
-from workers import bubblewrap, launch, procfs
-from workers.cgroup import Group, Groups
-from workers.hierarchy import NoGroups, own_groups
-from workers.supervisor import GRACE, BoxFailed, Setting, Supervisor
+from workers.box import bubblewrap, launch, procfs
+from workers.box.cgroup import Group, Groups
+from workers.box.hierarchy import NoGroups, own_groups
+from workers.box.supervisor import GRACE, BoxFailed, Setting, Supervisor
 
 #: What each word of a level asks for, as words of which the level in force must have one.
 _SATISFIED_BY = {
@@ -93,7 +93,7 @@ class Isolation:
     ) -> Held:
         """Bring a command to the gate, in its group; closing `files` ends it and removes what was made.
 
-        The arguments are those of `workers.cell.Cell`. Raises BoxFailed and OSError.
+        The arguments are those of `workers.box.cell.Cell`. Raises BoxFailed and OSError.
         """
         group = None
         if self.groups is not None:

@@ -1,9 +1,9 @@
 """Box step: namespaces around a check, made by bubblewrap; it sees what is listed here, and no network.
 
-The supervisor (`workers.launch`) is process 1 of a pid namespace, so that nothing in the box can kill or stop
-it, and its end is the end of all. What a command sees: the system's programs and libraries in ``/usr``, the
-Python that runs the supervisor, and what it is given to read. It can write to ``/tmp``, in which its working
-folder is, and which is gone with it; and to the folder that it is given for that, if any.
+The supervisor (`workers.box.launch`) is process 1 of a pid namespace, so that nothing in the box can kill or
+stop it, and its end is the end of all. What a command sees: the system's programs and libraries in ``/usr``,
+the Python that runs the supervisor, and what it is given to read. It can write to ``/tmp``, in which its
+working folder is, and which is gone with it; and to the folder that it is given for that, if any.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers import seccomp
-from workers.supervisor import FILE_BYTES
+from workers.box import seccomp
+from workers.box.supervisor import FILE_BYTES
 
 #: The user and group that a command of a root worker becomes, nobody on most systems.
 NOBODY = 65534
@@ -45,7 +45,7 @@ class Namespaces:
     """How bubblewrap is called on this machine.
 
     `privileges` are the arguments that say with which rights; `user` is whom the supervisor makes its
-    command, None where they are the same. `calls` is the filter of system calls (`workers.seccomp`).
+    command, None where they are the same. `calls` is the filter of system calls (`workers.box.seccomp`).
     """
 
     program: str

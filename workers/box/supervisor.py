@@ -1,4 +1,4 @@
-"""Box step: starts `workers.launch`, speaks with it, and takes its result."""
+"""Box step: starts `workers.box.launch`, speaks with it, and takes its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.job import Limits
-from workers import launch, procfs
+from workers.box import launch, procfs
 
 #: One written file, and all that fits into a box's own folders; Lean's largest ones, compiled modules, stay
 #: well below.

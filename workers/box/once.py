@@ -1,6 +1,6 @@
 """Box step: runs one command from start to end within limits, leaves nothing of it behind, and returns facts.
 
-What holds the command is an `Isolation`: see `workers.isolation` for its levels. "The box failed"
+What holds the command is an `Isolation`: see `workers.box.isolation` for its levels. "The box failed"
 (`Run.box_error`) and "the command failed" are two different facts.
 """
 
@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from farm.job import Limits
-from workers.cell import BoxFailed, Cell, Ended
-from workers.isolation import Isolation, fresh_folder
+from workers.box.cell import BoxFailed, Cell, Ended
+from workers.box.isolation import Isolation
 
-__all__ = ["NOT_RUN", "Run", "fresh_folder", "never", "run"]
+__all__ = ["NOT_RUN", "Run", "never", "run"]
 
 #: Seconds between two looks at the tree. What is sampled is looked at soon, for most checks are short; what
 #: the kernel keeps, as rarely as somebody who cancels can wait, and when a limit could be reached.
@@ -39,7 +39,7 @@ class Run:
     One of `exit_status` and `signal` is a number unless the box failed or a limit came first. `limit` is
     ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None. `wall_seconds` begin when the command
     does: making the box is not part of them. `cpu_seconds`, `peak_memory_kib`, `oom_killed` and
-    `process_limit_hit` are those of `workers.cell.Ended`. `output_bytes` counts what was written to both
+    `process_limit_hit` are those of `workers.box.cell.Ended`. `output_bytes` counts what was written to both
     streams, kept or not; `stdout` and `stderr` together hold no more than the limit. `isolation` names the
     level that held it.
     """
@@ -98,9 +98,9 @@ def run(
     """Run `command` to its end or to a limit, and return once nothing of it is alive.
 
     It works in a fresh folder that is removed at the end; `environment`, `visible` and `writable` are as for
-    `workers.cell.Cell`. `cancelled` is asked about every 50 ms; when it says yes, the command is killed and
-    that is the `box_error`. Can be called from many threads at once. What goes wrong with the box is told in
-    `Run.box_error`; nothing is raised for it.
+    `workers.box.cell.Cell`. `cancelled` is asked about every 50 ms; when it says yes, the command is killed
+    and that is the `box_error`. Can be called from many threads at once. What goes wrong with the box is told
+    in `Run.box_error`; nothing is raised for it.
     """
     try:
         with _as_file(stdin) as source:

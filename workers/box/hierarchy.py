@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers import launch, procfs
-from workers.cgroup import PROCESSES, Groups, pids_in, write
+from workers.box import launch, procfs
+from workers.box.cgroup import PROCESSES, Groups, pids_in, write
 
 #: What to do where there is no right to make groups, by version.
 _REMEDIES = {
