@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlalchemy import Engine
 
 from farm.embedded import down
 from farm.store import Store
+from tests.levels import Mark
 from workers.box import isolation as isolations
 from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
@@ -40,6 +42,17 @@ def checker(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFa
     """A checker for all tests that ask nothing special of one."""
     with Checker(isolation, home=tmp_path_factory.mktemp("checker"), concurrency=2) as found:
         yield found
+
+
+@pytest.fixture
+def mark() -> Iterator[Mark]:
+    """A sleep by which processes are known; none is left after a test."""
+    mark = Mark()
+    yield mark
+    left = mark.found()
+    for each in left:
+        os.kill(each.pid, signal.SIGKILL)
+    assert left == []
 
 
 @pytest.fixture(scope="session")

@@ -51,17 +51,6 @@ def python(isolation: Isolation) -> Shell:
     return run
 
 
-@pytest.fixture
-def mark() -> Iterator[Mark]:
-    """A sleep by which processes are known; none is left after a test."""
-    mark = Mark()
-    yield mark
-    left = mark.found()
-    for each in left:
-        os.kill(each.pid, signal.SIGKILL)
-    assert left == []
-
-
 # How a command ends.
 
 

@@ -70,17 +70,6 @@ def python(isolation: Isolation, program: str, *words: str, **more: object) -> b
     return run(isolation, PYTHON, "-I", "-S", "-c", program, *words, **more)
 
 
-@pytest.fixture
-def mark() -> Iterator[Mark]:
-    """A sleep by which processes are known; none is left after a test."""
-    mark = Mark()
-    yield mark
-    left = mark.found()
-    for each in left:
-        os.kill(each.pid, signal.SIGKILL)
-    assert left == []
-
-
 # What a command sees where there are namespaces.
 
 

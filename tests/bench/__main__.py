@@ -22,8 +22,9 @@ from rich.console import Console
 
 from tests.bench.cold import cold_checks
 from tests.bench.demo import demo
-from tests.bench.figures import Figure, table
+from tests.bench.figures import table
 from tests.bench.throughput import assembly, sending, submit_and_export
+from workers.bench.figures import Figure
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from farm.program import AssemblyOptions, assemble
 from farm.settings import usable_cpus
 from farm.submit import submit
 from tests.bench.farm_at_work import ROOT, FarmAtWork, farm_at_work, options
-from tests.bench.figures import Figure
+from workers.bench.figures import Figure
 from workers.box.isolation import prepared
 from workers.environments import EMBEDDED, LeanEnvironment, installed
 from workers.lean import cold_command, environment_variables
@@ -58,9 +58,15 @@ def cold_checks() -> Iterator[Figure]:
             looped.append(len(programs) / _loop(files, environment, at_once))
             farmed.append(len(programs) / _through_farm(farm, manifest))
     ratio = median(farmed) / median(looped)
-    yield Figure(name=f"cold checks, shell loop x {at_once}", unit="checks/s", samples=tuple(looped))
-    yield Figure(name=f"cold checks, farm x {at_once}", unit="checks/s", samples=tuple(farmed))
-    yield Figure(name="cold checks, farm / loop", unit="", samples=(ratio,), at_least=0.7)
+    yield Figure(
+        key="cold_loop", name=f"cold checks, shell loop x {at_once}", unit="checks/s", samples=tuple(looped)
+    )
+    yield Figure(
+        key="cold_farm", name=f"cold checks, farm x {at_once}", unit="checks/s", samples=tuple(farmed)
+    )
+    yield Figure(
+        key="cold_over_loop", name="cold checks, farm / loop", unit="", samples=(ratio,), at_least=0.7
+    )
 
 
 def _programs(number: int) -> list[str]:

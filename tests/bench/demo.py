@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.farm_at_work import ROOT
-from tests.bench.figures import Figure
+from workers.bench.figures import Figure
 
 # How to reach the package index is the machine's matter; nothing else of the user's is kept.
 _KEPT = re.compile(r"PATH|LANG|LC_\w+|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|\w+_PROXY", re.IGNORECASE)
@@ -33,9 +33,9 @@ def demo() -> Iterator[Figure]:
             farm = clone / ".venv" / "bin" / "farm"
             if farm.exists():
                 subprocess.run([str(farm), "down"], env=environ, check=False)
-    yield Figure(name="make demo, first", unit="s", samples=(set_up + first,), at_most=60)
-    yield Figure(name="make demo, judging", unit="s", samples=(first,), at_most=20)
-    yield Figure(name="make demo, again", unit="s", samples=(second,))
+    yield Figure(key="demo_first", name="make demo, first", unit="s", samples=(set_up + first,), at_most=60)
+    yield Figure(key="demo_judging", name="make demo, judging", unit="s", samples=(first,), at_most=20)
+    yield Figure(key="demo_again", name="make demo, again", unit="s", samples=(second,))
 
 
 def _environ(home: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from farm import broker
 from farm.manifest import fingerprint
 from tests.bench.assembly import LINES, entries, rate
 from tests.bench.farm_at_work import UNSERVED, FarmAtWork, Measured, farm_at_work, in_own_process
-from tests.bench.figures import Figure
+from workers.bench.figures import Figure
 
 #: How often each figure is measured.
 TIMES = 3
@@ -25,7 +25,7 @@ def assembly() -> Iterator[Figure]:
     """Assemble answers of 2 KB, on one core."""
     lines = entries(LINES)
     rates = tuple(rate(lines) for _ in range(2 * TIMES - 1))
-    yield Figure(name="assembly", unit="lines/s", samples=rates, at_least=20_000)
+    yield Figure(key="assembly", name="assembly", unit="lines/s", samples=rates, at_least=20_000)
 
 
 def write_manifest(path: Path, lines: int) -> Path:
@@ -72,8 +72,8 @@ def submit_and_export(lines: int) -> Iterator[Figure]:
 def _both(step: str, lines: int, samples: list[Measured], *, at_least: float) -> Iterator[Figure]:
     rates = tuple(lines / sample.seconds for sample in samples)
     peaks = tuple(sample.peak_mib for sample in samples)
-    yield Figure(name=f"{step}, {lines} lines", unit="lines/s", samples=rates, at_least=at_least)
-    yield Figure(name=f"{step}, peak memory", unit="MiB", samples=peaks, at_most=200)
+    yield Figure(key=step, name=f"{step}, {lines} lines", unit="lines/s", samples=rates, at_least=at_least)
+    yield Figure(key=f"{step}_memory", name=f"{step}, peak memory", unit="MiB", samples=peaks, at_most=200)
 
 
 def _submit_afresh(farm: FarmAtWork, manifest: Path) -> Measured:
@@ -134,4 +134,4 @@ def sending(ids: int = 10_000) -> Iterator[Figure]:
             broker.publish(farm.app, farm.store)
             samples.append(ids / (time.perf_counter() - begun))
             farm.store.unpublish([UNSERVED], older_than_seconds=0)
-        yield Figure(name="sending", unit="ids/s", samples=tuple(samples))
+        yield Figure(key="sending", name="sending", unit="ids/s", samples=tuple(samples))
