@@ -17,7 +17,7 @@ from workers import box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.header import brings_code, header_end, prefix_end
+from farm.header import brings_code, header_end, prefix_end
 from workers.lean import NO_ANSWER, Answer, with_end_mark
 from workers.ways.cold import Cold
 from workers.ways.pool import Resident

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.header import brings_code, header_end, prefix_end
+from farm.header import brings_code, header_end, prefix_end
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ WAYS = (RESIDENT, SNAPSHOT, COLD)
 class Question:
     """One program for Lean. `program` ends with the command that prints `mark`.
 
-    `header_end` and `prefix_end` are offsets in it, see `workers.header`. `cancelled` is asked every now and
+    `header_end` and `prefix_end` are offsets in it, see `farm.header`. `cancelled` is asked every now and
     then whether the answer is still wanted.
     """
 

@@ -1,0 +1,276 @@
+"""What the policy finds in a text: what no proof needs, what honest provers write, and what tries to hide."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.errors import UsageError
+from farm.policy import MOST_HITS, RULES, Action, Hit, Policy
+
+POLICY = Policy()
+
+
+def hits(text: str) -> list[tuple[str, str]]:
+    return [(hit.rule, hit.text) for hit in POLICY.hits(text)]
+
+
+def rejected(text: str) -> list[tuple[str, str]]:
+    return [(hit.rule, hit.text) for hit in POLICY.hits(text) if POLICY.action(hit.rule) is Action.REJECT]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "at"),
+    [
+        ("axiom wrong : False", "axiom", "axiom"),
+        ("private axiom wrong : False", "axiom", "axiom"),
+        ("@[simp] axiom wrong : False", "axiom", "axiom"),
+        ("theorem a : True := trivial;axiom wrong : False", "axiom", "axiom"),
+        ("opaque secret : Nat", "opaque", "opaque"),
+        ("unsafe def f : Nat := 0", "unsafe", "unsafe"),
+        ("example : Nat := unsafe f", "unsafe", "unsafe"),
+        ('run_cmd logInfo m!"hi"', "run", "run_cmd"),
+        ("example : True := by run_tac pure ()", "run", "run_tac"),
+        ("run_elab x", "run", "run_elab"),
+        ("run_meta x", "run", "run_meta"),
+        ("#eval 1", "run", "eval"),
+        ("#eval! 1", "run", "eval!"),
+        ("def x := eval% 1", "run", "eval"),
+        ("def x : Nat := by_elab pure", "run", "by_elab"),
+        ("#exit", "stop", "exit"),
+        ("#guard_msgs in theorem a : False := sorry", "messages", "guard_msgs"),
+        ("initialize x : Nat ← pure 0", "initialize", "initialize"),
+        ("builtin_initialize x : Nat ← pure 0", "initialize", "builtin_initialize"),
+        ("register_simp_attr mine", "initialize", "register_simp_attr"),
+        ("declare_config_elab f G", "initialize", "declare_config_elab"),
+        ("@[init] def x := 0", "initialize", "init"),
+        ('elab "t" : tactic => pure ()', "metaprogram", "elab"),
+        ("elab_rules : tactic | _ => pure ()", "metaprogram", "elab_rules"),
+        ('macro "t" : tactic => `(tactic| skip)', "metaprogram", "macro"),
+        ("macro_rules | `(x) => `(y)", "metaprogram", "macro_rules"),
+        ('syntax "t" : tactic', "metaprogram", "syntax"),
+        ("declare_syntax_cat c", "metaprogram", "declare_syntax_cat"),
+        ("simproc f (x) := fun _ => pure .continue", "metaprogram", "simproc"),
+        ("meta def f := 0", "metaprogram", "meta"),
+        ("open Lean", "metaprogram", "open"),
+        ("open Nat Lean.Elab in", "metaprogram", "open"),
+        ("open _root_.Lean", "metaprogram", "open"),
+        ("open «Lean»", "metaprogram", "open"),
+        ("open scoped Lean", "metaprogram", "open"),
+        ("namespace Lean.Elab", "metaprogram", "namespace"),
+        ("@[term_elab x] def f := 0", "metaprogram", "term_elab"),
+        ("@[simp, app_unexpander Nat] def f := 0", "metaprogram", "app_unexpander"),
+        ("@[local macro x] def f := 0", "metaprogram", "macro"),
+        ("attribute [macro x] f", "metaprogram", "macro"),
+        ("attribute [local tactic x] f", "metaprogram", "tactic"),
+        ("@[implemented_by f] def g := 0", "replaced_code", "implemented_by"),
+        ('@[simp,extern "f"] def g := 0', "replaced_code", "extern"),
+        ("@[to_additive (attr := csimp)] theorem g : True := trivial", "replaced_code", "csimp"),
+        ("@[export lean_f] def g := 0", "replaced_code", "export"),
+        ('@[«extern» "f"] def g := 0', "replaced_code", "«extern»"),
+        ("set_option debug.skipKernelTC true", "option", "set_option"),
+        ("set_option debug.skipKernelTC true in", "option", "set_option"),
+        ("set_option «debug».skipKernelTC true", "option", "set_option"),
+        ("set_option /- -/ debug.byAsSorry true", "option", "set_option"),
+        ("set_option warn.sorry false", "option", "set_option"),
+        ("set_option weak.debug.skipKernelTC true", "option", "set_option"),
+        ("set_option compiler.extract_closed false", "option", "set_option"),
+        ("set_option interpreter.prefer_native true", "option", "set_option"),
+        ("set_option trace.Meta true", "option", "set_option"),
+        ("theorem a : True := trivial\nimport Evil", "imports", "import"),
+        ("theorem a : True := trivial\nprelude", "imports", "prelude"),
+        ("example : False := sorryAx _", "trusted_name", "sorryAx"),
+        ("example : False := _root_.sorryAx _ false", "trusted_name", "_root_.sorryAx"),
+        ("example : False := «sorryAx» _", "trusted_name", "«sorryAx»"),
+        ("example := Lean.ofReduceBool f true rfl", "trusted_name", "Lean.ofReduceBool"),
+        ("example := @Lean.trustCompiler", "trusted_name", "Lean.trustCompiler"),
+        ("example : 1 = 1 := by native_decide", "native", "native_decide"),
+        ("example : 1 = 1 := by decide +native", "native", "native"),
+        ("example : 1 = 1 := by decide (config := {native := true})", "native", "native"),
+        ("example : 1 = 1 := by bv_decide", "native", "bv_decide"),
+        ('example := s!"{by native_decide}"', "native", "native_decide"),
+        ('notation "%%\\"" => 1', "token", "notation"),
+        ('notation "%--" => 1', "token", "notation"),
+        ('infixl:65 " %/ " => f', "token", "infixl"),
+        ('notation "a\'" => 1', "token", "notation"),
+        ('notation "/-" x => x', "token", "notation"),
+    ],
+)
+def test_what_no_proof_needs_is_rejected_where_it_stands(text: str, rule: str, at: str) -> None:
+    assert (rule, at) in rejected(text)
+    assert (rule, at) in rejected(f"theorem t : 1 = 1 := by\n  rfl\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # `//` and `|-` are tokens of Lean: what seems to begin a comment behind them is code.
+        "def s := {x : Int //-x = 0 }\naxiom wrong : False",
+        "example : True := by simp at h |--axiom wrong\n",
+        "example := f ⁻¹'\"'\naxiom wrong : False --\"",
+        "example := f ''\"'\naxiom wrong : False --\"",
+        # Whether braces in a string hold code depends on what the string is given to.
+        'example := throwErrorAt s "{ f \'"\' }"\naxiom wrong : False --"',
+        'def x := get! "{"\naxiom wrong : False --"}"',
+        "example := a \\/-\naxiom wrong : False",
+    ],
+)
+def test_what_may_be_hidden_in_a_comment_or_a_string_is_found(text: str) -> None:
+    assert {rule for rule, _ in rejected(text)} & {"hidden", "axiom"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-- axiom, #eval, native_decide and set_option debug.skipKernelTC true",
+        "/- axiom wrong : False\n/- nested #exit -/ macro -/",
+        "/-- An axiom of choice; see `native_decide`. -/\ntheorem a : True := trivial",
+        'def s := "axiom #eval import"',
+        'def s := r#"axiom "elab" "#',
+        "theorem axiom_of_choice (opaque' : Nat) : opaque' = opaque' := rfl",
+        "theorem «axiom» : True := trivial",
+        "example (x : Foo) : x.axiom = x.macro.syntax := rfl",
+        "example : (f x).opaque = 0 := rfl",
+        "@[aesop unsafe 50% apply] theorem a : True := trivial",
+        "@[simp, aesop safe (rule_sets := [A])] theorem a : True := trivial",
+        "attribute [aesop unsafe 10% tactic] foo",
+        "example : True := by aesop (add unsafe 20% foo, safe bar)",
+        "example : True := by aesop (add 50% unsafe (by simp))",
+        "add_aesop_rules unsafe 10% foo",
+        "theorem a (S : Finset Nat) : #S = 0 := by simp",
+        "theorem a (eval : Nat) : #eval_set = 0 := by simp",
+        "theorem a : Polynomial.eval x p = eval x p := rfl",
+        "theorem constant (stop hint module meta : Nat) : constant stop = hint := rfl",
+        "set_option maxHeartbeats 0",
+        "set_option maxRecDepth 100000 in\ntheorem a : True := trivial",
+        "set_option linter.all false",
+        "set_option autoImplicit true",
+        "open Nat Real in\ntheorem a : True := trivial",
+        "open LeanSearch Nat",
+        "@[simp] lemma a : True := trivial",
+        "@[norm_cast] theorem a : True := trivial",
+        "theorem a : ∃ x, x = 1 := by\n  use 1 --done\n  decide",
+        "  rw [foo]/- done -/\n  simp [h]--axioms used",
+        "instance : Add Foo := ⟨f⟩",
+        'notation "π" => Real.pi',
+        'infixl:65 " ⊕ " => f',
+        "import Mathlib\nimport Aesop\nset_option maxHeartbeats 400000\nopen BigOperators",
+        "/- first -/ module\npublic import Init\ntheorem a : True := trivial",
+        "partial def f (n : Nat) : Nat := f n",
+        "decide +kernel",
+        "theorem native (native' : Nat) : native' = 0 := by simp",
+        "example : '\"' = '\"' := rfl",
+        "theorem a (h' : x'' = y') : f '' s ⊆ g ⁻¹' t := by simp",
+    ],
+)
+def test_honest_texts_are_not_rejected(text: str) -> None:
+    assert rejected(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("#print axioms a", "query"),
+        ("#check a", "query"),
+        ("variable (h : False)", "scope"),
+        ("open Nat in", "scope"),
+        ("namespace A\nsection\nend A", "scope scope scope"),
+        ("local instance : Add Nat := ⟨f⟩", "instance"),
+        ("@[reducible, simp] def f := 0", "attribute attribute definition"),
+        ("attribute [-simp] foo", "attribute attribute"),
+        ('notation "x" => y', "notation"),
+        ("partial def f := f", "partial definition"),
+        ("by exact?", "search"),
+        ("structure S where x : Nat", "definition"),
+        ("deriving instance DecidableEq for A", "instance"),
+    ],
+)
+def test_what_honest_provers_write_is_reported(text: str, rules: str) -> None:
+    assert " ".join(rule for rule, _ in hits(text)) == rules
+    assert rejected(text) == []
+
+
+def test_a_hit_names_its_line_and_column() -> None:
+    (hit,) = POLICY.hits("theorem ω : True := by\n  𝕏; native_decide\n")
+    assert hit == Hit(rule="native", start=28, end=41, line=2, column=5, text="native_decide")
+
+
+def test_the_datasets_own_part_is_not_looked_at() -> None:
+    header, answer = 'import A\nmacro "x" : term => `(1)\n', "theorem a : True := by\n  macro\n"
+    text = header + answer
+    assert [hit.line for hit in POLICY.hits(text, [(len(header), len(text))])] == [4]
+    assert POLICY.hits(text, [(len(header), len(header) + 5)]) == ()
+
+
+def test_a_word_that_the_submission_completes_is_its_own() -> None:
+    text = "theorem a : True := by native_decide"
+    assert [hit.rule for hit in POLICY.hits(text, [(text.index("_decide"), len(text))])] == ["native"]
+
+
+def test_what_matters_is_found_behind_any_number_of_hits() -> None:
+    found = POLICY.hits("open A\n" * 1000 + "axiom wrong : False\n" * 1000)
+    assert [hit.rule for hit in found] == ["scope"] * MOST_HITS + ["axiom"] * MOST_HITS
+    assert found[-1].line == 1000 + MOST_HITS
+
+
+def test_an_action_can_be_set_for_each_rule() -> None:
+    policy = Policy.parse(["native=report", "scope=reject", "query=off"])
+    found = policy.hits("open Nat\n#check x\nexample := by native_decide")
+    assert [hit.rule for hit in found] == ["scope", "native"]
+    rejecting = policy.rejects(found)
+    assert rejecting is not None
+    assert rejecting.rule == "scope"
+    assert policy.rejects(found[1:]) is None
+
+
+@pytest.mark.parametrize("setting", ["native", "native=", "native=maybe", "=reject", "nothing=reject"])
+def test_a_setting_that_says_nothing_is_refused(setting: str) -> None:
+    with pytest.raises(UsageError):
+        Policy.parse([setting])
+
+
+PIECES = (
+    *("axiom", "macro ", "sorryAx", "#", "eval", "@[", "extern", "]", "set_option ", "debug", ".", "open "),
+    *(
+        '"',
+        "'",
+        "--",
+        "/-",
+        "-/",
+        "«",
+        "»",
+        "{",
+        "}",
+        "(",
+        ")",
+        "\n",
+        "s!",
+        'r#"',
+        "x",
+        "1",
+        " ",
+        "\ud800",
+        "𝕏",
+    ),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+def test_every_text_has_an_answer(text: str) -> None:
+    for hit in POLICY.hits(text):
+        assert hit.rule in RULES
+        assert text[hit.start : hit.end].startswith(hit.text)
+        assert text.split("\n")[hit.line - 1][hit.column :].startswith(hit.text.split("\n")[0])
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["axiom ", "(", "@[", "@[simp (", "-- x\n", '"', "open A ", "notation ", "#", "/-", "x.", "set_option "],
+)
+def test_a_long_text_takes_linear_time(piece: str) -> None:
+    begun = time.perf_counter()
+    POLICY.hits(piece * (1_000_000 // len(piece)))
+    assert time.perf_counter() - begun < 10
