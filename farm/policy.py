@@ -4,8 +4,8 @@ Lean accepts much that is no proof of the statement: an axiom of the submission'
 ``#exit``, a macro that makes another statement of it. The rules below name what such texts are made of. Only
 the submission's own part is looked at; the header and the statement are the dataset's.
 
-A text that Lean may read otherwise than `farm.scanner` does (a comment straight behind a symbol can be part of
-a token) gets no benefit of the doubt: there, comments and strings are looked at as if they were code.
+A text that Lean may read otherwise than `farm.scanner` does (a comment straight behind a symbol can be part
+of a token) gets no benefit of the doubt: there, comments and strings are looked at as if they were code.
 
 The defaults rest on counts over 6 214 published machine proofs of benchmark problems and 2 300 harder or
 human files: what none of them needs, or hardly any, is rejected; what honest provers write is reported.
