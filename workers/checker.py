@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from farm.header import brings_code, header_end, prefix_end
 from farm.job import Limits
 from farm.log import logger
 from farm.scanner import sorry_tokens
@@ -17,7 +18,6 @@ from workers import box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from farm.header import brings_code, header_end, prefix_end
 from workers.lean import NO_ANSWER, Answer, with_end_mark
 from workers.ways.cold import Cold
 from workers.ways.pool import Resident
