@@ -64,6 +64,15 @@ CpuSeconds = Annotated[
     float | None,
     Option("--cpu", help="Seconds of processor time; twice the timeout by default.", show_default=False),
 ]
+PolicyActions = Annotated[
+    list[str] | None,
+    Option(
+        "--policy",
+        metavar="RULE=ACTION",
+        help="What becomes of a submission that a rule hits: reject, report or off. Can be given again.",
+        show_default=False,
+    ),
+]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file, not into the manifest.")]
 
 
@@ -92,12 +101,14 @@ def submit(
     timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
+    policy: PolicyActions = None,
     wait: Annotated[bool, Option(help="Wait for the verdicts.")] = True,
     export: Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Judge every line of manifests and write `proof_status` back into them."""
     from farm.manifest import expand
+    from farm.policy import Policy
     from farm.submit import SubmitOptions
 
     site = Site.here()
@@ -114,6 +125,7 @@ def submit(
         wall_seconds=timeout,
         cpu_seconds=cpu,
         memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
+        policy=Policy.parse(policy or ()),
     )
     run_id = _load(site, expand(manifests), options)
     with _may_leave(run_id):

@@ -12,6 +12,7 @@ from farm import __version__
 from farm.errors import ManifestError
 from farm.files.splice import changed
 from farm.manifest import Fingerprint, Reader, fingerprint, rewrite, with_fields, write
+from farm.policy import Hit
 from farm.program import AssemblyOptions, assemble, locate
 from farm.queries import Judged, Queries, Run, StoredManifest, StoredVerdict
 from farm.store import Store
@@ -131,6 +132,7 @@ def fields(
             "reason": verdict.reason,
             "detail": verdict.detail,
             "messages": [_message(job, message, entry) for message in verdict.messages],
+            "policy": [_hit(job, hit, entry) for hit in verdict.hits],
             "warnings": [
                 {"code": code, "field": origin, "line": line, "column": column}
                 for code, origin, line, column in job.warnings
@@ -161,9 +163,19 @@ def _message(job: Judged, message: Message, entry: Mapping[str, Any] | None) -> 
         "line": message.line,
         "column": message.column,
     }
+    return shown | _place(job, message.line, message.column, entry)
+
+
+def _hit(job: Judged, hit: Hit, entry: Mapping[str, Any] | None) -> dict[str, object]:
+    """Return what the policy found at one place, with that place as in `_message`."""
+    shown = {"rule": hit.rule, "action": hit.action, "text": hit.text, "line": hit.line, "column": hit.column}
+    return shown | _place(job, hit.line, hit.column, entry)
+
+
+def _place(job: Judged, line: int, column: int, entry: Mapping[str, Any] | None) -> dict[str, object]:
     if entry is None:  # without the answer's text its lines cannot be counted
-        return shown
-    place = locate(job.segments, job.program, entry, message.line, message.column)
-    if place is not None:
-        shown["in"] = {"field": place.origin, "line": place.line, "column": place.column}
-    return shown
+        return {}
+    place = locate(job.segments, job.program, entry, line, column)
+    return (
+        {} if place is None else {"in": {"field": place.origin, "line": place.line, "column": place.column}}
+    )

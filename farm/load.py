@@ -18,6 +18,7 @@ from sqlalchemy import Connection, text
 from farm import __version__
 from farm.job import Limits
 from farm.manifest import Fingerprint
+from farm.policy import Policy
 from farm.program import Program
 from farm.store import Store, storable
 from farm.verdict import Verdict
@@ -44,7 +45,8 @@ _STAGE = text("""
     CREATE TEMPORARY TABLE staged (
         manifest int, line int, name text, group_name text, environment text,
         wall_seconds float8, cpu_seconds float8, memory_mib int,
-        sha256 bytea, source bytea, segments text, warnings text, verdict text, reason text, detail text,
+        sha256 bytea, source bytea, submitted text, segments text, warnings text,
+        verdict text, reason text, detail text,
         check_id bigint DEFAULT nextval(pg_get_serial_sequence('checks', 'id'))
     ) ON COMMIT DROP
 """)
@@ -60,6 +62,7 @@ _COLUMNS = {
     "memory_mib": "int4",
     "sha256": "bytea",
     "source": "bytea",
+    "submitted": "text",
     "segments": "text",
     "warnings": "text",
     "verdict": "text",
@@ -77,8 +80,10 @@ _PROGRAMS = text("""
 
 _CHECKS = text("""
     INSERT INTO checks (
-        id, run_id, program_sha256, environment, tier, wall_seconds, cpu_seconds, memory_mib, status)
-    SELECT check_id, :run_id, sha256, environment, :tier, wall_seconds, cpu_seconds, memory_mib,
+        id, run_id, program_sha256, submitted, environment, tier, policy,
+        wall_seconds, cpu_seconds, memory_mib, status)
+    SELECT check_id, :run_id, sha256, submitted::jsonb, environment, :tier, CAST(:policy AS jsonb),
+           wall_seconds, cpu_seconds, memory_mib,
            CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM staged ORDER BY check_id
 """)
@@ -90,9 +95,9 @@ _JOBS = text("""
 
 _VERDICTS = text("""
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, wall_seconds, cpu_seconds,
+        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT check_id, :run_id, 0, verdict, reason, detail, '[]', 0, 0, 0, '', '', '', :version
+    SELECT check_id, :run_id, 0, verdict, reason, detail, '[]', '[]', 0, 0, 0, '', '', '', :version
     FROM staged WHERE verdict IS NOT NULL
 """)
 
@@ -122,7 +127,9 @@ class Load:
 
 
 @contextmanager
-def loading(store: Store, run_id: str, options: dict[str, object], *, tier: str) -> Iterator[Load]:
+def loading(
+    store: Store, run_id: str, options: dict[str, object], *, tier: str, policy: Policy
+) -> Iterator[Load]:
     """Load a run: all that is added inside the block is committed at its end, or nothing is.
 
     Raises `ServerDown`; any error inside the block leaves the store as it was.
@@ -133,10 +140,10 @@ def loading(store: Store, run_id: str, options: dict[str, object], *, tier: str)
             copy.set_types(list(_COLUMNS.values()))
             load = Load(run_id=run_id, copy=copy, manifests=[])
             yield load
-        _move(connection, load, options, tier)
+        _move(connection, load, options, tier, policy)
 
 
-def _move(connection: Connection, load: Load, options: dict[str, object], tier: str) -> None:
+def _move(connection: Connection, load: Load, options: dict[str, object], tier: str, policy: Policy) -> None:
     run = {"run_id": load.run_id}
     connection.execute(_RUN, {"id": load.run_id, "options": json.dumps(options), "version": __version__})
     connection.execute(
@@ -147,7 +154,7 @@ def _move(connection: Connection, load: Load, options: dict[str, object], tier: 
         ],
     )
     connection.execute(_PROGRAMS)
-    connection.execute(_CHECKS, run | {"tier": tier})
+    connection.execute(_CHECKS, run | {"tier": tier, "policy": json.dumps(dict(policy.actions))})
     connection.execute(_JOBS, run)
     connection.execute(_VERDICTS, run | {"version": __version__})
 
@@ -167,6 +174,7 @@ def _row(job: NewJob) -> tuple[object, ...]:
         job.limits.memory_mib,
         bytes.fromhex(program.sha256),
         program.text.encode("utf-8", "surrogatepass"),
+        json.dumps(program.submitted),
         json.dumps(segments),
         json.dumps(warnings),
         None if verdict is None else str(verdict.outcome),

@@ -81,6 +81,7 @@ class Hit:
     """A place that a rule hits: its offsets in the program, its line from 1 and its column from 0."""
 
     rule: str
+    action: Action
     start: int
     end: int
     line: int
@@ -130,18 +131,33 @@ class Policy:
         for start, end, rule in found:
             if self.action(rule) is not Action.OFF and left[rule] and _overlaps(own, start, end):
                 left[rule] -= 1
-                kept.append(_hit(text, start, end, rule))
+                kept.append(_hit(text, start, end, rule, self.action(rule)))
         return tuple(kept)
-
-    def rejects(self, hits: Sequence[Hit]) -> Hit | None:
-        """Return the first hit that rejects a submission."""
-        return next((hit for hit in hits if self.action(hit.rule) is Action.REJECT), None)
 
 
 #: So many hits of one rule are told.
 MOST_HITS = 20
 #: No word that a rule knows is longer; one may begin in the dataset's part and end in the submission's.
 _LONGEST = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screen:
+    """A policy together with what of a program is the submission's own: spans (start, end), None for all."""
+
+    policy: Policy
+    submitted: tuple[tuple[int, int], ...] | None = None
+
+    def look(self, program: str) -> tuple[tuple[Hit, ...], Hit | None]:
+        """Return what the policy finds in the program, and the hit that rejects it, if one does."""
+        hits = self.policy.hits(program, self.submitted)
+        return hits, refusing(hits)
+
+
+def refusing(hits: Sequence[Hit]) -> Hit | None:
+    """Return the first hit for which a submission is rejected."""
+    return next((hit for hit in hits if hit.action is Action.REJECT), None)
+
 
 _Found = tuple[int, int, str]  # start, end, rule
 
@@ -150,10 +166,11 @@ def _overlaps(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     return any(start < span_end and span_start < end for span_start, span_end in spans)
 
 
-def _hit(text: str, start: int, end: int, rule: str) -> Hit:
+def _hit(text: str, start: int, end: int, rule: str, action: Action) -> Hit:
     line_start = text.rfind("\n", 0, start) + 1
     return Hit(
         rule=rule,
+        action=action,
         start=start,
         end=end,
         line=text.count("\n", 0, start) + 1,
@@ -300,7 +317,8 @@ class _Reader:
             look = by_kind.get(token.kind)
             rule = look(place, token) if look else None
             if rule is not None:
-                yield token.start, token.end, rule
+                named = self._code[place + 1] if rule in ("option", "limits") else token
+                yield token.start, named.end, rule
 
     def _word(self, place: int) -> str:
         if not 0 <= place < len(self._code):

@@ -118,9 +118,19 @@ class Program:
     submitted_from: int
 
     @property
+    def submitted(self) -> tuple[tuple[int, int], ...]:
+        """The spans (start, end) that are the submission's own: neither the dataset's nor the farm's."""
+        return tuple(
+            (each.start, each.start + each.length) for each in self.segments if each.origin in _SUBMITTED
+        )
+
+    @property
     def sha256(self) -> str:
         """The program's identity: the sha256 of its UTF-8, lone surrogates encoded as they are."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_SUBMITTED = frozenset({"generation", "predicted_proof"})
 
 
 def assemble(entry: Entry, options: AssemblyOptions) -> Program:

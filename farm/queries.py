@@ -15,6 +15,7 @@ from sqlalchemy import Engine, RowMapping, text
 from farm.db import reaching
 from farm.errors import ServerDown, UnknownRun
 from farm.manifest import Fingerprint
+from farm.policy import Action, Hit
 from farm.program import Segment
 from farm.verdict import Message, Outcome, Reason
 
@@ -100,6 +101,7 @@ class StoredVerdict:
     reason: Reason
     detail: str
     messages: tuple[Message, ...]
+    hits: tuple[Hit, ...]
     wall_seconds: float
     cpu_seconds: float
     peak_memory_kib: int
@@ -129,7 +131,7 @@ _ROWS = 100
 
 _JUDGED = """
     SELECT line, name, status, checks.attempt, environment, tier, source, sha256, segments::text,
-           warnings::text, verdict, reason, detail, messages::text,
+           warnings::text, verdict, reason, detail, messages::text, hits::text,
            verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
            peak_memory_kib, isolation, environment_digest, toolchain, checker_version
     FROM jobs
@@ -313,6 +315,7 @@ def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
         reason=Reason(row["reason"]),
         detail=row["detail"],
         messages=tuple(Message(**message) for message in json.loads(row["messages"])),
+        hits=tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in json.loads(row["hits"])),
         wall_seconds=row["wall"],
         cpu_seconds=row["cpu"],
         peak_memory_kib=row["peak_memory_kib"],

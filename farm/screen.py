@@ -229,6 +229,8 @@ def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
     )
     for message in job.verdict.messages if job.verdict else ():
         _print_plain(f"{message.line}:{message.column}: {message.severity}: {message.text}")
+    for hit in job.verdict.hits if job.verdict else ():
+        _print_plain(f"{hit.line}:{hit.column}: policy {hit.action}: {hit.text} (rule {hit.rule})")
     for code, field, line, column in job.warnings:
         _print_plain(f"assembly: {code} at line {line}, column {column} of {field}")
     for attempt in attempts:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, RowMapping, TextClause, text
 
 from farm.db import reaching
 from farm.job import Limits
+from farm.policy import Action, Policy, Screen
 from farm.verdict import Message, Report, Verdict
 
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
@@ -43,6 +44,7 @@ class Claim:
     environment: str
     tier: str
     limits: Limits
+    screen: Screen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,10 +93,11 @@ _FINISH = text("""
         FROM done WHERE check_id = done.id AND number = done.attempt
     )
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, wall_seconds, cpu_seconds,
+        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, run_id, attempt, :verdict, :reason, :detail, CAST(:messages AS jsonb), :wall_seconds,
-           :cpu_seconds, :peak_memory_kib, :isolation, :digest, :toolchain, :checker_version
+    SELECT id, run_id, attempt, :verdict, :reason, :detail, CAST(:messages AS jsonb),
+           CAST(:hits AS jsonb), :wall_seconds, :cpu_seconds, :peak_memory_kib, :isolation, :digest,
+           :toolchain, :checker_version
     FROM done
     RETURNING check_id
 """)
@@ -126,10 +129,11 @@ _TAKE_BACK = text("""
         FROM expired WHERE check_id = expired.id AND number = expired.attempt
     ), judged AS (
         INSERT INTO verdicts (
-            check_id, run_id, attempt, verdict, reason, detail, messages, wall_seconds, cpu_seconds,
+            check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
             peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
         SELECT id, run_id, attempt, 'judge_error', 'worker_lost',
-               'every worker that took it stopped answering', '[]', 0, 0, 0, '', '', '', :checker_version
+               'every worker that took it stopped answering', '[]', '[]', 0, 0, 0, '', '', '',
+               :checker_version
         FROM expired WHERE spent
     )
     SELECT count(*) FROM expired
@@ -278,6 +282,10 @@ def _claim(values: RowMapping) -> Claim:
             cpu_seconds=values["cpu_seconds"],
             memory_mib=values["memory_mib"],
         ),
+        screen=Screen(
+            policy=Policy(actions={rule: Action(word) for rule, word in values["policy"].items()}),
+            submitted=tuple((start, end) for start, end in values["submitted"]),
+        ),
     )
 
 
@@ -294,6 +302,7 @@ def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
         "reason": verdict.reason,
         "detail": storable(verdict.detail),
         "messages": json.dumps([_message(message) for message in report.messages]),
+        "hits": json.dumps([asdict(hit) | {"text": storable(hit.text)} for hit in report.hits]),
         "wall_seconds": report.wall_seconds,
         "cpu_seconds": report.cpu_seconds,
         "peak_memory_kib": report.peak_memory_kib,

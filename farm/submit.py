@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from celery import Celery
@@ -17,6 +17,7 @@ from farm.files.lines import printable
 from farm.job import CPU_PER_WALL, Limits, require_possible
 from farm.load import NewJob, loading
 from farm.manifest import Entry, Reader
+from farm.policy import Policy
 from farm.program import AssemblyOptions, assemble
 from farm.queries import Queries, Tally
 from farm.store import Store
@@ -42,6 +43,7 @@ class SubmitOptions:
     cpu_seconds: float | None = None
     memory_mib: int = 4096
     tier: str = "fast"
+    policy: Policy = field(default_factory=Policy)
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for a limit that is none."""
@@ -71,7 +73,7 @@ def submit(
     """
     _require_environment(options.environment, known)
     run_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
-    with loading(store, run_id, asdict(options), tier=options.tier) as load:
+    with loading(store, run_id, asdict(options), tier=options.tier, policy=options.policy) as load:
         for number, path in enumerate(paths):
             reader = Reader(path, reassemble=options.assembly.reassemble)
             for job in _jobs(number, reader, options, known):

@@ -108,8 +108,12 @@ checks = Table(
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False),
     Column("program_sha256", LargeBinary, ForeignKey(programs.c.sha256), nullable=False),
+    # [start, end] of each span of the program that is the submission's own: what the policy looks at.
+    Column("submitted", JSONB, nullable=False),
     Column("environment", Text, ForeignKey(environments.c.name), nullable=False),
     Column("tier", Text, nullable=False),
+    # The actions of the policy's rules that are not the usual ones.
+    Column("policy", JSONB, nullable=False),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("memory_mib", Integer, nullable=False),
@@ -170,6 +174,8 @@ verdicts = Table(
     Column("reason", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Column("messages", JSONB, nullable=False),
+    # What the policy found in the submission's own part.
+    Column("hits", JSONB, nullable=False),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("peak_memory_kib", BigInteger, nullable=False),

@@ -18,6 +18,8 @@ import signal
 from dataclasses import dataclass
 from enum import StrEnum
 
+from farm.policy import RULES, Hit
+
 
 class Outcome(StrEnum):
     """What a proof is worth, in five words; `Reason` says more."""
@@ -50,6 +52,8 @@ class Reason(StrEnum):
     BAD_ENVIRONMENT = "bad_environment"
     NO_ANSWER = "no_answer"
     WORKER_LOST = "worker_lost"
+    POLICY = "policy"
+    NATIVE_DECIDE = "native_decide"
 
 
 #: The outcome that each reason belongs to.
@@ -62,6 +66,8 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.OUTPUT_LIMIT: Outcome.REJECTED,
     Reason.PROCESS_LIMIT: Outcome.REJECTED,
     Reason.INVALID_TEXT: Outcome.REJECTED,
+    Reason.POLICY: Outcome.REJECTED,
+    Reason.NATIVE_DECIDE: Outcome.REJECTED,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
     Reason.HEARTBEAT_LIMIT: Outcome.TIMEOUT,
@@ -110,7 +116,8 @@ class Report:
     failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced, `way`
     how Lean was run: ``cold``, ``snapshot`` or ``resident``. A resident Lean does not end with a check: its
     exit status is 1 after an error and 0 otherwise, as that of a process of its own would be. `stopped_at`
-    is the line that Lean was at work on when a limit ended the check, where that can be known.
+    is the line that Lean was at work on when a limit ended the check, where that can be known. `hits` is what
+    the policy found in the submission's own part, `refused` the hit for which Lean was not even run.
     """
 
     exit_status: int | None
@@ -131,6 +138,8 @@ class Report:
     stopped_at: int | None = None
     environment_error: str | None = None
     text_error: str | None = None
+    hits: tuple[Hit, ...] = ()
+    refused: Hit | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,6 +180,7 @@ def judge(report: Report) -> Verdict:
     """Say what the facts of one check make of the proof; every report has an answer."""
     return (
         _not_run(report)
+        or _refused_by_policy(report)
         or _farm_failed(report)
         or _limit_ended_it(report)
         or _process_died(report)
@@ -201,6 +211,18 @@ def judge_text(text: str) -> Verdict | None:
 
 def _not_run(report: Report) -> Verdict | None:
     return None if report.text_error is None else _verdict(Reason.INVALID_TEXT, report.text_error)
+
+
+def _refused_by_policy(report: Report) -> Verdict | None:
+    hit = report.refused
+    if hit is None:
+        return None
+    reason = Reason.NATIVE_DECIDE if hit.rule == "native" else Reason.POLICY
+    return _verdict(
+        reason,
+        f"The policy does not allow {_first_line(hit.text)!r} at line {hit.line}, column {hit.column}: "
+        f"it {RULES[hit.rule].threat} (rule {hit.rule}).",
+    )
 
 
 def _farm_failed(report: Report) -> Verdict | None:

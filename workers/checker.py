@@ -12,6 +12,7 @@ from types import TracebackType
 from farm.header import brings_code, header_end, prefix_end
 from farm.job import Limits
 from farm.log import logger
+from farm.policy import Screen
 from farm.scanner import sorry_tokens
 from farm.verdict import Report, judge_text
 from workers import box
@@ -82,20 +83,24 @@ class Checker:
         environment: LeanEnvironment,
         limits: Limits,
         *,
+        screen: Screen | None = None,
         cancelled: Callable[[], bool] = box.never,
         way: str | None = None,
     ) -> Report:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
+        With a `screen` the program is looked at first, and not given to Lean when that rejects it.
         `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error.
         """
-        refused = judge_text(program)
+        impossible = judge_text(program)
+        if impossible is not None:
+            return replace(_not_run(program), text_error=impossible.detail)
+        hits, refused = ((), None) if screen is None else screen.look(program)
         if refused is not None:
-            reply = Reply(run=box.NOT_RUN, answer=NO_ANSWER, way="none")
-            return replace(_report(program, reply), text_error=refused.detail)
+            return replace(_not_run(program), hits=hits, refused=refused)
         question = _question(program, environment, limits, cancelled)
         reply = self._ask(question, way or self._way)
-        report = _report(program, reply)
+        report = replace(_report(program, reply), hits=hits)
         broken = self._environment_error(reply, question)
         return report if broken is None else replace(report, environment_error=broken)
 
@@ -153,6 +158,10 @@ def _question(
         limits=limits,
         cancelled=cancelled,
     )
+
+
+def _not_run(program: str) -> Report:
+    return _report(program, Reply(run=box.NOT_RUN, answer=NO_ANSWER, way="none"))
 
 
 def _report(program: str, reply: Reply) -> Report:

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from farm import __version__
-from farm.cli import SOME_UNJUDGED, AsJson, CpuSeconds, print_json
+from farm.cli import SOME_UNJUDGED, AsJson, CpuSeconds, PolicyActions, print_json
 from farm.errors import FarmError, UsageError
 from farm.job import CPU_PER_WALL, Limits, require_possible
 from farm.settings import WAYS, Settings
@@ -100,23 +100,26 @@ def check_file(
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)] = None,
     way: Annotated[str, Option(help="How Lean is run: cold, snapshot or resident.")] = "cold",
+    policy: PolicyActions = None,
     as_json: AsJson = False,
 ) -> None:
     """Check one Lean program on this machine, without servers or a queue.
 
     The exit status is 0 when the program is proved, 1 when it is not, 3 when it could not be judged.
     """
+    from farm.policy import Policy, Screen
     from workers.machine import opened
 
     settings = Settings.load()
     limits = _limits(settings, timeout, cpu, memory_mib)
     if way not in WAYS:
         raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
+    screen = Screen(policy=Policy.parse(policy or ()))
     program = _text(file)
     with opened(settings, way=way) as machine:
         machine.installed.require_any()
         chosen = machine.installed[environment or settings.environment]
-        report = machine.checker.check(program, chosen, limits)
+        report = machine.checker.check(program, chosen, limits, screen=screen)
     verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
     if verdict.outcome is Outcome.JUDGE_ERROR:
@@ -204,11 +207,19 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
                 {"severity": m.severity, "line": m.line, "column": m.column, "text": m.text}
                 for m in report.messages
             ],
+            policy=[
+                {"rule": h.rule, "action": h.action, "line": h.line, "column": h.column, "text": h.text}
+                for h in report.hits
+            ],
             checker_version=__version__,
         )
         return
     for message in report.messages:
         typer.echo(visible(f"{file}:{message.line}:{message.column}: {message.severity}: {message.text}"))
+    for hit in report.hits:
+        typer.echo(
+            visible(f"{file}:{hit.line}:{hit.column}: policy {hit.action}: {hit.text} (rule {hit.rule})")
+        )
     typer.echo(_facts(report))
     typer.echo(visible(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}"))
 

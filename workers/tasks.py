@@ -81,7 +81,9 @@ def verify(desk: Desk, check_id: int) -> None:
         return
     with desk.held.holding(claim) as lost:
         environment = desk.environments[claim.environment]
-        report = desk.checker.check(claim.program, environment, claim.limits, cancelled=lost)
+        report = desk.checker.check(
+            claim.program, environment, claim.limits, screen=claim.screen, cancelled=lost
+        )
         if not lost():
             insist(lambda: _record(desk, claim, report))
 

@@ -88,11 +88,11 @@ _MESSAGE = """[{"severity": "error", "kind": "", "line": 14, "column": 4, "end_l
 
 _JUDGE = text("""
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, wall_seconds, cpu_seconds,
+        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
     SELECT id, run_id, 1, CASE WHEN id % 3 = 0 THEN 'proved' ELSE 'rejected' END,
            CASE WHEN id % 3 = 0 THEN 'ok' ELSE 'error' END, 'as Lean says',
-           CASE WHEN id % 3 = 0 THEN '[]' ELSE CAST(:messages AS jsonb) END,
+           CASE WHEN id % 3 = 0 THEN '[]' ELSE CAST(:messages AS jsonb) END, '[]',
            1.5, 1.25, 345678, 'rlimit', repeat('0', 64), 'Lean 4.35.0', '0.1.0'
     FROM checks WHERE run_id = :run
 """)

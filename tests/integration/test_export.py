@@ -17,7 +17,7 @@ from farm.store import Store
 from farm.verdict import Message
 
 FIELDS = {
-    *("verdict", "reason", "detail", "messages", "warnings"),
+    *("verdict", "reason", "detail", "messages", "warnings", "policy"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),
@@ -50,6 +50,30 @@ def exported(store: Store, queries: Queries, run_id: str) -> Run:
     run = queries.run(run_id)
     list(export(store, queries, run))
     return run
+
+
+def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    answer = "```lean\ntheorem t : 1 = 1 := by\n  exact?\n  native_decide\n```"
+    statement = "theorem t : 1 = 1 := by sorry"
+    asked = {"name": "t", "header": "open A\n", "formal_statement": statement, "generation": answer}
+    run_id = load(store, path, asked)
+    with store.engine.connect() as connection:
+        check_id = connection.scalar(text("SELECT id FROM checks WHERE run_id = :run"), {"run": run_id})
+    claim = store.claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
+    assert claim is not None
+    hits, refused = claim.screen.look(claim.program)
+    assert refused is not None
+    assert store.finish(claim, a_decision(exit_status=None, hits=hits, refused=refused))
+    exported(store, queries, run_id)
+    farm = lines(path)[0]["farm"]
+    assert (farm["verdict"], farm["reason"]) == ("rejected", "native_decide")
+    assert [(hit["rule"], hit["action"], hit["text"], hit["in"]) for hit in farm["policy"]] == [
+        ("search", "report", "exact?", {"field": "generation", "line": 3, "column": 2}),
+        ("native", "reject", "native_decide", {"field": "generation", "line": 4, "column": 2}),
+    ]
 
 
 def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queries, tmp_path: Path) -> None:
@@ -123,7 +147,7 @@ def test_every_line_of_a_long_manifest_gets_its_own_verdict(
         connection.execute(text("UPDATE checks SET status = 'done'"))
         connection.execute(
             text(
-                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', 1, 1, 1, "
+                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', 1, 1, 1, "
                 "'', '', '', '', now() FROM jobs"
             )
         )

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from farm.job import TRANSITIONS, Limits, Status
 from farm.load import NewJob, loading
 from farm.manifest import Fingerprint
+from farm.policy import Policy
 from farm.program import Program
 from farm.queries import Queries
 from farm.store import MAX_ATTEMPTS, Claim, Decision, Served, Store
@@ -51,7 +52,7 @@ def a_job(line: int, words: str = "theorem t : True := trivial") -> NewJob:
 
 
 def a_run(store: Store, *jobs: NewJob, run_id: str = "run1") -> list[int]:
-    with loading(store, run_id, {"assembly": {"profile": "farm"}}, tier="fast") as load:
+    with loading(store, run_id, {"assembly": {"profile": "farm"}}, tier="fast", policy=Policy()) as load:
         for job in jobs:
             load.add(job)
         load.close_manifest(Path("/manifest.jsonl"), Fingerprint(sha256="f" * 64, size=10))
@@ -116,7 +117,7 @@ def test_equal_programs_are_stored_once(store: Store) -> None:
 
 
 def test_a_load_that_fails_leaves_nothing(store: Store, queries: Queries) -> None:
-    with pytest.raises(ZeroDivisionError), loading(store, "run1", {}, tier="fast") as load:
+    with pytest.raises(ZeroDivisionError), loading(store, "run1", {}, tier="fast", policy=Policy()) as load:
         load.add(a_job(1))
         raise ZeroDivisionError
     assert queries.runs() == []

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.policy import RULES, Action, Hit
 from farm.verdict import OUTCOMES, Message, Outcome, Reason, Report, Verdict, judge, judge_text
 
 CLEAN = Report(
@@ -47,6 +48,10 @@ NO_THREAD = (
     "libc++abi: terminating due to uncaught exception of type lean::exception: "
     "failed to create thread: Resource temporarily unavailable"
 )
+
+
+def a_hit(rule: str) -> Hit:
+    return Hit(rule=rule, action=Action.REJECT, start=9, end=14, line=2, column=4, text="axiom")
 
 
 def axioms(names: str) -> dict[str, object]:
@@ -132,6 +137,10 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("the box failed after an error", failed(ERROR, box_error="disk full"), Reason.BOX_FAILED),
     ("the environment is broken", failed(ERROR, environment_error="no Core"), Reason.BAD_ENVIRONMENT),
     ("a limit nobody knows", {"limit": "moon"}, Reason.BOX_FAILED),
+    ("refused by the policy", {"exit_status": None, "refused": a_hit("axiom")}, Reason.POLICY),
+    ("refused with a sorry", {"refused": a_hit("option"), "sorry_tokens": (1,)}, Reason.POLICY),
+    ("rests on the compiler", {"refused": a_hit("native")}, Reason.NATIVE_DECIDE),
+    ("reported by the policy", {"hits": (a_hit("scope"),)}, Reason.OK),
     ("text not given to Lean", {"exit_status": None, "text_error": "NUL"}, Reason.INVALID_TEXT),
 ]  # fmt: skip
 
@@ -209,6 +218,7 @@ reports = st.builds(
     isolation=st.just("rlimit"),
     environment_error=st.none() | st.text(max_size=5),
     text_error=st.none() | st.text(max_size=5),
+    refused=st.none() | st.builds(a_hit, st.sampled_from(list(RULES))),
 )
 
 
@@ -220,6 +230,7 @@ def test_every_report_has_a_verdict_and_only_a_spotless_one_is_a_pass(report: Re
         report.exit_status == 0
         and report.signal is None
         and (report.limit, report.box_error, report.environment_error, report.text_error) == (None,) * 4
+        and report.refused is None
         and not report.output_cut
         and not report.sorry_tokens
         and all(m.severity != "error" and m.kind != "hasSorry" for m in report.messages)
