@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -252,11 +252,12 @@ _SKIP_KERNEL = "skipKernelTC"
 #: A text is looked at closely only when one of these words is anywhere in it.
 _WORD = re.compile(r"\w+[!?]*")
 _SUSPECTS = (
-    frozenset(_KEYWORDS)
-    | frozenset(_MODIFIERS)
-    | frozenset(_ATTRIBUTES)
-    | frozenset({"set_option", "unsafe", "native", "eval"})
+    frozenset(_KEYWORDS) | frozenset(_MODIFIERS) | frozenset({"set_option", "unsafe", "native", "eval"})
 )
+#: Speaking of rules for aesop, in which ``unsafe`` is a word like any other.
+_AESOP = frozenset({"aesop", "add", "add_aesop_rules"})
+#: Names that say something by themselves, or by where they stand.
+_TELLING = _SUSPECTS | frozenset(_HASHED) | _AESOP
 _SUSPECT_PARTS = re.compile(
     r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|skipKernel|\#|@\[", re.IGNORECASE
 )
@@ -356,10 +357,12 @@ class _Reader:
 
     def _name(self, place: int, token: Token) -> str | None:
         word = self._text[token.start : token.end]
-        if self._is_field(token):
-            return self._trusted(word)
         group = self._groups[-1]
-        if word in ("aesop", "add", "add_aesop_rules"):
+        if word not in _TELLING and not (group.is_attributes or group.within_attributes):
+            return self._trusted(word)
+        if self._is_field(token):
+            return None
+        if word in _AESOP:
             group.of_aesop = True
         if group.is_attributes or group.within_attributes:
             return self._attribute(word, group)
@@ -367,7 +370,6 @@ class _Reader:
             self._hashed(place, token, word)
             or self._keyword(place, word)
             or self._in_context(place, token, word)
-            or self._trusted(word)
         )
 
     def _is_field(self, token: Token) -> bool:
@@ -393,7 +395,7 @@ class _Reader:
             return "metaprogram" if self._opens_lean(place, word) else rule
         if rule == "notation":
             return "token" if self._declares_odd_token(place) else rule
-        return rule or ("initialize" if _INITIALIZERS.fullmatch(word) else None)
+        return rule
 
     def _in_context(self, place: int, token: Token, word: str) -> str | None:
         after = self._word(place + 1)
@@ -414,7 +416,9 @@ class _Reader:
         return "limits" if name in _LIMITS else None
 
     def _trusted(self, word: str) -> str | None:
-        return "trusted_name" if _plain(word).endswith(_TRUSTED) else None
+        if word.endswith(_TRUSTED) or ("«" in word and _plain(word).endswith(_TRUSTED)):
+            return "trusted_name"
+        return "initialize" if _INITIALIZERS.fullmatch(word) else None
 
     def _end_of_header(self) -> int:
         if self._header_end is None:
@@ -458,8 +462,21 @@ _ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|[-/]\s*$""")
 _BEFORE = re.compile(r"[\s\w()\[\]{}⟨⟩,;.·«»!?]")
 _OPAQUE = frozenset({Kind.COMMENT, Kind.DOC_COMMENT, Kind.STRING, Kind.CHAR})
 _HIDDEN = frozenset(
-    {word for word, rule in (_KEYWORDS | _ATTRIBUTES | _HASHED).items() if RULES[rule].action is _REJECT}
-    | {"unsafe", "native", "debug", "warn", "compiler", "interpreter", *_TRUSTED, _SKIP_KERNEL}
+    {word for word, rule in _KEYWORDS.items() if RULES[rule].action is _REJECT}
+    | {"unsafe", *_TRUSTED, _SKIP_KERNEL}
+)
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(map(re.escape, words))
+
+
+#: Words that say something only in their place, which in a comment is most often that of plain English.
+_HIDDEN_FORM = re.compile(
+    rf"\#[ \t]*(?:{_any_of(word for word, rule in _HASHED.items() if RULES[rule].action is _REJECT)})\b"
+    rf"|(?:@\[|\battribute\b)[^\]]{{0,200}}?\b(?:{_any_of(_ATTRIBUTES)})\b"
+    r"|\+native\b|\bnative\s*:="
+    rf"|\b(?:{_any_of(_OPTIONS)})\.\w"
 )
 
 
@@ -471,6 +488,8 @@ def _hidden(text: str, opaque: Sequence[Token]) -> Iterator[_Found]:
         for found in _WORD.finditer(text, token.start, token.end):
             if found.group() in _HIDDEN or _INITIALIZERS.fullmatch(found.group()):
                 yield found.start(), found.end(), "hidden"
+        for found in _HIDDEN_FORM.finditer(text, token.start, token.end):
+            yield found.start(), found.end(), "hidden"
 
 
 def _is_doubtful(text: str, token: Token) -> bool:

@@ -116,6 +116,13 @@ def test_what_no_proof_needs_is_rejected_where_it_stands(text: str, rule: str, a
         'example := throwErrorAt s "{ f \'"\' }"\naxiom wrong : False --"',
         'def x := get! "{"\naxiom wrong : False --"}"',
         "example := a \\/-\naxiom wrong : False",
+        "example := a |--#eval 1",
+        "example := a |--@[simp, extern x] def\n",
+        "example := a |--attribute [macro x] y\n",
+        "example := a |--decide +native\n",
+        "example := a |--set_option debug.skipKernelTC true\n",
+        "example := a |--register_option x\n",
+        "example := a |--sorryAx\n",
     ],
 )
 def test_what_may_be_hidden_in_a_comment_or_a_string_is_found(text: str) -> None:
@@ -163,6 +170,8 @@ def test_what_may_be_hidden_in_a_comment_or_a_string_is_found(text: str) -> None
         "decide +kernel",
         "theorem native (native' : Nat) : native' = 0 := by simp",
         "example : '\"' = '\"' := rfl",
+        "theorem a : True := by\n  simp <;>--the tactic `simp` closes it, after we init and export\n  rfl",
+        'def s := "{x}" -- formatter of the native tactic',
         "theorem a (h' : x'' = y') : f '' s ⊆ g ⁻¹' t := by simp",
     ],
 )
