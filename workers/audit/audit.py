@@ -1,7 +1,7 @@
 """Audit step: whether a compiled module proves what a challenge asks, judged by what the two files hold.
 
-What is not done here is to check proofs again: that each constant went through Lean's kernel is believed of a file
-that Lean itself wrote, and the names, statements, axioms and kinds in it are what is audited.
+What is not done here is to check proofs again: that each constant went through Lean's kernel is believed of a
+file that Lean itself wrote, and the names, statements, axioms and kinds in it are what is audited.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def audit(
     is_imported_axiom: Test = None,
     is_imported: Test = None,
 ) -> Findings:
-    """Judge a module: does its theorem `target` prove what the challenge's does, by allowed means only?
+    """Judge whether a module's theorem `target` proves what the challenge's does, by allowed means only.
 
-    `target` is the full name; without it, it is the one theorem that the challenge leaves open. Accepted is what
-    nothing was found against. Raises `MalformedOlean` when one of the files is not what Lean writes.
+    `target` is the full name; without it, it is the one theorem that the challenge leaves open. Accepted is
+    what nothing was found against. Raises `MalformedOlean` when one of the files is not what Lean writes.
     """
     case = _Case(
         submission=submission,
@@ -136,7 +136,7 @@ def _not_checked(case: _Case) -> Iterator[str]:
 
 
 def _files(case: _Case) -> Iterator[Finding]:
-    modules = {"module": case.submission, "challenge": case.challenge}
+    modules: dict[str, Module | None] = {"module": case.submission, "challenge": case.challenge}
     for what, module in modules.items():
         if module is not None and module.is_module:
             yield found(
@@ -171,7 +171,7 @@ def _declared(case: _Case) -> Iterator[Finding]:
     module = case.submission
     for name in module.repeated:
         yield found(Word.REDECLARED, name, "The module declares {} more than once.")
-    for name in module.names.keys() & PRIMITIVES:
+    for name in sorted(module.names.keys() & PRIMITIVES):
         yield found(Word.KERNEL_PRIMITIVE, name, "The module declares {}, which is the kernel's own name.")
     if case.is_imported is not None:
         for name in filter(case.is_imported, module.names):

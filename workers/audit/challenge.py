@@ -14,7 +14,7 @@ _SORRY: Name = ("sorryAx",)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """The theorem that a challenge asks for; without one, all that it could be, and a sentence that says why."""
+    """The theorem that a challenge asks for; when there is none, what it could be and why."""
 
     name: Name | None
     candidates: tuple[Name, ...]

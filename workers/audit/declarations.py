@@ -2,9 +2,10 @@
 
 The layout is that of Lean 4.35.0 (``Lean.ModuleData``, ``Lean.ConstantInfo`` and what they hold, sources
 ``src/Lean/Environment.lean``, ``src/Lean/Setup.lean``, ``src/Lean/Declaration.lean``): the pointers of a
-constructor in the order of its fields, then its scalars, larger ones first. Truth values, `DefinitionSafety` and
-`QuotKind` are scalars of one byte. A structure with one field that is no scalar is that field's value in a box of
-its own; a file in which an object has another shape is malformed, so another layout is refused, not misread.
+constructor in the order of its fields, then its scalars, larger ones first. Truth values, `DefinitionSafety`
+and `QuotKind` are scalars of one byte. A structure with one field that is no scalar is that field's value in
+a box of its own; a file in which an object has another shape is malformed, so another layout is refused, not
+misread.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Constant:
 
 
 class Module:
-    """A module: imports, constants by name, extension entries. Constants are decoded when they are asked for."""
+    """A module: imports, constants by name, extension entries. Constants are decoded when asked for."""
 
     def __init__(self, olean: Olean) -> None:
         self.olean = olean
@@ -125,11 +126,9 @@ class Module:
         root = olean.root
         olean.expect(root, _MODULE, "module data")
         self.is_module = olean.flag(root, 5, 0)
-        if self.is_module:
-            self.imports, self._infos, self.repeated = _imports(olean), {}, ()
-        else:
-            self.imports = _imports(olean)
-            self._infos, self.repeated = _infos(olean)
+        self.imports = _imports(olean)
+        # The parts of a file of the module system share objects, which this part does not have.
+        self._infos, self.repeated = ({}, ()) if self.is_module else _infos(olean)
         self._known: dict[Name, Constant] = {}
 
     @property
@@ -170,7 +169,8 @@ class Module:
 def opened_module(source: Path | bytes, budget: int = BUDGET) -> Iterator[Module]:
     """Open a compiled module; it must not be used after the end of the block.
 
-    Raises `MalformedOlean`, here and in whatever is asked of the module, and OSError for a file that is not there.
+    Raises `MalformedOlean`, here and in whatever is asked of the module, and OSError for a file that is not
+    there.
     """
     with opened(source, budget) as olean:
         yield Module(olean)

@@ -1,7 +1,8 @@
 """Audit step, extensions: which entries of a module change how others see what it and its imports declare.
 
-An entry is known by the name of its extension only; names as in Lean 4.35.0 (``src/Lean``, the declarations of
-`registerBuiltinAttribute`, `registerSimpleScopedEnvExtension`, `registerParametricAttribute` and their like).
+An entry is known by the name of its extension only; names as in Lean 4.35.0 (``src/Lean``, the declarations
+of `registerBuiltinAttribute`, `registerSimpleScopedEnvExtension`, `registerParametricAttribute` and their
+like).
 """
 
 from __future__ import annotations
@@ -36,6 +37,6 @@ _CLASSES = tuple(
 
 
 def influence(extension: Name) -> str | None:
-    """Return what an extension's entries change for those who see them, None when its name tells of nothing."""
+    """Return what an extension's entries change for those who see them, None when its name tells nothing."""
     name = ".".join(str(part) for part in extension)
     return next((word for word, pattern in _CLASSES if pattern.search(name)), None)

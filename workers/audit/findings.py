@@ -53,8 +53,10 @@ class Finding:
 
 
 def found(word: Word, name: Name | None, sentence: str) -> Finding:
-    """Return a finding; ``{}`` in its sentence is the constant's name."""
-    return Finding(word=word, name=name, sentence=sentence.format("" if name is None else shown(name)))
+    """Return a finding; the first ``{}`` in its sentence stands for the constant's name, if there is one."""
+    return Finding(
+        word=word, name=name, sentence=sentence if name is None else sentence.replace("{}", shown(name), 1)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,8 +64,8 @@ class Findings:
     """What an audit found, and how far it went.
 
     `axioms` are all that the target rests on, allowed or not; `reached` counts the module's constants that it
-    rests on; `compared` are those of them that its statement rests on, the target first. `not_checked` names in
-    a sentence each what could not be checked for want of something to check it against.
+    rests on; `compared` are those of them that its statement rests on, the target first. `not_checked` names
+    in a sentence each what could not be checked for want of something to check it against.
     """
 
     target: Name | None

@@ -1,8 +1,9 @@
-"""Audit step, names: how a name is written, and read from what was written.
+r"""Audit step, names: how a name is written, and read from what was written.
 
-A part of a name that is no identifier is written between ``«`` and ``»``, as Lean does; a numeral is written as one,
-so ``a.«1»`` and ``a.1`` are two names. Within the quotes, backslashes, ``»`` and control characters are written as
-``\\u`` and four digits, which Lean does not, so that every name has a spelling of its own on one line.
+A part of a name that is no identifier is written between ``«`` and ``»``, as Lean does; a numeral is written
+as one, so ``a.«1»`` and ``a.1`` are two names. Within the quotes, backslashes, ``»`` and control characters
+are written as ``\u`` and four digits, which Lean does not, so that every name has a spelling of its own on
+one line.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Sources: ``src/library/module.cpp`` (struct ``olean_header``), ``src/runtime/com
 ``src/include/lean/lean.h`` of Lean 4, and files that Lean 4.35.0 wrote on Linux x86-64.
 
 The file is looked at as little-endian words of 8 bytes; *place* is the index of an object's first word. That
-word is the object's header: reference count (0 in a file), size in bytes (constructors; 1 for arrays and strings),
-number of pointers, tag. A pointer is an address, an odd one is a boxed number. Lean writes an object after all
-that it points to, and a pointer that does not point backwards is refused here: so what is read has no cycles, ends,
-and lies within the file.
+word is the object's header: reference count (0 in a file), size in bytes (constructors; 1 for arrays and
+strings), number of pointers, tag. A pointer is an address, an odd one is a boxed number. Lean writes an
+object after all that it points to, and a pointer that does not point backwards is refused here: so what is
+read has no cycles, ends, and lies within the file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pathlib import Path
 FIRST = 96
 #: The most objects that are visited unless the caller says otherwise.
 BUDGET = 5_000_000
-#: The most parts of a name and the most bytes of one part: Lean has no such bound, names that it writes keep far
-#: within it, and beyond it names cost more than they are worth.
+#: The most parts of a name and the most bytes of one part: Lean has no such bound, names that it writes keep
+#: far within it, and beyond it names cost more than they are worth.
 DEEPEST_NAME, LONGEST_PART = 256, 1 << 16
 #: The words of a string or an array before its data.
 _STRING_WORDS, _ARRAY_WORDS, _BIG_WORDS = 4, 3, 3
@@ -58,8 +58,8 @@ Name = tuple[str | int, ...]
 class Olean:
     """One file, as objects.
 
-    Methods take the place of an object that holds a pointer and the number of that pointer, and return a *ref*: a
-    place, or ``~n`` for the boxed number n. They raise `MalformedOlean` and nothing else.
+    Methods take the place of an object that holds a pointer and the number of that pointer, and return a
+    *ref*: a place, or ``~n`` for the boxed number n. They raise `MalformedOlean` and nothing else.
     """
 
     def __init__(self, data: memoryview | bytes, budget: int = BUDGET) -> None:
@@ -197,7 +197,7 @@ class Olean:
         return ~ref if ref < 0 else self._big(ref)
 
     def _big(self, place: int) -> int:
-        """Return a big natural: GMP's ``_mp_alloc``, ``_mp_size``, ``_mp_d``, and the limbs right behind it."""
+        """Return a big natural: GMP's ``_mp_alloc``, ``_mp_size``, ``_mp_d``, and the limbs right behind."""
         self.spend(1)
         words = self.words
         if words[place] & 0xFFFF0000FFFFFFFF != 250 << 56 or not self.flags or not self._fits(place, 3):
@@ -273,21 +273,26 @@ class Olean:
 def opened(source: Path | bytes, budget: int = BUDGET) -> Iterator[Olean]:
     """Open a file or the bytes of one; the objects must not be used after the end of the block.
 
-    Raises `MalformedOlean`, for a file that cannot be mapped as well, and OSError for one that is not there.
+    The file is mapped, so nobody may shorten it meanwhile. Raises `MalformedOlean`, for a file that cannot be
+    mapped and for want of memory within the block as well, and OSError for a file that is not there.
     """
     if sys.byteorder != "little":
         raise NotImplementedError("only machines that are little-endian can read these files")
-    if isinstance(source, bytes):
-        yield Olean(source, budget)
-        return
-    with source.open("rb") as file:
-        mapped = _mapped(file.fileno())
-    with memoryview(mapped) as view:
-        yield Olean(view, budget)
-
-
-def _mapped(descriptor: int) -> mmap.mmap | bytes:
     try:
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    except (ValueError, OSError, OverflowError) as error:
-        raise MalformedOlean(f"the file cannot be mapped: {error}") from error
+        if isinstance(source, bytes):
+            yield Olean(source, budget)
+        else:
+            with memoryview(_mapped(source)) as view:
+                yield Olean(view, budget)
+    except MemoryError:
+        raise MalformedOlean("more memory needed than there is") from None
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    if path.exists() and not path.is_file():
+        raise MalformedOlean("no ordinary file")
+    with path.open("rb") as file:
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (ValueError, OSError, OverflowError) as error:
+            raise MalformedOlean(f"the file cannot be mapped: {error}") from error

@@ -1,8 +1,8 @@
-"""Audit step, terms: levels and expressions of one or two files, told apart by what they are, not where they stand.
+"""Audit step, terms: levels and expressions, told apart by what they are and not by where they stand.
 
-The layout is that of Lean 4.35.0: ``Lean.Level``, ``Lean.Expr`` and ``Lean.Literal`` (``src/Lean/Level.lean``,
-``src/Lean/Expr.lean``). Levels and expressions carry a word of computed data (hash, flags), which is not looked at;
-the level zero is a boxed 0.
+The layout is that of Lean 4.35.0: ``Lean.Level``, ``Lean.Expr`` and ``Lean.Literal``
+(``src/Lean/Level.lean``, ``src/Lean/Expr.lean``). Levels and expressions carry a word of computed data (hash,
+flags), which is not looked at; the level zero is a boxed 0.
 
 Nothing here recurs: the places of all parts are gathered first, and then taken in their order in the file, in
 which parts stand before what they are parts of.
@@ -20,8 +20,8 @@ LAMBDA, PI, LET = header_of(6, 3, 48), header_of(7, 3, 48), header_of(8, 4, 56)
 LITERAL, MDATA, PROJECTION = header_of(9, 1, 24), header_of(10, 2, 32), header_of(11, 3, 40)
 _NAT, _TEXT = header_of(0, 1, 16), header_of(1, 1, 16)
 
-#: The words after the header that point to parts which are expressions. No expression takes more words than the
-#: root of the file, which is its last object: their words are all within the file.
+#: The words after the header that point to parts which are expressions. No expression takes more words than
+#: the root of the file, which is its last object: their words are all within the file.
 _PARTS: dict[int, tuple[int, ...]] = {
     **dict.fromkeys((BVAR, FVAR, MVAR, SORT, CONST, LITERAL), ()),
     APP: (1, 2),
@@ -41,8 +41,8 @@ _LEVEL_PARTS: dict[int, tuple[int, ...]] = {
     _IMAX: (1, 2),
 }
 
-#: A level or an expression: its kind (the header of its shape), then its parts by number, and names and values.
-#: Binder names, binder kinds, the mark of a `have` and metadata are no part of it.
+#: A level or an expression: its kind (the header of its shape), then its parts by number, and names and
+#: values. Binder names, binder kinds, the mark of a `have` and metadata are no part of it.
 Node = tuple[object, ...]
 
 
@@ -171,7 +171,7 @@ class Walk:
         self._seen: set[int] = set()
 
     def constants(self, root: int) -> tuple[set[Name], bool]:
-        """Return the constants in what is new in an expression, and whether a variable in it stands for nothing."""
+        """Return the constants in what is new of an expression, and whether a variable in it is unbound."""
         olean, seen, leaf = self._reading.olean, self._seen, self._leaf
         words, base, parts_of = olean.words, olean.base, _PARTS
         found: set[Name] = set()
