@@ -1,11 +1,11 @@
 """Audit step, as a process: reads two compiled modules, prints what it found as one JSON object.
 
-It needs a Python and this package, nothing else; from a checkout::
+It needs a Python and this package, nothing else. From a checkout, `main` of this module is called by::
 
-    python -I -S -c "import sys; sys.path.insert(0, DIR); from workers.audit.__main__ import main; main()" FILE
+    python -I -S -c "import sys; sys.path.insert(0, DIR); from workers.audit.__main__ import main; main()"
 
-The exit status is 0 for a module that is accepted, 1 when something was found against it, 2 when it was called
-wrongly, 4 when a file is not what Lean writes (reason ``malformed_olean``).
+with the file to audit behind it. The exit status is 0 for a module that is accepted, 1 when something was found
+against it, 2 when it was called wrongly, 4 when a file is not what Lean writes (reason ``malformed_olean``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
             "offset": error.offset,
         }
         status = MALFORMED
-    except OSError as error:
+    except (OSError, ValueError) as error:
         sys.exit(_complaint(str(error)))
     print(json.dumps(facts))  # noqa: T201 - the answer
     sys.exit(status)
