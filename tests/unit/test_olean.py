@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
 from oleans import BASE, HEADER, NOTHING, Writer, box
+
 from workers.audit.audit import audit
 from workers.audit.challenge import target_of
 from workers.audit.declarations import Kind, opened_module

@@ -4,7 +4,7 @@ It needs a Python and this package, nothing else. From a checkout, `main` of thi
 
     python -I -S -c "import sys; sys.path.insert(0, DIR); from workers.audit.__main__ import main; main()"
 
-with the file to audit behind it. The exit status is 0 for a module that is accepted, 1 when something was found
+with the file to audit behind it. The exit status is 0 for a module that is accepted, 1 when something speaks
 against it, 2 when it was called wrongly, 4 when a file is not what Lean writes (reason ``malformed_olean``).
 """
 

@@ -238,7 +238,7 @@ def _prerequisites(
         for place in mine.expressions():
             todo += walk.constants(place)[0]
         todo += (*mine.relatives(), *kin.recursors(name))
-    return findings, compared
+    return sorted(findings, key=lambda each: each.sentence), compared
 
 
 def _difference(mine: Constant | None, other: Constant | None, ours: Reading, theirs: Reading) -> str | None:

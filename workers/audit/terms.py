@@ -31,6 +31,8 @@ _PARTS: dict[int, tuple[int, ...]] = {
     MDATA: (2,),
     PROJECTION: (3,),
 }
+#: The first of the two words behind which all parts are, for the most frequent shapes.
+_PAIRS = {APP: 1, LAMBDA: 2, PI: 2}
 _SUCC = header_of(1, 1, 24)
 _MAX, _IMAX = header_of(2, 2, 32), header_of(3, 2, 32)
 _PARAMETER, _LEVEL_MVAR = header_of(4, 1, 24), header_of(5, 1, 24)
@@ -71,22 +73,24 @@ class Reading:
         self._lists: dict[int, tuple[int, ...]] = {}
         self._expressions: dict[int, int] = {}
         self._literals: dict[int, int | str] = {}
+        self._mentions: dict[Name, dict[int, int]] = {}
 
     def level(self, ref: int) -> int:
         """Return the number of a level."""
-        return self._number(ref, self._levels, _LEVEL_PARTS, self._level)
+        return self._fold(ref, self._levels, _LEVEL_PARTS, self._level)
 
     def expression(self, place: int) -> int:
         """Return the number of an expression."""
-        return self._number(place, self._expressions, _PARTS, self._expression)
+        return self._fold(place, self._expressions, _PARTS, self._expression)
 
-    def _number(
+    def _fold(
         self,
         root: int,
         known: dict[int, int],
         parts_of: dict[int, tuple[int, ...]],
         make: Callable[[int], int],
     ) -> int:
+        """Make what `known` has of a term out of what it has of the term's parts."""
         if root in known:
             return known[root]
         olean, found, todo = self.olean, set[int](), [root]
@@ -135,6 +139,18 @@ class Reading:
             return (self.constant(place), olean.nat(olean.child(place, 1)))
         return (self.constant(place),) if shape in (FVAR, MVAR) else ()
 
+    def mentions(self, place: int, name: Name) -> bool:
+        """Tell whether a constant occurs in an expression itself."""
+        known = self._mentions.setdefault(name, {})
+
+        def make(place: int) -> int:
+            shape = self.olean.words[place]
+            if shape == CONST:
+                return self.constant(place) == name
+            return any(known[self.olean.object(place, word - 1)] for word in _PARTS[shape])
+
+        return bool(self._fold(place, known, _PARTS, make))
+
     def constant(self, place: int) -> Name:
         """Return the name that an expression begins with: a constant, a projection's type, a variable."""
         return self.olean.name(self.olean.child(place, 0))
@@ -168,32 +184,45 @@ class Walk:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._seen: set[int] = set()
+        #: One byte for each word of the file.
+        self._seen = bytearray(len(reading.olean.words))
 
     def constants(self, root: int) -> tuple[set[Name], bool]:
-        """Return the constants in what is new of an expression, and whether a variable in it is unbound."""
-        olean, seen, leaf = self._reading.olean, self._seen, self._leaf
-        words, base, parts_of = olean.words, olean.base, _PARTS
+        """Return the constants in what is new of an expression, and whether a variable in it is unbound.
+
+        A large module spends its time here, so applications and binders, which are most of what there is, are
+        taken together and nothing is called for them.
+        """
+        olean, seen = self._reading.olean, self._seen
+        words, base = olean.words, olean.base
         found: set[Name] = set()
-        before, most, is_open, todo = len(seen), len(seen) + olean.left, False, [root]
-        while todo:
+        visited, most, is_open, todo = 0, olean.left, False, [root]
+        while todo and visited <= most:
             place = todo.pop()
-            if place in seen:
+            if seen[place]:
                 continue
-            seen.add(place)
-            shape = words[place]
-            parts = parts_of.get(shape)
-            if parts is None or len(seen) > most:
-                raise _stopped(olean, place)
-            for word in parts:
-                offset = words[place + word] - base
-                if offset & 7 or not FIRST <= offset < place << 3:
-                    raise MalformedOlean("pointer that does not point backwards", place << 3)
-                todo.append(offset >> 3)
-            if not parts or shape == PROJECTION:
-                is_open |= leaf(place, shape, found)
-        olean.spend(len(seen) - before)
+            seen[place] = 1
+            visited += 1
+            first = _PAIRS.get(words[place])
+            if first is None:
+                is_open |= self._single(place, todo, found)
+                continue
+            one, other = words[place + first] - base, words[place + first + 1] - base
+            if (one | other) & 7 or not FIRST <= one < place << 3 or not FIRST <= other < place << 3:
+                raise MalformedOlean("pointer that does not point backwards", place << 3)
+            todo += (one >> 3, other >> 3)
+        olean.spend(visited)
         return found, is_open
+
+    def _single(self, place: int, todo: list[int], found: set[Name]) -> bool:
+        """Take an expression that is no pair: note its parts and its constant, tell whether it is unbound."""
+        olean = self._reading.olean
+        shape = olean.words[place]
+        parts = _PARTS.get(shape)
+        if parts is None:
+            raise olean.wrong(place, "expression")
+        todo.extend([olean.object(place, word - 1) for word in parts])
+        return self._leaf(place, shape, found)
 
     def _leaf(self, place: int, shape: int, found: set[Name]) -> bool:
         reading, olean = self._reading, self._reading.olean
@@ -210,9 +239,3 @@ class Walk:
         elif shape == BVAR:
             olean.nat(olean.child(place, 0))
         return shape in (FVAR, MVAR)
-
-
-def _stopped(olean: Olean, place: int) -> MalformedOlean:
-    if olean.words[place] in _PARTS:
-        return MalformedOlean("more objects to visit than the audit allows")
-    return olean.wrong(place, "expression")
