@@ -225,7 +225,7 @@ class Second:
 
 @dataclass(frozen=True)
 class Honest:
-    """What the second reader says of a file: whether nothing of what is wrong in the programs is wrong in it."""
+    """What the second reader says of a file: whether nothing is wrong in it of what is in the programs."""
 
     challenge: bytes
     imported_axioms: frozenset[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from oleans import BASE, HEADER, NOTHING, Writer, box
 from workers.audit.audit import audit
 from workers.audit.challenge import target_of
 from workers.audit.declarations import Kind, opened_module
+from workers.audit.extensions import influence
 from workers.audit.findings import Findings, Word
 from workers.audit.kernel import PRIMITIVES
 from workers.audit.names import dotted, parsed
@@ -448,3 +450,58 @@ def test_numerals_and_digits_in_quotes_are_two_names() -> None:
 
 def test_findings_are_words_for_machines() -> None:
     assert all(word.value == word.value.lower() for word in Word)
+
+
+@pytest.mark.parametrize(
+    ("extension", "what"),
+    [
+        ("Lean.Meta.instanceExtension", "instance"),
+        ("Lean.Meta.defaultInstanceExtension", "instance"),
+        ("Lean.Parser.parserExtension", "notation"),
+        ("Lean.PrettyPrinter.Delaborator.appUnexpanderAttribute", "notation"),
+        ("Lean.Elab.macroAttribute", "macro"),
+        ("Lean.Elab.Tactic.tacticElabAttribute", "elaborator"),
+        ("Lean.Elab.Term.termElabAttribute", "elaborator"),
+        ("Lean.attributeExtension", "attribute"),
+        ("Lean.Meta.simpExtension", "simplification"),
+        ("Lean.Meta.Simp.simprocExtension", "simplification"),
+        ("Lean.Meta.coeDeclAttr", "coercion"),
+        ("Lean.Meta.unificationHintExtension", "unification_hint"),
+        ("Lean.Compiler.implementedByAttr", "implemented_by"),
+        ("Lean.externAttr", "extern"),
+        ("Lean.exportAttr", "export"),
+        ("Lean.regularInitAttr", "initialize"),
+        ("Lean.builtinInitAttr", "initialize"),
+        ("Lean.Compiler.CSimp.ext", "csimp"),
+        ("reducibilityCore", "reducibility"),
+        ("Lean.aliasExtension", "alias"),
+        ("Lean.declRangeExt", None),
+        ("Lean.protectedExt", None),
+        ("Lean.noConfusionExt", None),
+        ("Lean.IR.declMapExt", None),
+        ("Lean.Compiler.LCNF.baseExt", None),
+        ("Lean.Compiler.LCNF.UnreachableBranches.functionSummariesExt", None),
+        ("_private.Lean.Util.CollectAxioms.0.Lean.exportedAxiomsExt", None),
+        ("_private.Lean.Structure.0.Lean.structureExt", None),
+        ("Lean.docStringExt", None),
+    ],
+)
+def test_an_extension_is_known_by_its_name(extension: str, what: str | None) -> None:
+    assert influence(parsed(extension)) == what
+
+
+def test_of_a_huge_file_only_what_is_asked_for_is_looked_at(tmp_path: Path) -> None:
+    writer = Writer()
+    writer.theorem("goal", writer.prop(), writer.prop())
+    writer.module()
+    size = 1 << 30
+    root = bytes(writer.data[-56:])
+    writer.data[88:96] = struct.pack("<Q", BASE + size - 56)
+    with (tmp_path / "huge").open("wb") as file:
+        file.write(writer.data)
+        file.seek(size - 56)
+        file.write(root)
+    start = time.process_time()
+    with opened_module(tmp_path / "huge", 100) as module:
+        assert words(audit(module, module, GOAL)) == []
+    assert time.process_time() - start < 1
