@@ -1,0 +1,379 @@
+"""The audit of what Lean itself compiled: honest proofs pass, and everything else is found by its word."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from workers.audit.audit import audit
+from workers.audit.challenge import target_of
+from workers.audit.declarations import Kind, Module, Safety, opened_module
+from workers.audit.findings import Findings
+from workers.audit.index import Index, index
+from workers.audit.names import dotted, parsed
+from workers.audit.olean import Name
+from workers.bench.bare import launched
+from workers.environments import LeanEnvironment
+
+ROOT = Path(__file__).parents[2]
+HEADER = "prelude\nimport Core\n"
+Compile = Callable[..., Path]
+Judge = Callable[..., Findings]
+
+
+@pytest.fixture(scope="module")
+def compile_(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compile a text to a module, always called `Program`: private names contain the module's."""
+
+    def compile_(text: str, *, header: str = HEADER, extra: str = "") -> Path:
+        folder = tmp_path_factory.mktemp("program")
+        source = folder / "Program.lean"
+        source.write_text(header + text)
+        words = launched([*core.lean, "-j1", "-o", str(source.with_suffix(".olean")), str(source)])
+        path = ":".join([*core.lean_path, *filter(None, [extra])])
+        said = subprocess.run(
+            words,
+            cwd=folder,
+            env={"PATH": os.defpath, "LEAN_PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert said.returncode == 0, said.stdout
+        return source.with_suffix(".olean")
+
+    return compile_
+
+
+@pytest.fixture(scope="module")
+def library(core: LeanEnvironment) -> Index:
+    return index(path for folder in core.lean_path for path in Path(folder).glob("*.olean"))
+
+
+@pytest.fixture(scope="module")
+def judge(compile_: Compile, library: Index) -> Judge:
+    """Compile two texts and audit the first by the second."""
+
+    def judge(submission: str, challenge: str, target: str | None = "goal", **how: str) -> Findings:
+        with (
+            opened_module(compile_(submission, **how)) as ours,
+            opened_module(compile_(challenge)) as theirs,
+        ):
+            return audit(
+                ours,
+                theirs,
+                None if target is None else parsed(target),
+                is_imported=library.names.__contains__,
+                is_imported_axiom=library.axioms.__contains__,
+            )
+
+    return judge
+
+
+def found(findings: Findings) -> list[tuple[str, str | None]]:
+    return [(each.word.value, each.name and dotted(each.name)) for each in findings.findings]
+
+
+OPEN = "theorem goal (n : Nat) : n = n := sorry\n"
+PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
+
+
+@pytest.mark.parametrize(
+    ("challenge", "submission"),
+    [
+        (OPEN, PROVED),
+        (OPEN, "theorem goal (m : Nat) : m = m := rfl\n"),
+        (OPEN, "theorem goal : ∀ {n : Nat}, n = n := rfl\n"),
+        (OPEN, "theorem goal (n : Nat) : n = n := by exact rfl\n"),
+        (OPEN, "theorem help (n : Nat) : n = n := rfl\ntheorem goal (n : Nat) : n = n := help n\n"),
+        (OPEN, "private theorem help (n : Nat) : n = n := rfl\ntheorem goal (n : Nat) : n = n := help n\n"),
+        (OPEN, "def one : Nat := 1\ntheorem goal (n : Nat) : n = n := (fun _ => rfl) one\n"),
+        (OPEN, "theorem goal (n : Nat) : n = n := aux n where aux (k : Nat) : k = k := rfl\n"),
+        (OPEN, "axiom unused : False\n" + PROVED),
+        (OPEN, "inductive Box where\n  | box (n : Nat)\n" + PROVED),
+        (
+            OPEN,
+            "theorem all : ∀ n : Nat, n = n\n  | .zero => rfl\n  | .succ _ => rfl\n"
+            "theorem goal (n : Nat) : n = n := all n\n",
+        ),
+        (
+            "theorem goal (a b : Prop) (h : a ↔ b) : a = b := sorry\n",
+            "theorem goal (a b : Prop) (h : a ↔ b) : a = b := propext h\n",
+        ),
+        (
+            "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := sorry\n",
+            "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := rfl\n",
+        ),
+        (
+            "def double (n : Nat) : Nat := n + n\ntheorem goal : double 2 = 4 := sorry\n",
+            "def double (n : Nat) : Nat := n + n\ntheorem goal : double 2 = 4 := rfl\n",
+        ),
+        (
+            "inductive Tree where\n  | leaf\n  | node (t : Tree)\ntheorem goal (t : Tree) : t = t := sorry\n",
+            "inductive Tree where\n  | leaf\n  | node (t : Tree)\ntheorem goal (t : Tree) : t = t := rfl\n",
+        ),
+        (
+            'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := sorry\n',
+            'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := ⟨rfl, rfl⟩\n',
+        ),
+        (
+            "namespace A.B\ntheorem goal : True := sorry\nend A.B\n",
+            "theorem A.B.goal : True := True.intro\n",
+        ),
+    ],
+)
+def test_an_honest_proof_is_accepted(judge: Judge, challenge: str, submission: str) -> None:
+    findings = judge(submission, challenge, None)
+    assert found(findings) == []
+    assert findings.not_checked == ()
+
+
+@pytest.mark.parametrize(
+    ("challenge", "submission", "expected"),
+    [
+        (OPEN, OPEN, [("axiom", "sorryAx")]),
+        (OPEN, "theorem other : True := True.intro\n", [("target_missing", "goal")]),
+        (OPEN, "namespace A\n" + PROVED + "end A\n", [("target_missing", "goal")]),
+        (OPEN, "private " + PROVED, [("target_missing", "goal")]),
+        (OPEN, "def goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
+        (OPEN, "abbrev goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
+        (OPEN, "opaque goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
+        (OPEN, "unsafe def goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal"), ("unsafe", "goal")]),
+        (OPEN, "axiom goal (n : Nat) : n = n\n", [("not_a_theorem", "goal"), ("axiom", "goal")]),
+        (OPEN, "theorem goal (n : Nat) : 0 = 0 := rfl\n", [("statement_mismatch", "goal")]),
+        (OPEN, "theorem goal : 1 = 1 := rfl\n", [("statement_mismatch", "goal")]),
+        (
+            OPEN,
+            "section\nvariable (h : False)\ninclude h\ntheorem goal (n : Nat) : n = n := rfl\nend\n",
+            [("statement_mismatch", "goal")],
+        ),
+        (
+            "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := sorry\n",
+            "universe w\ntheorem goal {α : Sort w} (a : α) : a = a := rfl\n",
+            [("universe_mismatch", "goal"), ("statement_mismatch", "goal")],
+        ),
+        (
+            "theorem goal : 18446744073709551616 = 18446744073709551616 := sorry\n",
+            "theorem goal : 18446744073709551617 = 18446744073709551617 := rfl\n",
+            [("statement_mismatch", "goal")],
+        ),
+        (
+            'theorem goal : "a" = "a" := sorry\n',
+            'theorem goal : "b" = "b" := rfl\n',
+            [("statement_mismatch", "goal")],
+        ),
+        (
+            OPEN,
+            "axiom cheat : ∀ p : Prop, p\ntheorem goal (n : Nat) : n = n := cheat _\n",
+            [("axiom", "cheat")],
+        ),
+        (
+            OPEN,
+            "axiom cheat : False\ntheorem no : False := cheat\ntheorem goal (n : Nat) : n = n := no.elim\n",
+            [("axiom", "cheat")],
+        ),
+        (
+            "def Good (n : Nat) : Prop := n = 0\ntheorem goal : Good 0 := sorry\n",
+            "def Good (n : Nat) : Prop := n = n\ntheorem goal : Good 0 := rfl\n",
+            [("prerequisite_differs", "Good")],
+        ),
+        (
+            "def Good : Prop := 0 = 1\ndef Fine : Prop := Good\ntheorem goal : Fine := sorry\n",
+            "def Good : Prop := 0 = 0\ndef Fine : Prop := Good\ntheorem goal : Fine := rfl\n",
+            [("prerequisite_differs", "Good")],
+        ),
+        (
+            "def P : Prop := False\ntheorem goal : P := sorry\n",
+            "inductive P : Prop where\n  | p\ntheorem goal : P := P.p\n",
+            [("prerequisite_differs", "P")],
+        ),
+        (
+            "inductive P : Prop where\n  | p (h : False)\ntheorem goal : P := sorry\n",
+            "inductive P : Prop where\n  | p (h : True)\ntheorem goal : P := P.p True.intro\n",
+            [("prerequisite_differs", "P.p"), ("prerequisite_differs", "P.rec")],
+        ),
+        (
+            "structure S where\n  n : Nat\ntheorem goal (s : S) : s.n = 0 := sorry\n",
+            "structure S where\n  m : Nat\ndef S.n (_ : S) := 0\ntheorem goal (s : S) : s.n = 0 := rfl\n",
+            [("prerequisite_differs", "S.n")],
+        ),
+        (
+            OPEN,
+            "instance (priority := high) : OfNat Nat 7 := ⟨8⟩\ntheorem goal (n : Nat) : n = n := rfl\n",
+            [],
+        ),
+    ],
+)
+def test_what_is_no_proof_of_the_statement_is_found(
+    judge: Judge, challenge: str, submission: str, expected: list[tuple[str, str]]
+) -> None:
+    assert found(judge(submission, challenge)) == expected
+
+
+def test_other_imports_are_found(judge: Judge, compile_: Compile) -> None:
+    other = compile_("theorem other : True := True.intro\n")
+    renamed = other.rename(other.with_name("Other.olean"))
+    header = "prelude\nimport Core\nimport Other\n"
+    findings = judge(PROVED, OPEN, header=header, extra=str(renamed.parent))
+    assert found(findings) == [("imports_differ", None)]
+    assert findings.findings[0].sentence == (
+        "The module imports Core, Other, the challenge Core, marks and order counted."
+    )
+
+
+def test_a_kernel_primitive_declared_again_is_found(judge: Judge) -> None:
+    text = "axiom Nat : Type\naxiom True : Prop\naxiom True.intro : True\ntheorem goal : True := True.intro\n"
+    findings = judge(text, OPEN, header="prelude\n")
+    words = [word for word, _ in found(findings)]
+    assert {"imports_differ", "kernel_primitive", "redeclared", "axiom", "statement_mismatch"} <= set(words)
+
+
+def test_another_toolchain_is_found(compile_: Compile) -> None:
+    ours, theirs = compile_(PROVED).read_bytes(), compile_(OPEN).read_bytes()
+    theirs = theirs[:7] + b"4.34.0" + theirs[13:]
+    with opened_module(ours) as submission, opened_module(theirs) as challenge:
+        assert found(audit(submission, challenge, ("goal",))) == [("toolchain_differs", None)]
+
+
+def test_a_file_of_the_module_system_is_not_supported(compile_: Compile) -> None:
+    path = compile_("public theorem goal : ∀ (p : Prop), p → p := fun _ h => h\n", header="module\nprelude\n")
+    for part in (path, *path.parent.glob("*.olean.*")):
+        with opened_module(path) as module:
+            assert found(audit(module, None, ("goal",))) == [("unsupported", None)], part
+
+
+def test_without_a_challenge_the_report_says_what_was_not_checked(compile_: Compile) -> None:
+    with opened_module(compile_(OPEN)) as module:
+        findings = audit(module, None, ("goal",))
+        assert found(findings) == [("axiom", "sorryAx")]
+        assert len(findings.not_checked) == 3
+        assert found(audit(module, None, None)) == [("bad_challenge", None)]
+
+
+def test_a_challenge_without_the_target_is_a_bad_one(judge: Judge) -> None:
+    assert found(judge(PROVED, "theorem other : True := sorry\n")) == [("bad_challenge", "goal")]
+
+
+def test_extension_entries_are_listed_and_what_they_change(judge: Judge) -> None:
+    text = "instance : OfNat Nat 7 := ⟨8⟩\n@[reducible] def two : Nat := 2\nattribute [simp] two\n"
+    findings = judge(text + PROVED, OPEN)
+    assert found(findings) == []
+    changes = {dotted(name): what for name, what, _ in findings.influences}
+    assert changes["Lean.Meta.instanceExtension"] == "instance"
+    assert changes["reducibilityCore"] == "reducibility"
+    assert changes["Lean.Meta.simpExtension"] == "simplification"
+    assert dict(findings.extensions)[parsed("Lean.Meta.instanceExtension")] == 1
+
+
+KINDS = """\
+universe u
+axiom ax.{w} (α : Sort (max 1 w)) : α
+opaque hidden : Nat
+unsafe def bad : Nat := 3
+partial def loop (n : Nat) : Nat := loop n
+inductive T (α : Type u) : Nat → Type u where
+  | a : α → T α 0
+  | b (f : Nat → T α 1) : T α 1
+private theorem secret : True := True.intro
+"""
+
+
+def test_every_kind_of_constant_is_read(compile_: Compile) -> None:
+    with opened_module(compile_(KINDS)) as module:
+
+        def facts(text: str) -> tuple[object, ...]:
+            constant = module.constant(parsed(text))
+            assert constant is not None, text
+            return constant.kind, constant.safety, constant.numbers
+
+        assert facts("ax") == (Kind.AXIOM, Safety.SAFE, ())
+        assert facts("hidden") == (Kind.OPAQUE, Safety.SAFE, ())
+        assert facts("bad") == (Kind.DEFINITION, Safety.UNSAFE, ())
+        assert facts("loop._unsafe_rec") == (Kind.DEFINITION, Safety.PARTIAL, ())
+        assert facts("T") == (Kind.INDUCTIVE, Safety.SAFE, (1, 1, 0, True, True))
+        assert facts("T.b") == (Kind.CONSTRUCTOR, Safety.SAFE, (1, 1, 1))
+        assert facts("T.rec") == (Kind.RECURSOR, Safety.SAFE, (1, 1, 1, 2, False))
+        assert facts("_private.Program.0.secret") == (Kind.THEOREM, Safety.SAFE, ())
+        recursor, axiom = module.constant(parsed("T.rec")), module.constant(parsed("ax"))
+        assert recursor is not None
+        assert axiom is not None
+        assert [dotted(rule.constructor) for rule in recursor.rules] == ["T.a", "T.b"]
+        assert axiom.parameters == (("w",),)
+
+
+def test_all_of_the_core_library_can_be_read(core: LeanEnvironment, library: Index) -> None:
+    with opened_module(Path(core.lean_path[0]) / "Core.olean") as module:
+        kinds = {constant.kind for constant in map(module.constant, module.names) if constant is not None}
+        assert kinds == set(Kind)
+        assert _target_of_itself(module) == []
+    assert parsed("Quot.sound") in library.axioms
+    assert parsed("Nat.add") in library.names
+
+
+def _target_of_itself(module: Module) -> list[Name]:
+    return list(target_of(module, None).candidates)
+
+
+def _run(*words: str | Path) -> tuple[int, dict[str, object]]:
+    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from workers.audit.__main__ import main; main()"
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", start, *map(str, words)],
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    return said.returncode, json.loads(said.stdout or "{}")
+
+
+def test_the_process_answers_in_json_and_by_its_status(
+    compile_: Compile, library: Index, tmp_path: Path
+) -> None:
+    for name, names in (("names", library.names), ("axioms", library.axioms)):
+        (tmp_path / name).write_text("\n".join(map(dotted, names)), encoding="utf-8")
+    known = ("--imported", tmp_path / "names", "--imported-axioms", tmp_path / "axioms")
+    honest, open_ = compile_(PROVED), compile_(OPEN)
+    status, said = _run(honest, "--challenge", open_, *known)
+    assert (status, said["accepted"], said["target"], said["not_checked"]) == (0, True, "goal", [])
+    status, said = _run(open_, "--challenge", open_, "--target", "goal", *known)
+    assert (status, said["accepted"], said["axioms"]) == (1, False, ["sorryAx"])
+    status, _ = _run(open_, "--challenge", open_, "--axioms", "sorryAx", *known)
+    assert status == 0
+    (tmp_path / "torn").write_bytes(honest.read_bytes()[:2000])
+    status, said = _run(tmp_path / "torn")
+    assert (status, said["reason"]) == (4, "malformed_olean")
+    assert _run(tmp_path / "none")[0] == 2
+    assert _run(honest, "--target", "..")[0] == 2
+
+
+def test_the_audit_needs_nothing_but_itself() -> None:
+    start = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import workers.audit.__main__, workers.audit.index; "
+        "print([name for name in sys.modules if name.split('.')[0] in ('farm', 'workers')])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", start], capture_output=True, text=True, check=True
+    )
+    ours = {
+        "audit",
+        "challenge",
+        "declarations",
+        "extensions",
+        "findings",
+        "index",
+        "kernel",
+        "names",
+        "olean",
+    }
+    parts = {*ours, "terms", "__main__"}
+    assert set(eval(said.stdout)) == {
+        "workers",
+        "workers.audit",
+        *(f"workers.audit.{each}" for each in parts),
+    }

