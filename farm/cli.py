@@ -101,6 +101,7 @@ def submit(
     timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
+    tier: Annotated[str, Option(help="How sure a proved is: fast, or strict, which audits it.")] = "fast",
     policy: PolicyActions = None,
     wait: Annotated[bool, Option(help="Wait for the verdicts.")] = True,
     export: Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")] = True,
@@ -125,6 +126,7 @@ def submit(
         wall_seconds=timeout,
         cpu_seconds=cpu,
         memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
+        tier=tier,
         policy=Policy.parse(policy or ()),
     )
     run_id = _load(site, expand(manifests), options)

@@ -133,6 +133,7 @@ def fields(
             "detail": verdict.detail,
             "messages": [_message(job, message, entry) for message in verdict.messages],
             "policy": [_hit(job, hit, entry) for hit in verdict.hits],
+            "audit": verdict.audit,
             "warnings": [
                 {"code": code, "field": origin, "line": line, "column": column}
                 for code, origin, line, column in job.warnings

@@ -28,6 +28,10 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 }
 
 
+#: How sure a *proved* is: by what Lean and the text policy say; or also by an audit of the compiled module.
+FAST, STRICT = "fast", "strict"
+TIERS = (FAST, STRICT)
+
 _MOST_MEMORY_MIB = 1 << 20
 #: The longest timeout on many cores.
 _MOST_CPU_SECONDS = 100 * LONGEST_TIMEOUT

@@ -16,6 +16,7 @@ from psycopg import Copy
 from sqlalchemy import Connection, text
 
 from farm import __version__
+from farm.challenge import Challenge
 from farm.job import Limits
 from farm.manifest import Fingerprint
 from farm.policy import Policy
@@ -38,6 +39,7 @@ class NewJob:
     environment: str
     limits: Limits
     program: Program
+    challenge: Challenge | None
     verdict: Verdict | None
 
 
@@ -46,7 +48,7 @@ _STAGE = text("""
         manifest int, line int, name text, group_name text, environment text,
         wall_seconds float8, cpu_seconds float8, memory_mib int,
         sha256 bytea, source bytea, submitted text, segments text, warnings text,
-        verdict text, reason text, detail text,
+        challenge bytea, challenge_name text, challenge_source bytea, verdict text, reason text, detail text,
         check_id bigint DEFAULT nextval(pg_get_serial_sequence('checks', 'id'))
     ) ON COMMIT DROP
 """)
@@ -65,6 +67,9 @@ _COLUMNS = {
     "submitted": "text",
     "segments": "text",
     "warnings": "text",
+    "challenge": "bytea",
+    "challenge_name": "text",
+    "challenge_source": "bytea",
     "verdict": "text",
     "reason": "text",
     "detail": "text",
@@ -78,11 +83,18 @@ _PROGRAMS = text("""
     ON CONFLICT (sha256) DO NOTHING
 """)
 
+_CHALLENGES = text("""
+    INSERT INTO challenges (sha256, name, source)
+    SELECT DISTINCT ON (challenge) challenge, challenge_name, challenge_source
+    FROM staged WHERE challenge IS NOT NULL ORDER BY challenge
+    ON CONFLICT (sha256) DO NOTHING
+""")
+
 _CHECKS = text("""
     INSERT INTO checks (
-        id, run_id, program_sha256, submitted, environment, tier, policy,
+        id, run_id, program_sha256, submitted, challenge_sha256, environment, tier, policy,
         wall_seconds, cpu_seconds, memory_mib, status)
-    SELECT check_id, :run_id, sha256, submitted::jsonb, environment, :tier, CAST(:policy AS jsonb),
+    SELECT check_id, :run_id, sha256, submitted::jsonb, challenge, environment, :tier, CAST(:policy AS jsonb),
            wall_seconds, cpu_seconds, memory_mib,
            CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM staged ORDER BY check_id
@@ -154,13 +166,14 @@ def _move(connection: Connection, load: Load, options: dict[str, object], tier: 
         ],
     )
     connection.execute(_PROGRAMS)
+    connection.execute(_CHALLENGES)
     connection.execute(_CHECKS, run | {"tier": tier, "policy": json.dumps(dict(policy.actions))})
     connection.execute(_JOBS, run)
     connection.execute(_VERDICTS, run | {"version": __version__})
 
 
 def _row(job: NewJob) -> tuple[object, ...]:
-    program, verdict = job.program, job.verdict
+    program, challenge, verdict = job.program, job.challenge, job.verdict
     segments = [[s.start, s.length, s.origin, s.origin_start] for s in program.segments]
     warnings = [[w.code, w.origin, w.line, w.column] for w in program.warnings]
     return (
@@ -177,6 +190,9 @@ def _row(job: NewJob) -> tuple[object, ...]:
         json.dumps(program.submitted),
         json.dumps(segments),
         json.dumps(warnings),
+        challenge and bytes.fromhex(challenge.sha256),
+        challenge and storable(challenge.name),
+        challenge and challenge.program.encode("utf-8", "surrogatepass"),
         None if verdict is None else str(verdict.outcome),
         None if verdict is None else str(verdict.reason),
         None if verdict is None else storable(verdict.detail),

@@ -69,11 +69,16 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "attribute": Rule(action=_REPORT, threat="changes what later text means"),
         "scope": Rule(action=_REPORT, threat="changes what names in later text mean, or what is assumed"),
         "definition": Rule(action=_REPORT, threat="gives a name a meaning of its own"),
+        "setting": Rule(action=_REPORT, threat="changes what later text means"),
         "query": Rule(action=_REPORT, threat="prints"),
         "search": Rule(action=_REPORT, threat="may come out otherwise with another library"),
         "limits": Rule(action=_OFF, threat="lifts Lean's own limits"),
     }
 )
+
+
+#: Rules that hit what can change the meaning of a statement that stands behind it.
+MEANING = frozenset({"partial", "notation", "instance", "attribute", "scope", "definition", "setting"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -209,7 +214,7 @@ _KEYWORDS = (
     | _words("instance", "instance")
     | _words("attribute", "attribute")
     | _words("scope", "variable include omit universe namespace section end open export")
-    | _words("definition", "def abbrev structure class inductive coinductive")
+    | _words("definition", "def abbrev structure class inductive coinductive alias irreducible_def")
     | _words("search", "exact? apply? rw? simp? aesop? polyrith")
 )
 #: Words that are keywords in front of a declaration and ordinary names elsewhere.
@@ -246,6 +251,8 @@ _TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "trustCompiler")
 #: Options of these families are not the submission's to set.
 _OPTIONS = frozenset({"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap"})
 _SINGLE_OPTIONS = frozenset({"stderrAsMessages", "warningAsError"})
+#: Of these families, options only say what is shown and what is good style.
+_STYLE = frozenset({"linter", "pp", "profiler", "tactic"})
 _LIMITS = frozenset({"maxHeartbeats", "maxRecDepth", "synthInstance.maxHeartbeats", "synthInstance.maxSize"})
 _SKIP_KERNEL = "skipKernelTC"
 
@@ -318,7 +325,7 @@ class _Reader:
             look = by_kind.get(token.kind)
             rule = look(place, token) if look else None
             if rule is not None:
-                named = self._code[place + 1] if rule in ("option", "limits") else token
+                named = self._code[place + 1] if rule in ("option", "limits", "setting") else token
                 yield token.start, named.end, rule
 
     def _word(self, place: int) -> str:
@@ -413,7 +420,9 @@ class _Reader:
         name = name.removeprefix("weak.")
         if name.partition(".")[0] in _OPTIONS or name in _SINGLE_OPTIONS or _SKIP_KERNEL in name:
             return "option"
-        return "limits" if name in _LIMITS else None
+        if name in _LIMITS:
+            return "limits"
+        return None if not name or name.partition(".")[0] in _STYLE else "setting"
 
     def _trusted(self, word: str) -> str | None:
         if word.endswith(_TRUSTED) or ("«" in word and _plain(word).endswith(_TRUSTED)):

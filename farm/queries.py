@@ -102,6 +102,7 @@ class StoredVerdict:
     detail: str
     messages: tuple[Message, ...]
     hits: tuple[Hit, ...]
+    audit: Mapping[str, Any] | None
     wall_seconds: float
     cpu_seconds: float
     peak_memory_kib: int
@@ -131,7 +132,7 @@ _ROWS = 100
 
 _JUDGED = """
     SELECT line, name, status, checks.attempt, environment, tier, source, sha256, segments::text,
-           warnings::text, verdict, reason, detail, messages::text, hits::text,
+           warnings::text, verdict, reason, detail, messages::text, hits::text, audit::text,
            verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
            peak_memory_kib, isolation, environment_digest, toolchain, checker_version
     FROM jobs
@@ -316,6 +317,7 @@ def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
         detail=row["detail"],
         messages=tuple(Message(**message) for message in json.loads(row["messages"])),
         hits=tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in json.loads(row["hits"])),
+        audit=None if row["audit"] is None else json.loads(row["audit"]),
         wall_seconds=row["wall"],
         cpu_seconds=row["cpu"],
         peak_memory_kib=row["peak_memory_kib"],

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Engine, RowMapping, TextClause, text
 
+from farm.challenge import Challenge
 from farm.db import reaching
 from farm.job import Limits
 from farm.policy import Action, Policy, Screen
@@ -45,6 +46,7 @@ class Claim:
     tier: str
     limits: Limits
     screen: Screen
+    challenge: Challenge | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +74,9 @@ _CLAIM = text("""
     ), attempted AS (
         INSERT INTO attempts (check_id, number, worker) SELECT id, attempt, :worker FROM claimed
     )
-    SELECT claimed.*, programs.source
+    SELECT claimed.*, programs.source, challenges.name AS challenge_name, challenges.source AS challenge
     FROM claimed JOIN programs ON programs.sha256 = claimed.program_sha256
+    LEFT JOIN challenges ON challenges.sha256 = claimed.challenge_sha256
 """)
 
 _EXTEND = text("""
@@ -93,11 +96,11 @@ _FINISH = text("""
         FROM done WHERE check_id = done.id AND number = done.attempt
     )
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
+        check_id, run_id, attempt, verdict, reason, detail, messages, hits, audit, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
     SELECT id, run_id, attempt, :verdict, :reason, :detail, CAST(:messages AS jsonb),
-           CAST(:hits AS jsonb), :wall_seconds, :cpu_seconds, :peak_memory_kib, :isolation, :digest,
-           :toolchain, :checker_version
+           CAST(:hits AS jsonb), CAST(:audit AS jsonb), :wall_seconds, :cpu_seconds,
+           :peak_memory_kib, :isolation, :digest, :toolchain, :checker_version
     FROM done
     RETURNING check_id
 """)
@@ -286,7 +289,13 @@ def _claim(values: RowMapping) -> Claim:
             policy=Policy(actions={rule: Action(word) for rule, word in values["policy"].items()}),
             submitted=tuple((start, end) for start, end in values["submitted"]),
         ),
+        challenge=None if values["challenge"] is None else _challenge(values),
     )
+
+
+def _challenge(values: RowMapping) -> Challenge:
+    program = bytes(values["challenge"]).decode("utf-8", "surrogatepass")
+    return Challenge(program=program, name=values["challenge_name"])
 
 
 def _message(message: Message) -> dict[str, object]:
@@ -303,6 +312,7 @@ def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
         "detail": storable(verdict.detail),
         "messages": json.dumps([_message(message) for message in report.messages]),
         "hits": json.dumps([asdict(hit) | {"text": storable(hit.text)} for hit in report.hits]),
+        "audit": None if report.audit is None else json.dumps(report.audit),
         "wall_seconds": report.wall_seconds,
         "cpu_seconds": report.cpu_seconds,
         "peak_memory_kib": report.peak_memory_kib,

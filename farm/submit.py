@@ -12,9 +12,10 @@ from pathlib import Path
 from celery import Celery
 
 from farm.broker import publish
+from farm.challenge import challenge_of
 from farm.errors import ManifestError, ServerDown, UsageError
 from farm.files.lines import printable
-from farm.job import CPU_PER_WALL, Limits, require_possible
+from farm.job import CPU_PER_WALL, FAST, TIERS, Limits, require_possible
 from farm.load import NewJob, loading
 from farm.manifest import Entry, Reader
 from farm.policy import Policy
@@ -42,11 +43,13 @@ class SubmitOptions:
     wall_seconds: float = 30.0
     cpu_seconds: float | None = None
     memory_mib: int = 4096
-    tier: str = "fast"
+    tier: str = FAST
     policy: Policy = field(default_factory=Policy)
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a limit that is none."""
+        """Raise `UsageError` for a limit or a tier that is none."""
+        if self.tier not in TIERS:
+            raise UsageError(f"there is no tier {self.tier!r}; the tiers are {', '.join(TIERS)}")
         require_possible(
             wall_seconds=self.wall_seconds, memory_mib=self.memory_mib, cpu_seconds=self.cpu_seconds
         )
@@ -96,6 +99,15 @@ def _jobs(
                 line=entry.line,
                 field="environment",
             )
+        challenge = challenge_of(entry)
+        if challenge is None and options.tier != FAST:
+            raise ManifestError(
+                entry.path,
+                f"the tier {options.tier} needs a statement to compare with",
+                remedy="add a formal_statement, or submit with --tier fast",
+                line=entry.line,
+                field="formal_statement",
+            )
         program = assemble(entry, options.assembly)
         yield NewJob(
             manifest=number,
@@ -105,6 +117,7 @@ def _jobs(
             environment=environment,
             limits=options.limits(entry),
             program=program,
+            challenge=challenge,
             verdict=judge_text(program.text),
         )
 

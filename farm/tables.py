@@ -4,6 +4,7 @@
     runs           one `farm submit`
     manifests      the files of a run, as they were read
     programs       exact Lean texts, by sha256
+    challenges     what lines have to prove, by sha256
     checks         units of work: a program under an environment and limits
     jobs           one manifest line of a run, waiting for its check
     attempts       every time a worker took a check
@@ -102,6 +103,14 @@ programs = Table(
     CheckConstraint("sha256 = sha256(source)", name="sha256_true"),
 )
 
+challenges = Table(
+    "challenges",
+    metadata,
+    Column("sha256", LargeBinary, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("source", LargeBinary, nullable=False),
+)
+
 checks = Table(
     "checks",
     metadata,
@@ -110,6 +119,7 @@ checks = Table(
     Column("program_sha256", LargeBinary, ForeignKey(programs.c.sha256), nullable=False),
     # [start, end] of each span of the program that is the submission's own: what the policy looks at.
     Column("submitted", JSONB, nullable=False),
+    Column("challenge_sha256", LargeBinary, ForeignKey(challenges.c.sha256)),
     Column("environment", Text, ForeignKey(environments.c.name), nullable=False),
     Column("tier", Text, nullable=False),
     # The actions of the policy's rules that are not the usual ones.
@@ -174,8 +184,9 @@ verdicts = Table(
     Column("reason", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Column("messages", JSONB, nullable=False),
-    # What the policy found in the submission's own part.
+    # What the policy found in the submission's own part, and the audit in its compiled module.
     Column("hits", JSONB, nullable=False),
+    Column("audit", JSONB),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("peak_memory_kib", BigInteger, nullable=False),

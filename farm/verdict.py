@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from farm.policy import RULES, Hit
 
@@ -54,6 +56,11 @@ class Reason(StrEnum):
     WORKER_LOST = "worker_lost"
     POLICY = "policy"
     NATIVE_DECIDE = "native_decide"
+    AXIOM = "axiom"
+    STATEMENT_MISMATCH = "statement_mismatch"
+    AUDIT = "audit"
+    MALFORMED_OLEAN = "malformed_olean"
+    BAD_CHALLENGE = "bad_challenge"
 
 
 #: The outcome that each reason belongs to.
@@ -68,6 +75,11 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.INVALID_TEXT: Outcome.REJECTED,
     Reason.POLICY: Outcome.REJECTED,
     Reason.NATIVE_DECIDE: Outcome.REJECTED,
+    Reason.AXIOM: Outcome.REJECTED,
+    Reason.STATEMENT_MISMATCH: Outcome.REJECTED,
+    Reason.AUDIT: Outcome.REJECTED,
+    Reason.MALFORMED_OLEAN: Outcome.REJECTED,
+    Reason.BAD_CHALLENGE: Outcome.JUDGE_ERROR,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
     Reason.HEARTBEAT_LIMIT: Outcome.TIMEOUT,
@@ -117,7 +129,9 @@ class Report:
     how Lean was run: ``cold``, ``snapshot`` or ``resident``. A resident Lean does not end with a check: its
     exit status is 1 after an error and 0 otherwise, as that of a process of its own would be. `stopped_at`
     is the line that Lean was at work on when a limit ended the check, where that can be known. `hits` is what
-    the policy found in the submission's own part, `refused` the hit for which Lean was not even run.
+    the policy found in the submission's own part, `refused` the hit for which Lean was not even run. `audit`
+    is what `workers.audit` says of the compiled module, None when it was not asked; `challenge_error` says
+    what is wrong with the statement that was to be proved, whatever the proof.
     """
 
     exit_status: int | None
@@ -140,6 +154,8 @@ class Report:
     text_error: str | None = None
     hits: tuple[Hit, ...] = ()
     refused: Hit | None = None
+    audit: Mapping[str, Any] | None = None
+    challenge_error: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,6 +204,7 @@ def judge(report: Report) -> Verdict:
         or _failed_without_an_error(report)
         or _sorry(report)
         or _stopped_early(report)
+        or _audited(report)
         or _verdict(Reason.OK, "Lean accepted the program.")
     )
 
@@ -226,6 +243,10 @@ def _refused_by_policy(report: Report) -> Verdict | None:
 
 
 def _farm_failed(report: Report) -> Verdict | None:
+    if report.challenge_error is not None:
+        return _verdict(
+            Reason.BAD_CHALLENGE, f"The statement itself does not compile: {report.challenge_error}"
+        )
     if report.box_error is not None:
         return _verdict(Reason.BOX_FAILED, f"The box failed: {report.box_error}.")
     if report.environment_error is not None:
@@ -407,6 +428,30 @@ def _sorry(report: Report) -> Verdict | None:
             Reason.HAS_SORRY, f"The program holds a sorry (at character {offset}) that Lean did not report."
         )
     return None
+
+
+#: What the words of an audit's findings are as a reason; all others are `Reason.AUDIT`.
+_FINDINGS = {
+    "axiom": Reason.AXIOM,
+    "statement_mismatch": Reason.STATEMENT_MISMATCH,
+    "universe_mismatch": Reason.STATEMENT_MISMATCH,
+    "target_missing": Reason.STATEMENT_MISMATCH,
+    "not_a_theorem": Reason.STATEMENT_MISMATCH,
+    "prerequisite_differs": Reason.STATEMENT_MISMATCH,
+    "bad_challenge": Reason.BAD_CHALLENGE,
+}
+
+
+def _audited(report: Report) -> Verdict | None:
+    audit = report.audit
+    if audit is None or audit["accepted"] is True:
+        return None
+    if audit.get("reason") == Reason.MALFORMED_OLEAN:
+        what = f"The compiled module is not what Lean writes: {audit['what']}."
+        return _verdict(Reason.MALFORMED_OLEAN, what)
+    first = audit["findings"][0]
+    more = f" (and {len(audit['findings']) - 1} more)" if len(audit["findings"]) > 1 else ""
+    return _verdict(_FINDINGS.get(first["word"], Reason.AUDIT), f"{first['sentence']}{more}")
 
 
 def _stopped_early(report: Report) -> Verdict | None:

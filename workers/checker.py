@@ -9,21 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from farm.challenge import Challenge, is_stated
 from farm.header import brings_code, header_end, prefix_end
-from farm.job import Limits
+from farm.job import FAST, Limits
 from farm.log import logger
-from farm.policy import Screen
+from farm.policy import MEANING, Screen
 from farm.scanner import sorry_tokens
-from farm.verdict import Report, judge_text
+from farm.verdict import Outcome, Report, judge, judge_text
 from workers import box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
 from workers.lean import NO_ANSWER, Answer, with_end_mark
+from workers.strict import BadChallenge, Strict
 from workers.ways.cold import Cold
 from workers.ways.pool import Resident
 from workers.ways.snapshot import Snapshot
-from workers.ways.way import RESIDENT, SNAPSHOT, Doubtful, Question, Reply
+from workers.ways.way import COLD, RESIDENT, SNAPSHOT, Doubtful, Question, Reply
 
 _log = logger(__name__)
 
@@ -53,6 +55,7 @@ class Checker:
         self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
         most = 2 * concurrency + 1 if residents is None else residents
         self._resident = Resident(isolation, concurrency=concurrency, most=most)
+        self._strict = Strict(isolation, self._cold, home / "strict")
 
     def __enter__(self) -> Checker:
         return self
@@ -84,13 +87,17 @@ class Checker:
         limits: Limits,
         *,
         screen: Screen | None = None,
+        tier: str = FAST,
+        challenge: Challenge | None = None,
         cancelled: Callable[[], bool] = box.never,
         way: str | None = None,
     ) -> Report:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
-        With a `screen` the program is looked at first, and not given to Lean when that rejects it.
-        `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error.
+        With a `screen` the program is looked at first, and not given to Lean when that rejects it. What is
+        proved, and has a `challenge`, is audited when the tier is strict, and when the text leaves it open
+        whether the statement still means the same. `cancelled` is asked every now and then; when it says
+        yes, the check ends and reports a box error.
         """
         impossible = judge_text(program)
         if impossible is not None:
@@ -99,10 +106,36 @@ class Checker:
         if refused is not None:
             return replace(_not_run(program), hits=hits, refused=refused)
         question = _question(program, environment, limits, cancelled)
-        reply = self._ask(question, way or self._way)
-        report = replace(_report(program, reply), hits=hits)
+        if tier == FAST or challenge is None:
+            report = replace(
+                self._report(program, self._ask(question, way or self._way), question), hits=hits
+            )
+            if challenge is None or not _is_open(challenge, program, screen, report):
+                return report
+        return replace(self._strictly(program, question, challenge), hits=hits)
+
+    def _strictly(self, program: str, question: Question, challenge: Challenge) -> Report:
+        """Have a fresh Lean compile the program, and its module audited when it is accepted."""
+
+        def ask(text: str, limits: Limits) -> Question:
+            return _question(text, question.environment, limits, question.cancelled)
+
+        try:
+            with self._strict.compiled(question) as (reply, module):
+                report = self._report(program, reply, question)
+                if judge(report).outcome is not Outcome.PROVED:
+                    return report
+                audit = self._strict.audit(module, challenge, question.environment, ask)
+                return replace(report, audit=audit)
+        except BadChallenge as error:
+            return replace(report, challenge_error=str(error))
+        except (BoxFailed, OSError) as error:
+            run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
+            return _report(program, Reply(run=run, answer=NO_ANSWER, way=COLD))
+
+    def _report(self, program: str, reply: Reply, question: Question) -> Report:
         broken = self._environment_error(reply, question)
-        return report if broken is None else replace(report, environment_error=broken)
+        return replace(_report(program, reply), environment_error=broken)
 
     def _ask(self, question: Question, way: str) -> Reply:
         if way == RESIDENT and brings_code(question.program):
@@ -158,6 +191,14 @@ def _question(
         limits=limits,
         cancelled=cancelled,
     )
+
+
+def _is_open(challenge: Challenge, program: str, screen: Screen | None, report: Report) -> bool:
+    """Whether something is proved, and only an audit can say whether it is what the challenge asks for."""
+    if judge(report).outcome is not Outcome.PROVED:
+        return False
+    submitted = ((0, len(program)),) if screen is None or screen.submitted is None else screen.submitted
+    return any(hit.rule in MEANING for hit in report.hits) or not is_stated(challenge, program, submitted)
 
 
 def _not_run(program: str) -> Report:

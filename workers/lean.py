@@ -57,6 +57,11 @@ def cold_command(environment: LeanEnvironment) -> list[str]:
     return [*environment.lean, *_ONE_CORE, "--json", "--stdin"]
 
 
+def compile_command(environment: LeanEnvironment, output: Path) -> list[str]:
+    """Return the command that checks the program on standard input and writes it as a compiled module."""
+    return [*cold_command(environment), "-o", str(output)]
+
+
 def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:
     """Return the command that writes the state after a header's imports to a file; Lean 4.32 or newer."""
     return [*environment.lean, *_ONE_CORE, f"--incr-header-save={snapshot}", str(header)]

@@ -13,7 +13,7 @@ from farm import __version__
 from farm.errors import ServerDown
 from farm.log import logger
 from farm.store import MAX_ATTEMPTS, Claim, Decision, Served, Store
-from farm.verdict import Outcome, Report, judge
+from farm.verdict import Outcome, Reason, Report, judge
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
 
@@ -82,7 +82,13 @@ def verify(desk: Desk, check_id: int) -> None:
     with desk.held.holding(claim) as lost:
         environment = desk.environments[claim.environment]
         report = desk.checker.check(
-            claim.program, environment, claim.limits, screen=claim.screen, cancelled=lost
+            claim.program,
+            environment,
+            claim.limits,
+            screen=claim.screen,
+            tier=claim.tier,
+            challenge=claim.challenge,
+            cancelled=lost,
         )
         if not lost():
             insist(lambda: _record(desk, claim, report))
@@ -107,7 +113,8 @@ def _claim(desk: Desk, check_id: int) -> Claim | None:
 def _record(desk: Desk, claim: Claim, report: Report) -> None:
     verdict = judge(report)
     log = logger(__name__, {"run_id": claim.run_id, "check_id": claim.check_id, "attempt": claim.attempt})
-    if verdict.outcome is Outcome.JUDGE_ERROR and claim.attempt < MAX_ATTEMPTS:
+    again = verdict.outcome is Outcome.JUDGE_ERROR and verdict.reason is not Reason.BAD_CHALLENGE
+    if again and claim.attempt < MAX_ATTEMPTS:
         log.warning("The farm failed and will try again: %s", verdict.detail)
         desk.store.give_back(claim, outcome=verdict.outcome, detail=verdict.detail)
         return

@@ -17,7 +17,7 @@ from farm.store import Store
 from farm.verdict import Message
 
 FIELDS = {
-    *("verdict", "reason", "detail", "messages", "warnings", "policy"),
+    *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),
@@ -147,7 +147,7 @@ def test_every_line_of_a_long_manifest_gets_its_own_verdict(
         connection.execute(text("UPDATE checks SET status = 'done'"))
         connection.execute(
             text(
-                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', 1, 1, 1, "
+                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', NULL, 1, 1, 1, "
                 "'', '', '', '', now() FROM jobs"
             )
         )

@@ -47,6 +47,7 @@ def a_job(line: int, words: str = "theorem t : True := trivial") -> NewJob:
         environment="core",
         limits=Limits(wall_seconds=3.0, cpu_seconds=6.0, memory_mib=512),
         program=a_program(words),
+        challenge=None,
         verdict=judge_text(words),
     )
 

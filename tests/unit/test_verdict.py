@@ -54,6 +54,10 @@ def a_hit(rule: str) -> Hit:
     return Hit(rule=rule, action=Action.REJECT, start=9, end=14, line=2, column=4, text="axiom")
 
 
+def finding(word: str) -> dict[str, object]:
+    return {"accepted": False, "findings": [{"word": word, "name": "t", "sentence": "t is not so."}]}
+
+
 def axioms(names: str) -> dict[str, object]:
     return {"messages": (said("information", f"'t' depends on axioms: [{names}]"),)}
 
@@ -140,6 +144,20 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("refused by the policy", {"exit_status": None, "refused": a_hit("axiom")}, Reason.POLICY),
     ("refused with a sorry", {"refused": a_hit("option"), "sorry_tokens": (1,)}, Reason.POLICY),
     ("rests on the compiler", {"refused": a_hit("native")}, Reason.NATIVE_DECIDE),
+    ("statement does not compile", {"challenge_error": "unknown identifier"}, Reason.BAD_CHALLENGE),
+    ("audit accepts", {"audit": {"accepted": True}}, Reason.OK),
+    ("an axiom is found", {"audit": finding("axiom")}, Reason.AXIOM),
+    ("another statement", {"audit": finding("statement_mismatch")}, Reason.STATEMENT_MISMATCH),
+    ("no such theorem", {"audit": finding("target_missing")}, Reason.STATEMENT_MISMATCH),
+    ("something else is found", {"audit": finding("kernel_primitive")}, Reason.AUDIT),
+    ("a finding of a later version", {"audit": finding("new_word")}, Reason.AUDIT),
+    ("no single target", {"audit": finding("bad_challenge")}, Reason.BAD_CHALLENGE),
+    (
+        "no module of Lean's",
+        {"audit": {"accepted": False, "reason": "malformed_olean", "what": "a loop"}},
+        Reason.MALFORMED_OLEAN,
+    ),
+    ("audited and an error", failed(ERROR, audit={"accepted": True}), Reason.ERROR),
     ("reported by the policy", {"hits": (a_hit("scope"),)}, Reason.OK),
     ("text not given to Lean", {"exit_status": None, "text_error": "NUL"}, Reason.INVALID_TEXT),
 ]  # fmt: skip
@@ -219,6 +237,8 @@ reports = st.builds(
     environment_error=st.none() | st.text(max_size=5),
     text_error=st.none() | st.text(max_size=5),
     refused=st.none() | st.builds(a_hit, st.sampled_from(list(RULES))),
+    audit=st.none() | st.just({"accepted": True}) | st.builds(finding, st.text(max_size=9)),
+    challenge_error=st.none() | st.text(max_size=5),
 )
 
 
@@ -230,7 +250,8 @@ def test_every_report_has_a_verdict_and_only_a_spotless_one_is_a_pass(report: Re
         report.exit_status == 0
         and report.signal is None
         and (report.limit, report.box_error, report.environment_error, report.text_error) == (None,) * 4
-        and report.refused is None
+        and (report.refused, report.challenge_error) == (None, None)
+        and (report.audit is None or report.audit["accepted"] is True)
         and not report.output_cut
         and not report.sorry_tokens
         and all(m.severity != "error" and m.kind != "hasSorry" for m in report.messages)

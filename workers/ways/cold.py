@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from farm.job import Limits
 from workers import box
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.lean import cold_command, environment_variables, parse
+from workers.lean import cold_command, compile_command, environment_variables, parse
 from workers.ways.way import COLD, Question, Reply
 
 #: So many headers' costs are remembered.
@@ -39,16 +40,20 @@ class Cold:
         self._costs: OrderedDict[_Key, _Cost] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, question: Question) -> Reply:
-        """Run Lean on the program to its end, or to a limit."""
+    def ask(self, question: Question, *, output: Path | None = None) -> Reply:
+        """Run Lean on the program to its end, or to a limit.
+
+        Lean writes the compiled module to `output`, if there is one, in a folder that it may write to.
+        """
         environment = question.environment
         run = box.run(
-            cold_command(environment),
+            cold_command(environment) if output is None else compile_command(environment, output),
             isolation=self._isolation,
             stdin=question.program.encode(),
             limits=self._limits(question),
             environment=environment_variables(environment),
             visible=environment.folders,
+            writable=None if output is None else output.parent,
             cancelled=question.cancelled,
         )
         if run.box_error is None and run.limit is None and run.exit_status is not None:

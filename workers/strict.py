@@ -1,0 +1,169 @@
+"""Strict step: compiles a program and its challenge, each by a fresh Lean in a box, and has both audited.
+
+The audit (`workers.audit`) reads the two modules as data in a process of its own, in a box as well, that runs
+nothing of either. A challenge is compiled once per environment and kept in the farm's home, and so are the
+names that its imports declare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import workers
+from farm.challenge import Challenge
+from farm.job import Limits
+from workers import box
+from workers.box.bubblewrap import python
+from workers.box.cell import BoxFailed
+from workers.box.isolation import Isolation, fresh_folder
+from workers.environments import LeanEnvironment
+from workers.ways.cold import Cold
+from workers.ways.way import Question, Reply
+
+#: What the farm does for itself may take its time and memory; the audit has limits of its own as well.
+_CHALLENGE_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
+_AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
+_PACKAGE = Path(workers.__file__).parent
+_START = "import sys; sys.path.insert(0, {!r}); from workers.audit.{} import main; main()"
+
+_MODULE, _REFUSED = "Module.olean", "refused"
+_NAMES, _AXIOMS = "names", "axioms"
+#: How a process of the audit ends that has an answer: nothing found, something found, a malformed file.
+_ANSWERED = (0, 1, 4)
+
+
+class BadChallenge(Exception):
+    """The statement cannot be compiled; the message says why in Lean's words."""
+
+
+class Strict:
+    """Compiles and audits, for many threads; what is kept lies in `folder`."""
+
+    def __init__(self, isolation: Isolation, cold: Cold, folder: Path) -> None:
+        self._isolation, self._cold, self._folder = isolation, cold, folder
+
+    @contextlib.contextmanager
+    def compiled(self, question: Question) -> Iterator[tuple[Reply, Path | None]]:
+        """Have a program compiled; yield what came of it, and the module while the block lasts.
+
+        There is a module only when the process ended by itself with status 0 and left a plain file.
+        """
+        with fresh_folder(self._folder) as workshop:
+            made = workshop / "made"
+            made.mkdir()
+            reply = self._cold.ask(question, output=made / _MODULE)
+            ended_well = reply.run.exit_status == 0 and reply.run.box_error is None
+            yield reply, made / _MODULE if ended_well and _is_plain(made / _MODULE) else None
+
+    def audit(
+        self,
+        module: Path | None,
+        challenge: Challenge,
+        environment: LeanEnvironment,
+        ask: Callable[[str, Limits], Question],
+    ) -> dict[str, Any]:
+        """Return what an audit of a module against its challenge finds; `ask` makes a question of a program.
+
+        Raises `BadChallenge`, and `BoxFailed` when the audit itself fails, or Lean left no module.
+        """
+        if module is None:
+            raise BoxFailed("Lean accepted the program and left no compiled module")
+        stated = self._challenge(challenge, environment, ask)
+        imported = self._imported(stated, environment)
+        words = [str(module), "--challenge", str(stated)]
+        words += ["--imported", str(imported / _NAMES), "--imported-axioms", str(imported / _AXIOMS)]
+        return self._run("__main__", words, visible=(module, stated, imported))
+
+    def _challenge(
+        self, challenge: Challenge, environment: LeanEnvironment, ask: Callable[[str, Limits], Question]
+    ) -> Path:
+        """Return the compiled challenge, which is made when there is none."""
+        kept = self._kept("challenge", environment.digest, challenge.sha256)
+        if not kept.exists():
+            with self.compiled(ask(challenge.program, _CHALLENGE_LIMITS)) as (reply, module):
+                _require_answer(reply.run)
+                errors = [m.text for m in reply.answer.messages if m.severity == "error"]
+                with self._keeping(kept) as folder:
+                    if module is not None and not errors:
+                        (folder / _MODULE).write_bytes(module.read_bytes())
+                    else:
+                        said = errors[0] if errors else "Lean did not compile it"
+                        (folder / _REFUSED).write_text(said.partition("\n")[0][:500], encoding="utf-8")
+        if (kept / _REFUSED).exists():
+            raise BadChallenge((kept / _REFUSED).read_text(encoding="utf-8"))
+        return kept / _MODULE
+
+    def _imported(self, stated: Path, environment: LeanEnvironment) -> Path:
+        """Return the folder with the names, and the axioms, of all that a compiled challenge imports."""
+        imports = self._run("imports", [str(stated)], visible=(stated,))["imports"]
+        kept = self._kept("imports", environment.digest, *imports)
+        if not kept.exists():
+            with fresh_folder(self._folder) as workshop:
+                made = workshop / "made"
+                made.mkdir()
+                roots = _roots(environment)
+                words = [str(stated), "--into", str(made), *map(str, roots)]
+                self._run("imports", words, visible=(stated, *roots), writable=made)
+                with self._keeping(kept) as folder:
+                    for name in (_NAMES, _AXIOMS):
+                        (folder / name).write_bytes((made / name).read_bytes())
+        return kept
+
+    def _run(
+        self, what: str, words: Sequence[str], *, visible: Sequence[Path], writable: Path | None = None
+    ) -> dict[str, Any]:
+        run = box.run(
+            [python(), "-I", "-S", "-c", _START.format(str(_PACKAGE.parent), what), *words],
+            isolation=self._isolation,
+            limits=_AUDIT_LIMITS,
+            environment={},
+            visible=(_PACKAGE, *visible),
+            writable=writable,
+        )
+        with contextlib.suppress(ValueError):
+            if run.box_error is None and run.exit_status in _ANSWERED:
+                facts: dict[str, Any] = json.loads(run.stdout)
+                return facts
+        said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise BoxFailed(f"the audit failed: {run.box_error or run.limit or said or run.exit_status}")
+
+    def _kept(self, *words: str) -> Path:
+        return self._folder / hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+    @contextlib.contextmanager
+    def _keeping(self, kept: Path) -> Iterator[Path]:
+        """Give a folder to fill, which then becomes `kept`, whole, unless another one came first."""
+        with fresh_folder(self._folder) as workshop:
+            folder = workshop / "kept"
+            folder.mkdir()
+            yield folder
+            for file in folder.iterdir():
+                file.chmod(0o644)  # the audit's process is nobody
+            folder.chmod(0o755)
+            with contextlib.suppress(OSError):
+                folder.rename(kept)
+
+
+def _is_plain(module: Path) -> bool:
+    try:
+        return stat.S_ISREG(module.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _require_answer(run: box.Run) -> None:
+    """Raise BoxFailed when a challenge could not be compiled for a reason that is not its own."""
+    if run.box_error is not None or run.limit is not None or run.exit_status not in (0, 1):
+        raise BoxFailed(f"the challenge was not compiled: {run.box_error or run.limit or run.exit_status}")
+
+
+def _roots(environment: LeanEnvironment) -> list[Path]:
+    """Return the folders in which modules are looked up: the search path, then Lean's own library."""
+    own = Path(environment.lean[0]).parent.parent / "lib" / "lean"
+    return [*map(Path, environment.lean_path), *[own] * own.is_dir()]
