@@ -82,6 +82,7 @@ def found(findings: Findings) -> list[tuple[str, str | None]]:
 
 
 OPEN = "theorem goal (n : Nat) : n = n := sorry\n"
+MATCHED = "(match 0 with | .zero => 1 | .succ _ => 2)"
 PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
 
 
@@ -122,6 +123,10 @@ PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
         (
             'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := sorry\n',
             'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := ⟨rfl, rfl⟩\n',
+        ),
+        (
+            f"theorem goal : {MATCHED} = 1 := sorry\n",
+            f"def help : Nat := {MATCHED}\ntheorem goal : {MATCHED} = 1 := rfl\n",
         ),
         (
             "namespace A.B\ntheorem goal : True := sorry\nend A.B\n",
@@ -203,6 +208,17 @@ def test_an_honest_proof_is_accepted(judge: Judge, challenge: str, submission: s
             "structure S where\n  n : Nat\ntheorem goal (s : S) : s.n = 0 := sorry\n",
             "structure S where\n  m : Nat\ndef S.n (_ : S) := 0\ntheorem goal (s : S) : s.n = 0 := rfl\n",
             [("prerequisite_differs", "S.n")],
+        ),
+        (
+            f"theorem goal : {MATCHED} = 1 := sorry\n",
+            f"theorem goal : {MATCHED.replace('.succ _ => 2', '_ => 1')} = 1 := rfl\n",
+            [("statement_mismatch", "goal")],
+        ),
+        (
+            f"theorem goal : {MATCHED} = 1 := sorry\n",
+            "def goal.match_1.{u} (_ : Nat → Sort u) (_ : Nat) : Nat := 1\n"
+            "theorem goal : goal.match_1 (fun _ => Nat) 0 = 1 := rfl\n",
+            [("statement_mismatch", "goal")],
         ),
         (
             OPEN,
@@ -362,6 +378,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
     )
     ours = {
         "audit",
+        "auxiliary",
         "challenge",
         "declarations",
         "extensions",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
+from workers.audit.auxiliary import Auxiliaries
 from workers.audit.challenge import target_of
 from workers.audit.declarations import Constant, Kind, Module, Safety
 from workers.audit.extensions import influence
@@ -96,7 +97,11 @@ def _audited(case: _Case, target: Name, findings: list[Finding]) -> Findings:
     if constant.kind is not Kind.THEOREM:
         findings.append(found(Word.NOT_A_THEOREM, target, f"{{}} is no theorem but of kind {constant.kind}."))
     if case.challenge is not None:
-        compared = _compare(_Pair(case.submission, case.challenge, reading, terms), constant, findings)
+        compared = _compare(
+            _Comparison(case.submission, case.challenge, reading, Reading(case.challenge.olean, terms)),
+            constant,
+            findings,
+        )
     reach = _rests_on(case, reading, target)
     return _result(case, target, findings, reach, compared)
 
@@ -181,22 +186,39 @@ def _declared(case: _Case) -> Iterator[Finding]:
 # The statement
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Comparison:
     """The module and the challenge, their terms numbered alike."""
 
-    submission: Module
-    challenge: Module
-    reading: Reading
-    terms: Terms
+    def __init__(self, submission: Module, challenge: Module, ours: Reading, theirs: Reading) -> None:
+        self.submission, self.challenge = submission, challenge
+        self.ours, self.theirs = ours, theirs
+        self.auxiliaries = Auxiliaries(submission, ours)
+        Auxiliaries(challenge, theirs)
+        self.kin = _Kin(submission, challenge)
 
-    def readings(self) -> tuple[Reading, Reading]:
-        return self.reading, Reading(self.challenge.olean, self.terms)
+    def declared(self, name: Name) -> bool:
+        return name in self.submission.names or name in self.challenge.names
+
+    def difference(self, name: Name) -> str | None:
+        """Return what tells the two constants of a name apart, None if nothing does."""
+        mine, other = self.submission.constant(name), self.challenge.constant(name)
+        if self.auxiliaries.has(name):
+            return None  # It was compared as a part of what it occurs in.
+        if mine is None or other is None:
+            return f"is declared only in the {'challenge' if mine is None else 'module'}"
+        if mine.kind is not other.kind:
+            return f"is of kind {mine.kind} and not {other.kind}"
+        if mine.parameters != other.parameters:
+            return "has other universe parameters than the challenge's"
+        if self.ours.expression(mine.type) != self.theirs.expression(other.type):
+            return "has another type than the challenge's"
+        if _content(mine, self.ours) != _content(other, self.theirs):
+            return "has another content than the challenge's"
+        return self.kin.difference(name)
 
 
-def _compare(pair: _Pair, target: Constant, findings: list[Finding]) -> tuple[Name, ...]:
+def _compare(pair: _Comparison, target: Constant, findings: list[Finding]) -> tuple[Name, ...]:
     """Compare the target's statement, and all of the module that it rests on, with the challenge's."""
-    ours, theirs = pair.readings()
     asked = pair.challenge.constant(target.name)
     if asked is None or asked.kind is not Kind.THEOREM:
         findings.append(found(Word.BAD_CHALLENGE, target.name, "The challenge has no theorem {}."))
@@ -207,29 +229,26 @@ def _compare(pair: _Pair, target: Constant, findings: list[Finding]) -> tuple[Na
                 Word.UNIVERSE_MISMATCH, target.name, "{} has other universe parameters than the challenge's."
             )
         )
-    if ours.expression(target.type) != theirs.expression(asked.type):
+    if pair.ours.expression(target.type) != pair.theirs.expression(asked.type):
         findings.append(
             found(Word.STATEMENT_MISMATCH, target.name, "{} does not state what the challenge's does.")
         )
-    differing, compared = _prerequisites(pair, ours, theirs, target)
+    differing, compared = _prerequisites(pair, target)
     findings += differing
     return (target.name, *compared)
 
 
-def _prerequisites(
-    pair: _Pair, ours: Reading, theirs: Reading, target: Constant
-) -> tuple[list[Finding], list[Name]]:
-    walk, kin = Walk(ours), _Kin(pair.submission, pair.challenge)
+def _prerequisites(pair: _Comparison, target: Constant) -> tuple[list[Finding], list[Name]]:
+    walk = Walk(pair.ours)
     todo = list(walk.constants(target.type)[0])
     seen, findings, compared = {target.name}, list[Finding](), list[Name]()
     while todo:
         name = todo.pop()
-        if name in seen or not (name in pair.submission.names or name in pair.challenge.names):
+        if name in seen or not pair.declared(name):
             continue
         seen.add(name)
-        mine, other = pair.submission.constant(name), pair.challenge.constant(name)
         compared.append(name)
-        difference = _difference(mine, other, ours, theirs) or kin.difference(name)
+        difference, mine = pair.difference(name), pair.submission.constant(name)
         if mine is None or difference is not None:
             findings.append(
                 found(Word.PREREQUISITE_DIFFERS, name, f"{{}}, part of the statement, {difference}.")
@@ -237,22 +256,8 @@ def _prerequisites(
             continue
         for place in mine.expressions():
             todo += walk.constants(place)[0]
-        todo += (*mine.relatives(), *kin.recursors(name))
+        todo += (*mine.relatives(), *pair.kin.recursors(name))
     return sorted(findings, key=lambda each: each.sentence), compared
-
-
-def _difference(mine: Constant | None, other: Constant | None, ours: Reading, theirs: Reading) -> str | None:
-    if mine is None or other is None:
-        return f"is declared only in the {'challenge' if mine is None else 'module'}"
-    if mine.kind is not other.kind:
-        return f"is of kind {mine.kind} and not {other.kind}"
-    if mine.parameters != other.parameters:
-        return "has other universe parameters than the challenge's"
-    if ours.expression(mine.type) != theirs.expression(other.type):
-        return "has another type than the challenge's"
-    if _content(mine, ours) != _content(other, theirs):
-        return "has another content than the challenge's"
-    return None
 
 
 def _content(constant: Constant, reading: Reading) -> tuple[object, ...]:

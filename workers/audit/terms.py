@@ -74,6 +74,8 @@ class Reading:
         self._expressions: dict[int, int] = {}
         self._literals: dict[int, int | str] = {}
         self._mentions: dict[Name, dict[int, int]] = {}
+        #: What a constant is known by; two constants known by the same are equal.
+        self.key: Callable[[Name], object] = lambda name: name
 
     def level(self, ref: int) -> int:
         """Return the number of a level."""
@@ -128,7 +130,7 @@ class Reading:
         """Return what an expression has besides its parts."""
         olean = self.olean
         if shape == CONST:
-            return (self.constant(place), self.levels(olean.child(place, 1)))
+            return (self.key(self.constant(place)), self.levels(olean.child(place, 1)))
         if shape == SORT:
             return (self.level(olean.child(place, 0)),)
         if shape == BVAR:
