@@ -388,7 +388,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
         "names",
         "olean",
     }
-    parts = {*ours, "terms", "__main__"}
+    parts = {*ours, "statement", "terms", "__main__"}
     assert set(eval(said.stdout)) == {
         "workers",
         "workers.audit",

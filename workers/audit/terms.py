@@ -68,7 +68,7 @@ class Reading:
 
     def __init__(self, olean: Olean, terms: Terms) -> None:
         self.olean = olean
-        self._terms = terms
+        self.terms = terms
         self._levels: dict[int, int] = {~0: terms.number(("zero",))}
         self._lists: dict[int, tuple[int, ...]] = {}
         self._expressions: dict[int, int] = {}
@@ -114,9 +114,9 @@ class Reading:
         olean = self.olean
         shape = olean.words[place]
         if shape in (_PARAMETER, _LEVEL_MVAR):
-            return self._terms.number((shape, olean.name(olean.child(place, 0))))
+            return self.terms.number((shape, olean.name(olean.child(place, 0))))
         parts = [self._levels[olean.child(place, word - 1)] for word in _LEVEL_PARTS[shape]]
-        return self._terms.number((shape, *parts))
+        return self.terms.number((shape, *parts))
 
     def _expression(self, place: int) -> int:
         olean = self.olean
@@ -124,7 +124,7 @@ class Reading:
         if shape == MDATA:
             return self._expressions[olean.object(place, 1)]
         parts = [self._expressions[olean.object(place, word - 1)] for word in _PARTS[shape]]
-        return self._terms.number((shape, *self._own(place, shape), *parts))
+        return self.terms.number((shape, *self._own(place, shape), *parts))
 
     def _own(self, place: int, shape: int) -> tuple[object, ...]:
         """Return what an expression has besides its parts."""
