@@ -82,6 +82,7 @@ def found(findings: Findings) -> list[tuple[str, str | None]]:
 
 
 OPEN = "theorem goal (n : Nat) : n = n := sorry\n"
+MATCHED = "(match 0 with | .zero => 1 | .succ _ => 2)"
 PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
 
 
@@ -122,6 +123,10 @@ PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
         (
             'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := sorry\n',
             'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := ⟨rfl, rfl⟩\n',
+        ),
+        (
+            f"theorem goal : {MATCHED} = 1 := sorry\n",
+            f"def help : Nat := {MATCHED}\ntheorem goal : {MATCHED} = 1 := rfl\n",
         ),
         (
             "namespace A.B\ntheorem goal : True := sorry\nend A.B\n",
@@ -205,6 +210,17 @@ def test_an_honest_proof_is_accepted(judge: Judge, challenge: str, submission: s
             [("prerequisite_differs", "S.n")],
         ),
         (
+            f"theorem goal : {MATCHED} = 1 := sorry\n",
+            f"theorem goal : {MATCHED.replace('.succ _ => 2', '_ => 1')} = 1 := rfl\n",
+            [("statement_mismatch", "goal")],
+        ),
+        (
+            f"theorem goal : {MATCHED} = 1 := sorry\n",
+            "def goal.match_1.{u} (_ : Nat → Sort u) (_ : Nat) : Nat := 1\n"
+            "theorem goal : goal.match_1 (fun _ => Nat) 0 = 1 := rfl\n",
+            [("statement_mismatch", "goal")],
+        ),
+        (
             OPEN,
             "instance (priority := high) : OfNat Nat 7 := ⟨8⟩\ntheorem goal (n : Nat) : n = n := rfl\n",
             [],
@@ -244,9 +260,11 @@ def test_another_toolchain_is_found(compile_: Compile) -> None:
 
 def test_a_file_of_the_module_system_is_not_supported(compile_: Compile) -> None:
     path = compile_("public theorem goal : ∀ (p : Prop), p → p := fun _ h => h\n", header="module\nprelude\n")
-    for part in (path, *path.parent.glob("*.olean.*")):
-        with opened_module(path) as module:
-            assert found(audit(module, None, ("goal",))) == [("unsupported", None)], part
+    parts = [path, *path.parent.glob("*.olean.*")]
+    assert len(parts) == 3
+    for part in parts:
+        with opened_module(part) as module:
+            assert found(audit(module, None, ("goal",))) == [("unsupported", None)]
 
 
 def test_without_a_challenge_the_report_says_what_was_not_checked(compile_: Compile) -> None:
@@ -362,6 +380,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
     )
     ours = {
         "audit",
+        "auxiliary",
         "challenge",
         "declarations",
         "extensions",
@@ -371,7 +390,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
         "names",
         "olean",
     }
-    parts = {*ours, "terms", "__main__"}
+    parts = {*ours, "statement", "terms", "__main__"}
     assert set(eval(said.stdout)) == {
         "workers",
         "workers.audit",

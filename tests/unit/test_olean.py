@@ -332,6 +332,19 @@ def test_known_axioms_are_axioms_though_nothing_says_so() -> None:
     assert audited(data).not_checked != ()
 
 
+def test_an_axiom_of_the_modules_own_is_not_allowed_for_its_name() -> None:
+    def resting_on(statement: Callable[[Writer], int]) -> bytes:
+        writer = Writer()
+        writer.axiom("propext", statement(writer))
+        writer.theorem("goal", writer.prop(), writer.const("propext"))
+        return writer.module()
+
+    true, false = resting_on(lambda w: w.const("True")), resting_on(lambda w: w.const("False"))
+    assert words(audited(false)) == ["axiom"]
+    assert words(audited(false, true)) == ["axiom"]
+    assert words(audited(true, true)) == []
+
+
 def test_what_nobody_declares_dangles() -> None:
     data = proof(Writer.prop, lambda writer: writer.const("nobody"))
     assert words(audited(data, is_imported=lambda name: False)) == ["dangling"]

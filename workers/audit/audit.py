@@ -16,6 +16,7 @@ from workers.audit.findings import Finding, Findings, Word, found
 from workers.audit.kernel import KNOWN_AXIOMS, PRIMITIVES
 from workers.audit.names import shown
 from workers.audit.olean import Name
+from workers.audit.statement import Comparison, compare
 from workers.audit.terms import Reading, Terms, Walk
 
 #: The axioms that every Lean proof may use.
@@ -86,8 +87,7 @@ def _target(case: _Case) -> tuple[Name | None, str]:
 
 
 def _audited(case: _Case, target: Name, findings: list[Finding]) -> Findings:
-    terms = Terms()
-    reading = Reading(case.submission.olean, terms)
+    reading, pair = Reading(case.submission.olean, Terms()), None
     compared: tuple[Name, ...] = ()
     constant = case.submission.constant(target)
     if constant is None:
@@ -96,8 +96,9 @@ def _audited(case: _Case, target: Name, findings: list[Finding]) -> Findings:
     if constant.kind is not Kind.THEOREM:
         findings.append(found(Word.NOT_A_THEOREM, target, f"{{}} is no theorem but of kind {constant.kind}."))
     if case.challenge is not None:
-        compared = _compare(_Pair(case.submission, case.challenge, reading, terms), constant, findings)
-    reach = _rests_on(case, reading, target)
+        pair = Comparison(case.submission, case.challenge, reading)
+        compared = compare(pair, constant, findings)
+    reach = _rests_on(case, reading, pair, target)
     return _result(case, target, findings, reach, compared)
 
 
@@ -178,136 +179,10 @@ def _declared(case: _Case) -> Iterator[Finding]:
             yield found(Word.REDECLARED, name, "The module declares {}, which one of its imports declares.")
 
 
-# The statement
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """The module and the challenge, their terms numbered alike."""
-
-    submission: Module
-    challenge: Module
-    reading: Reading
-    terms: Terms
-
-    def readings(self) -> tuple[Reading, Reading]:
-        return self.reading, Reading(self.challenge.olean, self.terms)
-
-
-def _compare(pair: _Pair, target: Constant, findings: list[Finding]) -> tuple[Name, ...]:
-    """Compare the target's statement, and all of the module that it rests on, with the challenge's."""
-    ours, theirs = pair.readings()
-    asked = pair.challenge.constant(target.name)
-    if asked is None or asked.kind is not Kind.THEOREM:
-        findings.append(found(Word.BAD_CHALLENGE, target.name, "The challenge has no theorem {}."))
-        return ()
-    if target.parameters != asked.parameters:
-        findings.append(
-            found(
-                Word.UNIVERSE_MISMATCH, target.name, "{} has other universe parameters than the challenge's."
-            )
-        )
-    if ours.expression(target.type) != theirs.expression(asked.type):
-        findings.append(
-            found(Word.STATEMENT_MISMATCH, target.name, "{} does not state what the challenge's does.")
-        )
-    differing, compared = _prerequisites(pair, ours, theirs, target)
-    findings += differing
-    return (target.name, *compared)
-
-
-def _prerequisites(
-    pair: _Pair, ours: Reading, theirs: Reading, target: Constant
-) -> tuple[list[Finding], list[Name]]:
-    walk, kin = Walk(ours), _Kin(pair.submission, pair.challenge)
-    todo = list(walk.constants(target.type)[0])
-    seen, findings, compared = {target.name}, list[Finding](), list[Name]()
-    while todo:
-        name = todo.pop()
-        if name in seen or not (name in pair.submission.names or name in pair.challenge.names):
-            continue
-        seen.add(name)
-        mine, other = pair.submission.constant(name), pair.challenge.constant(name)
-        compared.append(name)
-        difference = _difference(mine, other, ours, theirs) or kin.difference(name)
-        if mine is None or difference is not None:
-            findings.append(
-                found(Word.PREREQUISITE_DIFFERS, name, f"{{}}, part of the statement, {difference}.")
-            )
-            continue
-        for place in mine.expressions():
-            todo += walk.constants(place)[0]
-        todo += (*mine.relatives(), *kin.recursors(name))
-    return sorted(findings, key=lambda each: each.sentence), compared
-
-
-def _difference(mine: Constant | None, other: Constant | None, ours: Reading, theirs: Reading) -> str | None:
-    if mine is None or other is None:
-        return f"is declared only in the {'challenge' if mine is None else 'module'}"
-    if mine.kind is not other.kind:
-        return f"is of kind {mine.kind} and not {other.kind}"
-    if mine.parameters != other.parameters:
-        return "has other universe parameters than the challenge's"
-    if ours.expression(mine.type) != theirs.expression(other.type):
-        return "has another type than the challenge's"
-    if _content(mine, ours) != _content(other, theirs):
-        return "has another content than the challenge's"
-    return None
-
-
-def _content(constant: Constant, reading: Reading) -> tuple[object, ...]:
-    value = None if constant.value is None else reading.expression(constant.value)
-    rules = tuple((rule.constructor, rule.fields, reading.expression(rule.value)) for rule in constant.rules)
-    return (
-        constant.safety,
-        constant.numbers,
-        constant.family,
-        constant.constructors,
-        constant.parent,
-        value,
-        rules,
-    )
-
-
-class _Kin:
-    """The recursors of inductive types, in two modules."""
-
-    def __init__(self, submission: Module, challenge: Module) -> None:
-        self._modules = submission, challenge
-        self._recursors: tuple[dict[Name, set[Name]], dict[Name, set[Name]]] | None = None
-
-    def difference(self, name: Name) -> str | None:
-        """Return what tells the recursors of a constant in the two modules apart."""
-        ours, theirs = self._both(name)
-        return None if ours == theirs else "has other recursors than the challenge's"
-
-    def recursors(self, name: Name) -> set[Name]:
-        """Return the recursors of a constant, if it is an inductive type."""
-        return self._both(name)[0]
-
-    def _both(self, name: Name) -> tuple[set[Name], set[Name]]:
-        module = self._modules[0]
-        if name not in module.names or module.kind(name) is not Kind.INDUCTIVE:
-            return set(), set()
-        if self._recursors is None:
-            self._recursors = _recursors(self._modules[0]), _recursors(self._modules[1])
-        ours, theirs = self._recursors
-        return ours.get(name, set()), theirs.get(name, set())
-
-
-def _recursors(module: Module) -> dict[Name, set[Name]]:
-    by_type: dict[Name, set[Name]] = {}
-    for name in module.of_kind(Kind.RECURSOR):
-        constant = module.constant(name)
-        for family in () if constant is None else constant.family:
-            by_type.setdefault(family, set()).add(name)
-    return by_type
-
-
 # What it rests on
 
 
-def _rests_on(case: _Case, reading: Reading, target: Name) -> _Reach:
+def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, target: Name) -> _Reach:
     """Follow a target through all it refers to, within the module."""
     reach, walk = _Reach(), Walk(reading)
     seen, todo = {target}, [target]
@@ -318,7 +193,7 @@ def _rests_on(case: _Case, reading: Reading, target: Name) -> _Reach:
             _judge_imported(case, name, reach)
             continue
         reach.constants += 1
-        _judge(case, constant, reach)
+        _judge(case, pair, constant, reach)
         names, is_open = set(constant.relatives()), False
         for place in constant.expressions():
             found_there, unbound = walk.constants(place)
@@ -336,9 +211,12 @@ def _rests_on(case: _Case, reading: Reading, target: Name) -> _Reach:
     return reach
 
 
-def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
+def _judge(case: _Case, pair: Comparison | None, constant: Constant, reach: _Reach) -> None:
     if constant.kind is Kind.AXIOM:
-        _judge_axiom(case, constant.name, reach, "which the module declares")
+        # An axiom of the module's own can state anything under an allowed name, unless the challenge has it
+        # too.
+        asked = pair is not None and pair.difference(constant.name) is None
+        _judge_axiom(case, constant.name, reach, "which the module declares", allowed=asked)
     if constant.safety is Safety.UNSAFE:
         reach.findings.append(found(Word.UNSAFE, constant.name, "The proof rests on {}, which is unsafe."))
     if constant.safety is Safety.PARTIAL:
@@ -357,7 +235,7 @@ def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
         )
 
 
-def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str) -> None:
+def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str, *, allowed: bool = True) -> None:
     reach.axioms.append(name)
-    if name not in case.allowed_axioms:
+    if not allowed or name not in case.allowed_axioms:
         reach.findings.append(found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {whose}."))

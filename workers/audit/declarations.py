@@ -118,7 +118,11 @@ class Constant:
 
 
 class Module:
-    """A module: imports, constants by name, extension entries. Constants are decoded when asked for."""
+    """A module: imports, constants by name, extension entries. Constants are decoded when asked for.
+
+    `repeated` are names that more than one constant has. A part of a file of the module system (`is_module`)
+    is recognised and no more: it seems to be empty.
+    """
 
     def __init__(self, olean: Olean) -> None:
         self.olean = olean
@@ -126,9 +130,13 @@ class Module:
         root = olean.root
         olean.expect(root, _MODULE, "module data")
         self.is_module = olean.flag(root, 5, 0)
-        self.imports = _imports(olean)
-        # The parts of a file of the module system share objects, which this part does not have.
-        self._infos, self.repeated = ({}, ()) if self.is_module else _infos(olean)
+        self.imports: tuple[Import, ...] = ()
+        self._infos: dict[Name, int] = {}
+        self.repeated: tuple[Name, ...] = ()
+        # The parts of a file of the module system share objects: one of them alone cannot be read.
+        if not self.is_module:
+            self.imports = _imports(olean)
+            self._infos, self.repeated = _infos(olean)
         self._known: dict[Name, Constant] = {}
 
     @property

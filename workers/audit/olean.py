@@ -75,7 +75,7 @@ class Olean:
         if address & 1:
             raise MalformedOlean("root is not an object", 88)
         #: Everything else lies before the root, for Lean writes it last.
-        self.root = self._place(address, len(self.words))
+        self.root = self.ref(address, len(self.words))
         self._strings: dict[int, str] = {}
         self._names: dict[int, Name] = {~0: ()}
 
@@ -99,12 +99,6 @@ class Olean:
         self.left -= objects
         if self.left < 0:
             raise MalformedOlean("more objects to visit than the audit allows")
-
-    def _place(self, address: int, before: int) -> int:
-        offset = address - self.base
-        if offset & 7 or not FIRST <= offset < before << 3:
-            raise MalformedOlean(f"pointer to {offset:#x} does not point backwards", None)
-        return offset >> 3
 
     def ref(self, pointer: int, holder: int) -> int:
         """Return what a pointer found in an object at a place refers to."""

@@ -68,12 +68,14 @@ class Reading:
 
     def __init__(self, olean: Olean, terms: Terms) -> None:
         self.olean = olean
-        self._terms = terms
+        self.terms = terms
         self._levels: dict[int, int] = {~0: terms.number(("zero",))}
         self._lists: dict[int, tuple[int, ...]] = {}
         self._expressions: dict[int, int] = {}
         self._literals: dict[int, int | str] = {}
         self._mentions: dict[Name, dict[int, int]] = {}
+        #: What a constant is known by; two constants known by the same are equal.
+        self.key: Callable[[Name], object] = lambda name: name
 
     def level(self, ref: int) -> int:
         """Return the number of a level."""
@@ -112,9 +114,9 @@ class Reading:
         olean = self.olean
         shape = olean.words[place]
         if shape in (_PARAMETER, _LEVEL_MVAR):
-            return self._terms.number((shape, olean.name(olean.child(place, 0))))
+            return self.terms.number((shape, olean.name(olean.child(place, 0))))
         parts = [self._levels[olean.child(place, word - 1)] for word in _LEVEL_PARTS[shape]]
-        return self._terms.number((shape, *parts))
+        return self.terms.number((shape, *parts))
 
     def _expression(self, place: int) -> int:
         olean = self.olean
@@ -122,13 +124,13 @@ class Reading:
         if shape == MDATA:
             return self._expressions[olean.object(place, 1)]
         parts = [self._expressions[olean.object(place, word - 1)] for word in _PARTS[shape]]
-        return self._terms.number((shape, *self._own(place, shape), *parts))
+        return self.terms.number((shape, *self._own(place, shape), *parts))
 
     def _own(self, place: int, shape: int) -> tuple[object, ...]:
         """Return what an expression has besides its parts."""
         olean = self.olean
         if shape == CONST:
-            return (self.constant(place), self.levels(olean.child(place, 1)))
+            return (self.key(self.constant(place)), self.levels(olean.child(place, 1)))
         if shape == SORT:
             return (self.level(olean.child(place, 0)),)
         if shape == BVAR:
