@@ -147,8 +147,8 @@ def test_every_line_of_a_long_manifest_gets_its_own_verdict(
         connection.execute(text("UPDATE checks SET status = 'done'"))
         connection.execute(
             text(
-                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', NULL, 1, 1, 1, "
-                "'', '', '', '', now() FROM jobs"
+                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', NULL, "
+                "1, 1, 1, '', '', '', '', now() FROM jobs"
             )
         )
     exported(store, queries, run_id)
