@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from farm.assembly.declaration import read_target
 from farm.manifest import Entry
+from farm.policy import is_doubtful
+from farm.scanner import Kind, tokens
 
 #: The axioms that a proof may rest on unless a run says otherwise: those of Lean's own library.
 ALLOWED_AXIOMS = ("propext", "Classical.choice", "Quot.sound")
@@ -37,15 +39,23 @@ class Challenge:
 def is_stated(challenge: Challenge, program: str, submitted: Sequence[tuple[int, int]]) -> bool:
     """Whether the challenge's statement, through its ``:=``, stands in a program outside the submitted spans.
 
-    Then nobody but the dataset has worded it. What stands before it may still change what it means.
+    Then nobody but the dataset has worded it. What stands before it may still change what it means; but what
+    could make a comment or a string of it does not count as having it stated.
     """
     core = read_target(challenge.program).core
     at = program.find(core) if core else -1
     while at >= 0:
         if not any(start < at + len(core) and at < end for start, end in submitted):
-            return True
+            return all(start > at for start, _ in submitted) or _is_code(program, at)
         at = program.find(core, at + 1)
     return False
+
+
+def _is_code(program: str, at: int) -> bool:
+    """Whether a declaration begins at a place, for Lean as well as for our own reading of the text."""
+    before = [token for token in tokens(program) if token.start <= at]
+    begins = bool(before) and before[-1].start == at and before[-1].kind is Kind.NAME
+    return begins and not any(is_doubtful(program, token) for token in before)
 
 
 def challenge_of(entry: Entry) -> Challenge | None:

@@ -213,7 +213,7 @@ _KEYWORDS = (
     | _words("notation", "notation notation3 infix infixl infixr prefix postfix")
     | _words("instance", "instance")
     | _words("attribute", "attribute")
-    | _words("scope", "variable include omit universe namespace section end open export")
+    | _words("scope", "variable include omit universe namespace section end open export mutual seal unseal")
     | _words("definition", "def abbrev structure class inductive coinductive alias irreducible_def")
     | _words("search", "exact? apply? rw? simp? aesop? polyrith")
 )
@@ -491,7 +491,7 @@ _HIDDEN_FORM = re.compile(
 
 def _hidden(text: str, opaque: Sequence[Token]) -> Iterator[_Found]:
     """Yield words in comments and strings that Lean may read as code, if the text is of that sort."""
-    if not any(_is_doubtful(text, token) for token in opaque):
+    if not any(is_doubtful(text, token) for token in opaque):
         return
     for token in opaque:
         for found in _WORD.finditer(text, token.start, token.end):
@@ -501,12 +501,14 @@ def _hidden(text: str, opaque: Sequence[Token]) -> Iterator[_Found]:
             yield found.start(), found.end(), "hidden"
 
 
-def _is_doubtful(text: str, token: Token) -> bool:
-    """Whether Lean may see something else here.
+def is_doubtful(text: str, token: Token) -> bool:
+    """Whether Lean may see something else than a comment, a string or a character that this token is.
 
     The character before can belong to one token with this (``//-``, ``⁻¹'"'``). Whether the text in a
     string's braces is code depends on what the string is given to, which only Lean knows.
     """
+    if token.kind not in _OPAQUE:
+        return False
     if token.kind is Kind.STRING and "{" in text[token.start : token.end]:
         return True
     before = text[token.start - 1 : token.start]

@@ -90,6 +90,27 @@ def test_a_statement_that_the_farm_wrote_needs_no_audit_on_the_fast_tier(
     assert strict.audit is not None
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("theorem t : 1 = 1 := rfl\n/-\n", "-/\n"),
+        ("theorem t : 1 = 1 := rfl\n/- ", " rfl -/"),
+        ('theorem t : 1 = 1 := rfl\ntheorem u : "', ' " = "" := rfl'),
+    ],
+)
+def test_a_statement_that_is_made_a_comment_or_a_string_is_not_stated(
+    checker: Checker, core: LeanEnvironment, before: str, after: str
+) -> None:
+    stated = challenge(core, "theorem t : 1 = 2 := by sorry")
+    middle = "theorem t : 1 = 2 := by"
+    program = core.header + before + middle + after + "\n"
+    end = len(core.header + before)
+    screen = Screen(policy=Policy(), submitted=((len(core.header), end), (end + len(middle), len(program))))
+    report = checker.check(program, core, LIMITS, screen=screen, tier=FAST, challenge=stated)
+    assert judge(report).outcome is Outcome.REJECTED
+    assert judge(report).reason in ("statement_mismatch", "error")
+
+
 def test_a_challenge_is_compiled_once(isolation: Any, core: LeanEnvironment, tmp_path: Path) -> None:
     case = {"statement": "theorem t : 1 = 1 := by sorry", "program": "theorem t : 1 = 1 := rfl"}
     with Checker(isolation, home=tmp_path) as checker:
