@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import workers
 from farm.challenge import Challenge
 from farm.job import Limits
 from workers import box
+from workers.audit import FOLDERS, command
 from workers.box.bubblewrap import python
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation, fresh_folder
@@ -29,9 +29,6 @@ from workers.ways.way import Question, Reply
 #: What the farm does for itself may take its time and memory; the audit has limits of its own as well.
 _CHALLENGE_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
-_PACKAGE = Path(workers.__file__).parent
-_START = "import sys; sys.path.insert(0, {!r}); from workers.audit.{} import main; main()"
-
 _MODULE, _REFUSED = "Module.olean", "refused"
 _NAMES, _AXIOMS = "names", "axioms"
 #: How a process of the audit ends that has an answer: nothing found, something found, a malformed file.
@@ -119,11 +116,11 @@ class Strict:
         self, what: str, words: Sequence[str], *, visible: Sequence[Path], writable: Path | None = None
     ) -> dict[str, Any]:
         run = box.run(
-            [python(), "-I", "-S", "-c", _START.format(str(_PACKAGE.parent), what), *words],
+            command(python(), what, words),
             isolation=self._isolation,
             limits=_AUDIT_LIMITS,
             environment={},
-            visible=(_PACKAGE, *visible),
+            visible=(*FOLDERS, *visible),
             writable=writable,
         )
         with contextlib.suppress(ValueError):

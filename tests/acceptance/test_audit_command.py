@@ -1,0 +1,68 @@
+"""`farm audit` as a user calls it: on files alone, with no server and no Lean."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REAL = Path(__file__).parent.parent / "unit" / "olean" / "Real.olean"
+
+
+def audit(*words: object, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "farm", "audit", *map(str, words)],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_axiom_is_found(tmp_path: Path) -> None:
+    done = audit(REAL, "--target", "Goal.it", home=tmp_path)
+    assert done.returncode == 1
+    assert "axiom: The proof rests on the axiom cheat, which the module declares." in done.stdout
+    assert done.stdout.endswith("rejected\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_target_that_is_not_there_is_missed(tmp_path: Path) -> None:
+    done = audit(REAL, "--target", "And.no_such", "--json", home=tmp_path)
+    facts = json.loads(done.stdout)
+    assert (done.returncode, facts["accepted"]) == (1, False)
+    assert [finding["word"] for finding in facts["findings"]] == ["target_missing"]
+    assert len(facts["not_checked"]) == 3
+
+
+def test_a_challenge_says_which_theorem_is_meant(tmp_path: Path) -> None:
+    done = audit(REAL, "--challenge", REAL, home=tmp_path)
+    assert done.returncode == 1
+    assert "bad_challenge: The challenge has no theorem with `sorry` for a proof." in done.stdout
+
+
+def test_a_file_that_is_no_module_is_malformed(tmp_path: Path) -> None:
+    file = tmp_path / "No.olean"
+    shutil.copy(REAL, file)
+    file.write_bytes(file.read_bytes()[:-1])
+    done = audit(file, "--target", "x", home=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("malformed_olean: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing.olean", "--target", "x"], "nothing.olean: there is no such file; give a compiled module"),
+        ([REAL], "say which theorem is meant: --target NAME, or --challenge FILE"),
+        ([REAL, "--challenge", "nothing.olean"], "nothing.olean: there is no such file"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(words: list[object], said: str, tmp_path: Path) -> None:
+    done = audit(*words, home=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
