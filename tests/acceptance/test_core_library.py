@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from farm.challenge import challenge_of
 from farm.job import Limits
 from farm.manifest import Entry, read
+from farm.policy import Policy, Screen
 from farm.program import AssemblyOptions, assemble
 from farm.verdict import Report, judge
 from workers.checker import Checker
@@ -75,7 +77,13 @@ def test_the_library_compiles_without_a_message(checker: Checker, core: LeanEnvi
 
 def _judged(entry: Entry, checker: Checker, core: LeanEnvironment) -> tuple[Report, dict[str, str]]:
     program = assemble(entry, AssemblyOptions())
-    report = checker.check(program.text, core, Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512))
+    report = checker.check(
+        program.text,
+        core,
+        Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512),
+        screen=Screen(policy=Policy(), submitted=program.submitted),
+        challenge=challenge_of(entry),
+    )
     verdict = judge(report)
     return report, {
         "name": entry.name,
