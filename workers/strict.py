@@ -40,7 +40,10 @@ class BadChallenge(Exception):
 
 
 class Strict:
-    """Compiles and audits, for many threads; what is kept lies in `folder`."""
+    """Compiles and audits, for many threads; what is kept lies in `folder`.
+
+    What is in the making lies in the isolation's own folder, which is cleared when its process is gone.
+    """
 
     def __init__(self, isolation: Isolation, cold: Cold, folder: Path) -> None:
         self._isolation, self._cold, self._folder = isolation, cold, folder
@@ -51,7 +54,7 @@ class Strict:
 
         There is a module only when the process ended by itself with status 0 and left a plain file.
         """
-        with fresh_folder(self._folder) as workshop:
+        with fresh_folder(self._isolation.folder) as workshop:
             made = workshop / "made"
             made.mkdir()
             reply = self._cold.ask(question, output=made / _MODULE)
@@ -101,7 +104,7 @@ class Strict:
         imports = self._run("imports", [str(stated)], visible=(stated,))["imports"]
         kept = self._kept("imports", environment.digest, *imports)
         if not kept.exists():
-            with fresh_folder(self._folder) as workshop:
+            with fresh_folder(self._isolation.folder) as workshop:
                 made = workshop / "made"
                 made.mkdir()
                 roots = _roots(environment)
@@ -136,15 +139,19 @@ class Strict:
     @contextlib.contextmanager
     def _keeping(self, kept: Path) -> Iterator[Path]:
         """Give a folder to fill, which then becomes `kept`, whole, unless another one came first."""
-        with fresh_folder(self._folder) as workshop:
+        with fresh_folder(self._isolation.folder) as workshop:
             folder = workshop / "kept"
             folder.mkdir()
             yield folder
             for file in folder.iterdir():
                 file.chmod(0o644)  # the audit's process is nobody
             folder.chmod(0o755)
-            with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            try:
                 folder.rename(kept)
+            except OSError:
+                if not kept.exists():
+                    raise
 
 
 def _is_plain(module: Path) -> bool:
