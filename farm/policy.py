@@ -153,10 +153,31 @@ class Screen:
     policy: Policy
     submitted: tuple[tuple[int, int], ...] | None = None
 
-    def look(self, program: str) -> tuple[tuple[Hit, ...], Hit | None]:
-        """Return what the policy finds in the program, and the hit that rejects it, if one does."""
+    def look(self, program: str, *, header: str) -> tuple[tuple[Hit, ...], Hit | None]:
+        """Return what the policy finds in the program, and the hit that rejects it, if one does.
+
+        `header` is one that programs of the environment may begin with. Under ``prelude`` a submission that
+        brings its own header has to import at least as much: it could declare what all else stands on.
+        """
         hits = self.policy.hits(program, self.submitted)
+        own = self.submitted is None or any(start == 0 for start, _ in self.submitted)
+        action = self.policy.action("imports")
+        if own and action is not Action.OFF and _is_world_of_its_own(program, header):
+            hits = (_hit(program, 0, max(1, header_end(program)), "imports", action), *hits)
         return hits, refusing(hits)
+
+
+def _is_world_of_its_own(program: str, header: str) -> bool:
+    used, usual = _header_words(program), _header_words(header)
+    return "prelude" in used and not ("prelude" in usual and usual <= used)
+
+
+def _header_words(program: str) -> set[str]:
+    return {
+        program[token.start : token.end]
+        for token in tokens(program, 0, header_end(program))
+        if token.kind is Kind.NAME
+    }
 
 
 def refusing(hits: Sequence[Hit]) -> Hit | None:

@@ -102,7 +102,7 @@ class Checker:
         impossible = judge_text(program)
         if impossible is not None:
             return replace(_not_run(program), text_error=impossible.detail)
-        hits, refused = ((), None) if screen is None else screen.look(program)
+        hits, refused = ((), None) if screen is None else screen.look(program, header=environment.header)
         if refused is not None:
             return replace(_not_run(program), hits=hits, refused=refused)
         question = _question(program, environment, limits, cancelled)

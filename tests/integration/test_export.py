@@ -64,7 +64,7 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
         check_id = connection.scalar(text("SELECT id FROM checks WHERE run_id = :run"), {"run": run_id})
     claim = store.claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
     assert claim is not None
-    hits, refused = claim.screen.look(claim.program)
+    hits, refused = claim.screen.look(claim.program, header="")
     assert refused is not None
     assert store.finish(claim, a_decision(exit_status=None, hits=hits, refused=refused))
     exported(store, queries, run_id)

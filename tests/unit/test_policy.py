@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.errors import UsageError
-from farm.policy import MOST_HITS, RULES, Action, Policy, refusing
+from farm.policy import MOST_HITS, RULES, Action, Policy, Screen, refusing
 
 POLICY = Policy()
 
@@ -240,6 +240,30 @@ def test_an_action_can_be_set_for_each_rule() -> None:
 def test_a_setting_that_says_nothing_is_refused(setting: str) -> None:
     with pytest.raises(UsageError):
         Policy.parse([setting])
+
+
+CORE = "prelude\nimport Core\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "header", "refused"),
+    [
+        ("prelude\nimport Core\ntheorem a : p := q", CORE, False),
+        ("prelude\nimport Core\nimport More\ntheorem a : p := q", CORE, False),
+        ("prelude\ninductive False", CORE, True),
+        ("/- x -/ prelude\nimport Other\ntheorem a : p := q", CORE, True),
+        ("prelude\n-- import Core\ninductive False", CORE, True),
+        ("import A\ntheorem a : p := q", CORE, False),
+        ("prelude\nimport Mathlib\ntheorem a : p := q", "import Mathlib\n", True),
+        ("import Mathlib.Data.Nat.Basic\ntheorem a : p := q", "import Mathlib\n", False),
+        ("prelude", CORE, True),
+    ],
+)
+def test_a_submission_declares_no_world_of_its_own(program: str, header: str, refused: bool) -> None:
+    _, hit = Screen(policy=POLICY).look(program, header=header)
+    assert (hit is not None and hit.rule == "imports") is refused
+    submitted = ((len(program) - 1, len(program)),)
+    assert Screen(policy=POLICY, submitted=submitted).look(program, header=header)[1] is None
 
 
 PIECES = (
