@@ -312,7 +312,8 @@ def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
         "detail": storable(verdict.detail),
         "messages": json.dumps([_message(message) for message in report.messages]),
         "hits": json.dumps([asdict(hit) | {"text": storable(hit.text)} for hit in report.hits]),
-        "audit": None if report.audit is None else json.dumps(report.audit),
+        # A compiled module can name its constants as it likes; PostgreSQL's JSON has no NUL.
+        "audit": None if report.audit is None else json.dumps(report.audit).replace("\\u0000", "\\ufffd"),
         "wall_seconds": report.wall_seconds,
         "cpu_seconds": report.cpu_seconds,
         "peak_memory_kib": report.peak_memory_kib,

@@ -177,6 +177,20 @@ def test_a_finished_check_keeps_its_first_verdict(store: Store, queries: Queries
     assert verdict.outcome is Outcome.PROVED
 
 
+def test_a_verdict_keeps_what_the_audit_found_whatever_names_a_module_has(
+    store: Store, queries: Queries
+) -> None:
+    (check_id,) = a_run(store, a_job(1))
+    finding = {"word": "axiom", "name": "a\0b", "sentence": "a\0b \\u0000 is not so."}
+    audit = {"accepted": False, "findings": [finding]}
+    assert store.finish(claimed(store, check_id), a_decision(audit=audit))
+    verdict = queries.line("run1", 0, 1).verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reason) == (Outcome.REJECTED, Reason.AXIOM)
+    assert verdict.audit is not None
+    assert verdict.audit["findings"][0]["name"] == "a\ufffdb"
+
+
 def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries) -> None:
     (check_id,) = a_run(store, a_job(1))
     message = Message(
