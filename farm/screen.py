@@ -207,7 +207,7 @@ def print_lines(judged: Iterable[Judged]) -> None:
     table = Table()
     for column in ("line", "name", "verdict", "reason", "seconds"):
         table.add_column(column, justify="right" if column in ("line", "seconds") else "left", no_wrap=True)
-    table.add_column("what was found", overflow="ellipsis", no_wrap=True)
+    table.add_column("what was found")  # the one that gives way on a narrow screen
     for job in judged:
         table.add_row(f"{job.line}", Text(visible(job.name)), *_verdict_cells(job))
     out.print(table)
@@ -218,7 +218,8 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
     if verdict is None:
         return Text(job.status, style="dim"), "", "", ""
     found = verdict.detail.partition("\n")[0]
-    return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", Text(visible(found))
+    words = Text(visible(found), no_wrap=True, overflow="ellipsis")
+    return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", words
 
 
 def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
