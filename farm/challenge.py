@@ -37,25 +37,38 @@ class Challenge:
 
 
 def is_stated(challenge: Challenge, program: str, submitted: Sequence[tuple[int, int]]) -> bool:
-    """Whether the challenge's statement, through its ``:=``, stands in a program outside the submitted spans.
+    """Whether a program states what the challenge does, beyond doubt and by the look of its text alone.
 
-    Then nobody but the dataset has worded it. What stands before it may still change what it means; but what
-    could make a comment or a string of it does not count as having it stated.
+    So it is when the statement stands in it through its ``:=``, outside the submitted spans, and a submission
+    says nothing before it that is no comment: then nobody but the dataset has worded it, nothing could have
+    changed what it means, and nothing could have made a comment of it.
     """
     core = read_target(challenge.program).core
     at = program.find(core) if core else -1
-    while at >= 0:
+    for _ in range(_MOST_PLACES):
+        if at < 0:
+            return False
         if not any(start < at + len(core) and at < end for start, end in submitted):
-            return all(start > at for start, _ in submitted) or _is_code(program, at)
+            return not _is_spoken(program, at, submitted)
         at = program.find(core, at + 1)
     return False
 
 
-def _is_code(program: str, at: int) -> bool:
-    """Whether a declaration begins at a place, for Lean as well as for our own reading of the text."""
-    before = [token for token in tokens(program) if token.start <= at]
-    begins = bool(before) and before[-1].start == at and before[-1].kind is Kind.NAME
-    return begins and not any(is_doubtful(program, token) for token in before)
+#: In so many places the statement is looked for; a submission can repeat it as often as it likes.
+_MOST_PLACES = 20
+
+
+def _is_spoken(program: str, until: int, submitted: Sequence[tuple[int, int]]) -> bool:
+    """Whether a submission says more than comments before a place, or what Lean may see as more."""
+    own = [(start, end) for start, end in submitted if start < until]
+    if not own:
+        return False
+    before = [token for token in tokens(program) if token.start < until]
+    return any(
+        (token.kind is not Kind.COMMENT or token.end > until or is_doubtful(program, token))
+        and any(start < token.end and token.start < end for start, end in own)
+        for token in before
+    )
 
 
 def challenge_of(entry: Entry) -> Challenge | None:

@@ -101,13 +101,31 @@ def submit(
     timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
-    tier: Annotated[str, Option(help="How sure a proved is: fast, or strict, which audits it.")] = "fast",
+    tier: Annotated[
+        str, Option(help="How sure a proved is: fast, strict (audited) or gold (replayed).")
+    ] = "fast",
+    confirm: Annotated[
+        str | None,
+        Option(help="Have what is proved judged once more: strict or gold.", show_default=False),
+    ] = None,
     policy: PolicyActions = None,
+    axiom: Annotated[
+        list[str] | None,
+        Option(help="An axiom that proofs may rest on, besides Lean's own three. Can be given again."),
+    ] = None,
+    require_statement: Annotated[
+        bool, Option("--require-statement", help="Refuse lines that do not say what they have to prove.")
+    ] = False,
+    accept_advisories: Annotated[
+        bool, Option("--accept-advisories", help="gold: let a Lean with known holes in its kernel do.")
+    ] = False,
     wait: Annotated[bool, Option(help="Wait for the verdicts.")] = True,
     export: Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Judge every line of manifests and write `proof_status` back into them."""
+    from farm.assurance import Assurance
+    from farm.challenge import ALLOWED_AXIOMS
     from farm.manifest import expand
     from farm.policy import Policy
     from farm.submit import SubmitOptions
@@ -126,8 +144,14 @@ def submit(
         wall_seconds=timeout,
         cpu_seconds=cpu,
         memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
-        tier=tier,
-        policy=Policy.parse(policy or ()),
+        assurance=Assurance(
+            tier=tier,
+            confirm=confirm,
+            policy=Policy.parse(policy or ()),
+            axioms=(*ALLOWED_AXIOMS, *(axiom or ())),
+            requires_statement=require_statement,
+            accepts_advisories=accept_advisories,
+        ),
     )
     run_id = _load(site, expand(manifests), options)
     with _may_leave(run_id):
@@ -237,6 +261,8 @@ def _facts(run: Run, tally: Tally, solved: tuple[int, int]) -> dict[str, object]
             {"verdict": verdict, "reason": reason, "lines": number}
             for (verdict, reason), number in sorted(tally.verdicts.items())
         ],
+        "confirmed": tally.confirmed,
+        "overruled": dict(tally.overruled),
         "names": solved[1],
         "names_proved": solved[0],
     }

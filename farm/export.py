@@ -146,6 +146,8 @@ def fields(
             "program_sha256": job.program_sha256,
             "profile": run.options["assembly"]["profile"],
             "tier": job.tier,
+            "confirm": job.confirm,
+            "accepted_first": verdict.accepted_first,
             "isolation": verdict.isolation,
             "toolchain": verdict.toolchain,
             "checker_version": verdict.checker_version,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from farm.assurance import Assurance
+from farm.challenge import Challenge
 from farm.errors import UsageError
 from farm.manifest import LONGEST_TIMEOUT
 
@@ -27,10 +29,6 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.CANCELLED: frozenset(),
 }
 
-
-#: How sure a *proved* is: by what Lean and the text policy say; or also by an audit of the compiled module.
-FAST, STRICT = "fast", "strict"
-TIERS = (FAST, STRICT)
 
 _MOST_MEMORY_MIB = 1 << 20
 #: The longest timeout on many cores.
@@ -72,3 +70,19 @@ class Limits:
     memory_mib: int = 4096
     output_kib: int = 1024
     processes: int = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One unit of work: a program, what it has to prove, how sure that must be, and what it may use.
+
+    `submitted` are the spans (start, end) of the program that are the submission's own, in order; None for
+    all of it. `challenge` is None where nothing says what is to be proved. Without an `assurance` a program
+    is only given to Lean: nothing looks at its text.
+    """
+
+    program: str
+    limits: Limits = Limits()
+    submitted: tuple[tuple[int, int], ...] | None = None
+    challenge: Challenge | None = None
+    assurance: Assurance | None = None

@@ -16,10 +16,10 @@ from psycopg import Copy
 from sqlalchemy import Connection, text
 
 from farm import __version__
+from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.job import Limits
 from farm.manifest import Fingerprint
-from farm.policy import Policy
 from farm.program import Program
 from farm.store import Store, storable
 from farm.verdict import Verdict
@@ -92,10 +92,10 @@ _CHALLENGES = text("""
 
 _CHECKS = text("""
     INSERT INTO checks (
-        id, run_id, program_sha256, submitted, challenge_sha256, environment, tier, policy,
+        id, run_id, program_sha256, submitted, challenge_sha256, environment, tier, confirm, axioms, policy,
         wall_seconds, cpu_seconds, memory_mib, status)
-    SELECT check_id, :run_id, sha256, submitted::jsonb, challenge, environment, :tier, CAST(:policy AS jsonb),
-           wall_seconds, cpu_seconds, memory_mib,
+    SELECT check_id, :run_id, sha256, submitted::jsonb, challenge, environment, :tier, :confirm,
+           CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
            CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM staged ORDER BY check_id
 """)
@@ -139,9 +139,7 @@ class Load:
 
 
 @contextmanager
-def loading(
-    store: Store, run_id: str, options: dict[str, object], *, tier: str, policy: Policy
-) -> Iterator[Load]:
+def loading(store: Store, run_id: str, options: dict[str, object], *, assurance: Assurance) -> Iterator[Load]:
     """Load a run: all that is added inside the block is committed at its end, or nothing is.
 
     Raises `ServerDown`; any error inside the block leaves the store as it was.
@@ -152,10 +150,10 @@ def loading(
             copy.set_types(list(_COLUMNS.values()))
             load = Load(run_id=run_id, copy=copy, manifests=[])
             yield load
-        _move(connection, load, options, tier, policy)
+        _move(connection, load, options, assurance)
 
 
-def _move(connection: Connection, load: Load, options: dict[str, object], tier: str, policy: Policy) -> None:
+def _move(connection: Connection, load: Load, options: dict[str, object], assurance: Assurance) -> None:
     run = {"run_id": load.run_id}
     connection.execute(_RUN, {"id": load.run_id, "options": json.dumps(options), "version": __version__})
     connection.execute(
@@ -167,9 +165,18 @@ def _move(connection: Connection, load: Load, options: dict[str, object], tier: 
     )
     connection.execute(_PROGRAMS)
     connection.execute(_CHALLENGES)
-    connection.execute(_CHECKS, run | {"tier": tier, "policy": json.dumps(dict(policy.actions))})
+    connection.execute(_CHECKS, run | _asked(assurance))
     connection.execute(_JOBS, run)
     connection.execute(_VERDICTS, run | {"version": __version__})
+
+
+def _asked(assurance: Assurance) -> dict[str, object]:
+    return {
+        "tier": assurance.tier,
+        "confirm": assurance.confirm,
+        "axioms": json.dumps(list(assurance.axioms)),
+        "policy": json.dumps(dict(assurance.policy.actions)),
+    }
 
 
 def _row(job: NewJob) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,16 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
-    """How far a run is: lines by status, and verdicts by (verdict, reason)."""
+    """How far a run is: lines by status, and verdicts by (verdict, reason).
+
+    Of the lines that a first look called proved and that were looked at once more, `confirmed` are proved;
+    `overruled` counts the others by reason.
+    """
 
     statuses: Mapping[str, int]
     verdicts: Mapping[tuple[str, str], int]
+    confirmed: int = 0
+    overruled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -80,6 +86,7 @@ class Judged:
     attempt: int
     environment: str
     tier: str
+    confirm: str | None
     program: str
     program_sha256: str
     segments: tuple[Segment, ...]
@@ -103,6 +110,7 @@ class StoredVerdict:
     messages: tuple[Message, ...]
     hits: tuple[Hit, ...]
     audit: Mapping[str, Any] | None
+    accepted_first: bool
     wall_seconds: float
     cpu_seconds: float
     peak_memory_kib: int
@@ -119,6 +127,7 @@ class ServedEnvironment:
     name: str
     digest: str
     toolchain: str
+    checker: str | None
     silent_seconds: float
 
 
@@ -131,8 +140,8 @@ _RUNS = """
 _ROWS = 100
 
 _JUDGED = """
-    SELECT line, name, status, checks.attempt, environment, tier, source, sha256, segments::text,
-           warnings::text, verdict, reason, detail, messages::text, hits::text, audit::text,
+    SELECT line, name, status, checks.attempt, environment, tier, confirm, source, sha256, segments::text,
+           warnings::text, verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
            verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
            peak_memory_kib, isolation, environment_digest, toolchain, checker_version
     FROM jobs
@@ -154,15 +163,12 @@ class Queries:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
 
-    def environments(self) -> list[str]:
-        """Return the names of the environments that a worker has ever served."""
-        return [row["name"] for row in self._all("SELECT name FROM environments ORDER BY name")]
-
     def served(self) -> list[ServedEnvironment]:
         """Return every environment that a worker has ever served, by name."""
         rows = self._all(
             """
-            SELECT name, digest, toolchain, extract(epoch FROM now() - seen_at)::float AS silent_seconds
+            SELECT name, digest, toolchain, checker,
+                   extract(epoch FROM now() - seen_at)::float AS silent_seconds
             FROM environments ORDER BY name
             """
         )
@@ -217,12 +223,21 @@ class Queries:
             "SELECT status, count(*) AS n FROM checks WHERE run_id = :run GROUP BY status", run=run_id
         )
         verdicts = self._all(
-            "SELECT verdict, reason, count(*) AS n FROM verdicts WHERE run_id = :run GROUP BY 1, 2",
+            """
+            SELECT verdict, reason, count(*) AS n, count(*) FILTER (WHERE accepted_first) AS twice
+            FROM verdicts WHERE run_id = :run GROUP BY 1, 2
+            """,
             run=run_id,
         )
         return Tally(
             statuses={row["status"]: row["n"] for row in statuses},
             verdicts={(row["verdict"], row["reason"]): row["n"] for row in verdicts},
+            confirmed=sum(row["twice"] for row in verdicts if row["verdict"] == Outcome.PROVED),
+            overruled={
+                row["reason"]: row["twice"]
+                for row in verdicts
+                if row["twice"] and row["verdict"] != Outcome.PROVED
+            },
         )
 
     def solved(self, run_id: str) -> tuple[int, int]:
@@ -299,6 +314,7 @@ def _judged(row: Mapping[str, Any]) -> Judged:
         attempt=row["attempt"],
         environment=row["environment"],
         tier=row["tier"],
+        confirm=row["confirm"],
         program=row["source"].decode("utf-8", "surrogatepass"),
         program_sha256=row["sha256"].hex(),
         segments=tuple(
@@ -318,6 +334,7 @@ def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
         messages=tuple(Message(**message) for message in json.loads(row["messages"])),
         hits=tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in json.loads(row["hits"])),
         audit=None if row["audit"] is None else json.loads(row["audit"]),
+        accepted_first=row["accepted_first"],
         wall_seconds=row["wall"],
         cpu_seconds=row["cpu"],
         peak_memory_kib=row["peak_memory_kib"],

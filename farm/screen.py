@@ -181,11 +181,23 @@ def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
         if number := tally.statuses.get(status, 0):
             table.add_row(Text(status, style="dim"), "", f"{number}", f"{number / tally.total:.1%}")
     out.print(table)
+    if tally.confirmed or tally.overruled:
+        out.print(_twice(tally), highlight=False)
     proved, names = solved
     out.print(
         f"{tally.done} of {count(tally.total, 'line')} judged; {proved} of {count(names, 'name')} proved.",
         highlight=False,
     )
+
+
+def _twice(tally: Tally) -> str:
+    """Say what became of what a first look called proved: what only seems a proof is worth a look."""
+    overruled = sum(tally.overruled.values())
+    words = f"{count(tally.confirmed + overruled, 'line')} looked proved and were looked at once more"
+    if not overruled:
+        return f"{words}: all confirmed."
+    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.overruled.items()))
+    return f"{words}: {overruled} are not ({reasons})."
 
 
 def print_runs(rows: Iterable[tuple[Run, Tally]]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from celery import Celery
     from sqlalchemy import Engine
 
-    from farm.queries import Queries
+    from farm.queries import Queries, ServedEnvironment
     from farm.store import Store
 
 #: How long the first worker of a farm just set up may take until it serves, in seconds.
@@ -74,18 +74,18 @@ class Site:
 
         return broker.application(self.urls[1])
 
-    def environments(self) -> list[str]:
+    def environments(self) -> list[ServedEnvironment]:
         """Return the environments that workers serve.
 
         The farm's own worker registers a moment after its servers start, so it is waited for; raises
         `ServerDown` when it does not come.
         """
-        known = self.queries.environments()
+        known = self.queries.served()
         if known or self.settings.database_url:
             return known
         pause = threading.Event()
         for _ in range(int(_FIRST_WORKER_SECONDS / 0.1)):
-            if known := self.queries.environments():
+            if known := self.queries.served():
                 return known
             pause.wait(0.1)
         raise ServerDown(

@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Engine, RowMapping, TextClause, text
 
+from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.db import reaching
-from farm.job import Limits
-from farm.policy import Action, Policy, Screen
+from farm.job import Check, Limits
+from farm.policy import Action, Policy
 from farm.verdict import Message, Report, Verdict
 
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
@@ -27,11 +28,15 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """An environment that a worker serves, as the store knows it."""
+    """An environment that a worker serves, as the store knows it.
+
+    `checker` is what replays a compiled module through the kernel there, None where nothing does.
+    """
 
     name: str
     digest: str
     toolchain: str
+    checker: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,12 +46,8 @@ class Claim:
     check_id: int
     attempt: int
     run_id: str
-    program: str
     environment: str
-    tier: str
-    limits: Limits
-    screen: Screen
-    challenge: Challenge | None
+    check: Check
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,14 +56,16 @@ class Decision:
 
     report: Report
     verdict: Verdict
-    served: Served
+    digest: str
+    toolchain: str
     checker_version: str
 
 
 _REGISTER = text("""
-    INSERT INTO environments (name, digest, toolchain, seen_at)
-    VALUES (:name, :digest, :toolchain, now())
-    ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, toolchain = excluded.toolchain, seen_at = now()
+    INSERT INTO environments (name, digest, toolchain, checker, seen_at)
+    VALUES (:name, :digest, :toolchain, :checker, now())
+    ON CONFLICT (name) DO UPDATE SET
+        digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker, seen_at = now()
 """)
 
 _CLAIM = text("""
@@ -96,10 +99,10 @@ _FINISH = text("""
         FROM done WHERE check_id = done.id AND number = done.attempt
     )
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, hits, audit, wall_seconds, cpu_seconds,
-        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+        check_id, run_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
+        wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
     SELECT id, run_id, attempt, :verdict, :reason, :detail, CAST(:messages AS jsonb),
-           CAST(:hits AS jsonb), CAST(:audit AS jsonb), :wall_seconds, :cpu_seconds,
+           CAST(:hits AS jsonb), CAST(:audit AS jsonb), :accepted_first, :wall_seconds, :cpu_seconds,
            :peak_memory_kib, :isolation, :digest, :toolchain, :checker_version
     FROM done
     RETURNING check_id
@@ -277,19 +280,23 @@ def _claim(values: RowMapping) -> Claim:
         check_id=values["id"],
         attempt=values["attempt"],
         run_id=values["run_id"],
-        program=bytes(values["source"]).decode("utf-8", "surrogatepass"),
         environment=values["environment"],
-        tier=values["tier"],
-        limits=Limits(
-            wall_seconds=values["wall_seconds"],
-            cpu_seconds=values["cpu_seconds"],
-            memory_mib=values["memory_mib"],
-        ),
-        screen=Screen(
-            policy=Policy(actions={rule: Action(word) for rule, word in values["policy"].items()}),
+        check=Check(
+            program=bytes(values["source"]).decode("utf-8", "surrogatepass"),
+            limits=Limits(
+                wall_seconds=values["wall_seconds"],
+                cpu_seconds=values["cpu_seconds"],
+                memory_mib=values["memory_mib"],
+            ),
             submitted=tuple((start, end) for start, end in values["submitted"]),
+            challenge=None if values["challenge"] is None else _challenge(values),
+            assurance=Assurance(
+                tier=values["tier"],
+                confirm=values["confirm"],
+                policy=Policy(actions={rule: Action(word) for rule, word in values["policy"].items()}),
+                axioms=tuple(values["axioms"]),
+            ),
         ),
-        challenge=None if values["challenge"] is None else _challenge(values),
     )
 
 
@@ -314,11 +321,12 @@ def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
         "hits": json.dumps([asdict(hit) | {"text": storable(hit.text)} for hit in report.hits]),
         # A compiled module can name its constants as it likes; PostgreSQL's JSON has no NUL.
         "audit": None if report.audit is None else json.dumps(report.audit).replace("\\u0000", "\\ufffd"),
+        "accepted_first": report.accepted_first,
         "wall_seconds": report.wall_seconds,
         "cpu_seconds": report.cpu_seconds,
         "peak_memory_kib": report.peak_memory_kib,
         "isolation": report.isolation,
-        "digest": decision.served.digest,
-        "toolchain": decision.served.toolchain,
+        "digest": decision.digest,
+        "toolchain": decision.toolchain,
         "checker_version": decision.checker_version,
     }

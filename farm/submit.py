@@ -5,22 +5,23 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from celery import Celery
 
+from farm.advisories import advisories
+from farm.assurance import GOLD, Assurance
 from farm.broker import publish
 from farm.challenge import challenge_of
 from farm.errors import ManifestError, ServerDown, UsageError
 from farm.files.lines import printable
-from farm.job import CPU_PER_WALL, FAST, TIERS, Limits, require_possible
+from farm.job import CPU_PER_WALL, Limits, require_possible
 from farm.load import NewJob, loading
 from farm.manifest import Entry, Reader
-from farm.policy import Policy
 from farm.program import AssemblyOptions, assemble
-from farm.queries import Queries, Tally
+from farm.queries import Queries, ServedEnvironment, Tally
 from farm.store import Store
 from farm.verdict import judge_text
 
@@ -43,13 +44,10 @@ class SubmitOptions:
     wall_seconds: float = 30.0
     cpu_seconds: float | None = None
     memory_mib: int = 4096
-    tier: str = FAST
-    policy: Policy = field(default_factory=Policy)
+    assurance: Assurance = field(default_factory=Assurance)
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a limit or a tier that is none."""
-        if self.tier not in TIERS:
-            raise UsageError(f"there is no tier {self.tier!r}; the tiers are {', '.join(TIERS)}")
+        """Raise `UsageError` for a limit that is none."""
         require_possible(
             wall_seconds=self.wall_seconds, memory_mib=self.memory_mib, cpu_seconds=self.cpu_seconds
         )
@@ -66,7 +64,7 @@ def submit(
     paths: Sequence[Path],
     options: SubmitOptions,
     *,
-    known: Sequence[str],
+    known: Sequence[ServedEnvironment],
     seen: Callable[[], None] = lambda: None,
 ) -> str:
     """Load a run of these manifests and return its id; nothing is stored unless every line is right.
@@ -74,12 +72,14 @@ def submit(
     ``known`` are the environments that may be named; ``seen`` is called for each line.
     Raises `ManifestError` with file, line and field, `UsageError` and `ServerDown`.
     """
-    _require_environment(options.environment, known)
+    unfit = {each.name: _unfit(each, options.assurance) for each in known}
+    if (problem := _problem(options.environment, unfit)) is not None:
+        raise UsageError(f"{problem[0]}; {problem[1]}")
     run_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
-    with loading(store, run_id, asdict(options), tier=options.tier, policy=options.policy) as load:
+    with loading(store, run_id, asdict(options), assurance=options.assurance) as load:
         for number, path in enumerate(paths):
             reader = Reader(path, reassemble=options.assembly.reassemble)
-            for job in _jobs(number, reader, options, known):
+            for job in _jobs(number, reader, options, unfit):
                 load.add(job)
                 seen()
             load.close_manifest(path, reader.fingerprint)
@@ -87,24 +87,20 @@ def submit(
 
 
 def _jobs(
-    number: int, entries: Iterable[Entry], options: SubmitOptions, known: Sequence[str]
+    number: int, entries: Iterable[Entry], options: SubmitOptions, unfit: Mapping[str, _Problem | None]
 ) -> Iterator[NewJob]:
     for entry in entries:
         environment = entry.environment or options.environment
-        if environment not in known:
+        if (problem := _problem(environment, unfit)) is not None:
             raise ManifestError(
-                entry.path,
-                f"no environment is called {printable(environment)!r}",
-                remedy=_known_words(known),
-                line=entry.line,
-                field="environment",
+                entry.path, problem[0], remedy=problem[1], line=entry.line, field="environment"
             )
         challenge = challenge_of(entry)
-        if challenge is None and options.tier != FAST:
+        if challenge is None and options.assurance.needs_statement:
             raise ManifestError(
                 entry.path,
-                f"the tier {options.tier} needs a statement to compare with",
-                remedy="add a formal_statement, or submit with --tier fast",
+                "this run needs a statement of every line, to compare proofs with",
+                remedy="add a formal_statement, or submit with --tier fast and without --require-statement",
                 line=entry.line,
                 field="formal_statement",
             )
@@ -122,9 +118,32 @@ def _jobs(
         )
 
 
-def _require_environment(name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise UsageError(f"no environment is called {printable(name)!r}; {_known_words(known)}")
+_Problem = tuple[str, str]  # what is wrong, and the remedy
+
+
+def _problem(name: str, unfit: Mapping[str, _Problem | None]) -> _Problem | None:
+    """Return what speaks against checking in an environment of this name, None when nothing does."""
+    if name not in unfit:
+        return f"no environment is called {printable(name)!r}", _known_words(list(unfit))
+    return unfit[name]
+
+
+def _unfit(environment: ServedEnvironment, assurance: Assurance) -> _Problem | None:
+    """Return why an environment cannot give the assurance that a run asks for."""
+    if assurance.strongest != GOLD:
+        return None
+    if environment.checker is None:
+        return (
+            f"the environment {environment.name!r} has no checker that replays proofs through the kernel",
+            "name one in its table (checker), or ask for the tier strict",
+        )
+    known = advisories(environment.toolchain) or ()
+    if known and not assurance.accepts_advisories:
+        return (
+            f"the kernel of Lean {environment.toolchain} has known holes ({', '.join(a.id for a in known)})",
+            "use a newer Lean, or submit with --accept-advisories",
+        )
+    return None
 
 
 def _known_words(known: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from enum import StrEnum
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -67,6 +68,8 @@ environments = Table(
     Column("name", Text, primary_key=True),
     Column("digest", Text, nullable=False),
     Column("toolchain", Text, nullable=False),
+    # What replays a compiled module through the kernel there; null where nothing does.
+    Column("checker", Text),
     # Kept fresh by the heartbeat of every worker that serves it.
     Column("seen_at", DateTime(timezone=True), nullable=False),
 )
@@ -122,6 +125,10 @@ checks = Table(
     Column("challenge_sha256", LargeBinary, ForeignKey(challenges.c.sha256)),
     Column("environment", Text, ForeignKey(environments.c.name), nullable=False),
     Column("tier", Text, nullable=False),
+    # The stronger tier that has to agree with what the first calls proved.
+    Column("confirm", Text),
+    # The axioms that a proof may rest on.
+    Column("axioms", JSONB, nullable=False),
     # The actions of the policy's rules that are not the usual ones.
     Column("policy", JSONB, nullable=False),
     Column("wall_seconds", Double, nullable=False),
@@ -187,6 +194,8 @@ verdicts = Table(
     # What the policy found in the submission's own part, and the audit in its compiled module.
     Column("hits", JSONB, nullable=False),
     Column("audit", JSONB),
+    # Whether a first look called it proved: then any other verdict is a disagreement.
+    Column("accepted_first", Boolean, nullable=False, server_default=text("false")),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("peak_memory_kib", BigInteger, nullable=False),

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     STATEMENT_MISMATCH = "statement_mismatch"
     AUDIT = "audit"
     MALFORMED_OLEAN = "malformed_olean"
+    KERNEL = "kernel"
     BAD_CHALLENGE = "bad_challenge"
 
 
@@ -79,6 +80,7 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.STATEMENT_MISMATCH: Outcome.REJECTED,
     Reason.AUDIT: Outcome.REJECTED,
     Reason.MALFORMED_OLEAN: Outcome.REJECTED,
+    Reason.KERNEL: Outcome.REJECTED,
     Reason.BAD_CHALLENGE: Outcome.JUDGE_ERROR,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
@@ -130,8 +132,10 @@ class Report:
     exit status is 1 after an error and 0 otherwise, as that of a process of its own would be. `stopped_at`
     is the line that Lean was at work on when a limit ended the check, where that can be known. `hits` is what
     the policy found in the submission's own part, `refused` the hit for which Lean was not even run. `audit`
-    is what `workers.audit` says of the compiled module, None when it was not asked; `challenge_error` says
-    what is wrong with the statement that was to be proved, whatever the proof.
+    is what `workers.audit` says of the compiled module, None when it was not asked, with ``accepted`` None
+    when there was nothing to compare it with; its ``replay`` is what the toolchain's own checker says.
+    `accepted_first` says that a first look called it proved, and that this is what the second one found.
+    `challenge_error` says what is wrong with the statement that was to be proved, whatever the proof.
     """
 
     exit_status: int | None
@@ -155,6 +159,7 @@ class Report:
     hits: tuple[Hit, ...] = ()
     refused: Hit | None = None
     audit: Mapping[str, Any] | None = None
+    accepted_first: bool = False
     challenge_error: str | None = None
 
 
@@ -444,14 +449,22 @@ _FINDINGS = {
 
 def _audited(report: Report) -> Verdict | None:
     audit = report.audit
-    if audit is None or audit["accepted"] is True:
+    if audit is None or audit["accepted"] is None:
         return None
+    if audit["accepted"] is True:
+        return _replayed(audit.get("replay"))
     if audit.get("reason") == Reason.MALFORMED_OLEAN:
         what = f"The compiled module is not what Lean writes: {audit['what']}."
         return _verdict(Reason.MALFORMED_OLEAN, what)
     first = audit["findings"][0]
     more = f" (and {len(audit['findings']) - 1} more)" if len(audit["findings"]) > 1 else ""
     return _verdict(_FINDINGS.get(first["word"], Reason.AUDIT), f"{first['sentence']}{more}")
+
+
+def _replayed(replay: Mapping[str, Any] | None) -> Verdict | None:
+    if replay is None or replay["accepted"] is True:
+        return None
+    return _verdict(Reason.KERNEL, f"The kernel did not accept the compiled module: {replay['said']}")
 
 
 def _stopped_early(report: Report) -> Verdict | None:

@@ -67,7 +67,7 @@ def load(store: Store, path: Path, *entries: Mapping[str, object], **options: An
     """Store a run of these manifest lines, send nothing, and return the run's id."""
     chosen = {"assembly": AssemblyOptions(), "environment": "core", **options}
     return submit(
-        store, [write(path, *entries)], SubmitOptions(**chosen), known=Queries(store.engine).environments()
+        store, [write(path, *entries)], SubmitOptions(**chosen), known=Queries(store.engine).served()
     )
 
 
@@ -92,7 +92,13 @@ def a_decision(**facts: object) -> Decision:
             **facts,
         }
     )
-    return Decision(report=report, verdict=judge(report), served=CORE, checker_version="1")
+    return Decision(
+        report=report,
+        verdict=judge(report),
+        digest=CORE.digest,
+        toolchain=CORE.toolchain,
+        checker_version="1",
+    )
 
 
 def verdict_count(queries: Queries, run_id: str) -> int:

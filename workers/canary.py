@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from farm.errors import FarmError
-from farm.job import Limits
+from farm.job import Check, Limits
 from farm.log import logger
 from farm.verdict import Reason, Report, judge
 from workers.checker import Checker
@@ -103,7 +103,9 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
 
 
 def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
-    return checker.check(environment.header + canary.body, environment, canary.limits, way=way)
+    return checker.check(
+        Check(program=environment.header + canary.body, limits=canary.limits), environment, way=way
+    )
 
 
 def _wrong(answers: Iterable[tuple[tuple[Canary, str], Report]]) -> tuple[str, ...]:

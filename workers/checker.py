@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from farm.challenge import Challenge, is_stated
+from farm.assurance import FAST, GOLD
+from farm.challenge import ALLOWED_AXIOMS, Challenge, is_stated
 from farm.header import brings_code, header_end, prefix_end
-from farm.job import FAST, Limits
+from farm.job import Check, Limits
 from farm.log import logger
-from farm.policy import MEANING, Screen
+from farm.policy import Hit, Screen
 from farm.scanner import sorry_tokens
 from farm.verdict import Outcome, Report, judge, judge_text
 from workers import box
@@ -28,6 +29,14 @@ from workers.ways.snapshot import Snapshot
 from workers.ways.way import COLD, RESIDENT, SNAPSHOT, Doubtful, Question, Reply
 
 _log = logger(__name__)
+
+
+#: What stands in the place of an audit where nothing says what was to be proved.
+NOTHING_TO_COMPARE = {
+    "accepted": None,
+    "findings": [],
+    "not_checked": ["That the program proves anything in particular: the line has no formal_statement."],
+}
 
 
 class Checker:
@@ -82,60 +91,76 @@ class Checker:
 
     def check(
         self,
-        program: str,
+        check: Check,
         environment: LeanEnvironment,
-        limits: Limits,
         *,
-        screen: Screen | None = None,
-        tier: str = FAST,
-        challenge: Challenge | None = None,
         cancelled: Callable[[], bool] = box.never,
         way: str | None = None,
     ) -> Report:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
-        With a `screen` the program is looked at first, and not given to Lean when that rejects it. What is
-        proved, and has a `challenge`, is audited when the tier is strict, and when the text leaves it open
-        whether the statement still means the same. `cancelled` is asked every now and then; when it says
+        What the policy rejects is not given to Lean. `cancelled` is asked every now and then; when it says
         yes, the check ends and reports a box error.
         """
-        impossible = judge_text(program)
+        impossible = judge_text(check.program)
         if impossible is not None:
-            return replace(_not_run(program), text_error=impossible.detail)
-        hits, refused = ((), None) if screen is None else screen.look(program, header=environment.header)
+            return replace(_not_run(check.program), text_error=impossible.detail)
+        hits, refused = _looked_at(check, environment)
         if refused is not None:
-            return replace(_not_run(program), hits=hits, refused=refused)
-        question = _question(program, environment, limits, cancelled)
-        if tier == FAST or challenge is None:
-            report = replace(
-                self._report(program, self._ask(question, way or self._way), question), hits=hits
-            )
-            if challenge is None or not _is_open(challenge, program, screen, report):
-                return report
-        return replace(self._strictly(program, question, challenge), hits=hits)
+            return replace(_not_run(check.program), hits=hits, refused=refused)
+        return replace(self._checked(check, environment, cancelled, way or self._way), hits=hits)
 
-    def _strictly(self, program: str, question: Question, challenge: Challenge) -> Report:
-        """Have a fresh Lean compile the program, and its module audited when it is accepted."""
+    def _checked(
+        self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str
+    ) -> Report:
+        """Judge by the tier that is asked for, and what is proved once more when something is left open."""
+        tier, challenge = check.assurance.tier if check.assurance else FAST, check.challenge
+        question = _question(check.program, environment, check.limits, cancelled)
+        if tier != FAST and challenge is not None:
+            first = self._strictly(check, question, challenge, gold=tier == GOLD)
+        else:
+            first = self._report(check.program, self._ask(question, way), question)
+        if judge(first).outcome is not Outcome.PROVED:
+            return first
+        if challenge is None:
+            return replace(first, audit=NOTHING_TO_COMPARE)
+        if not _is_open(check, challenge):
+            return first
+        roomy = replace(question, limits=_roomier(check.limits))
+        gold = check.assurance is not None and check.assurance.strongest == GOLD
+        return _overruling(first, self._strictly(check, roomy, challenge, gold=gold))
+
+    def _strictly(self, check: Check, question: Question, challenge: Challenge, *, gold: bool) -> Report:
+        """Have a fresh Lean compile the program, and its module audited when it is accepted.
+
+        With `gold` the environment's own checker is asked as well.
+        """
 
         def ask(text: str, limits: Limits) -> Question:
             return _question(text, question.environment, limits, question.cancelled)
 
         try:
             with self._strict.compiled(question) as (reply, module):
-                report = self._report(program, reply, question)
+                report = self._report(check.program, reply, question)
                 if judge(report).outcome is not Outcome.PROVED:
                     return report
-                audit = self._strict.audit(module, challenge, question.environment, ask)
+                axioms = check.assurance.axioms if check.assurance else ALLOWED_AXIOMS
+                audit = self._strict.audit(module, challenge, axioms, question.environment, ask)
+                if gold and audit["accepted"]:
+                    audit = audit | {"replay": self._strict.replay(module, question.environment)}
                 return replace(report, audit=audit)
         except BadChallenge as error:
             return replace(report, challenge_error=str(error))
         except (BoxFailed, OSError) as error:
-            run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
-            return _report(program, Reply(run=run, answer=NO_ANSWER, way=COLD))
+            return _report(check.program, self._failed(error, COLD))
 
     def _report(self, program: str, reply: Reply, question: Question) -> Report:
         broken = self._environment_error(reply, question)
         return replace(_report(program, reply), environment_error=broken)
+
+    def _failed(self, error: Exception, way: str) -> Reply:
+        run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
+        return Reply(run=run, answer=NO_ANSWER, way=way)
 
     def _ask(self, question: Question, way: str) -> Reply:
         if way == RESIDENT and brings_code(question.program):
@@ -148,8 +173,7 @@ class Checker:
         except Doubtful as doubt:
             _log.debug("A fresh Lean is asked: %s", doubt)
         except (BoxFailed, OSError) as error:
-            run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
-            return Reply(run=run, answer=NO_ANSWER, way=way)
+            return self._failed(error, way)
         return self._cold.ask(question)
 
     def _environment_error(self, reply: Reply, question: Question) -> str | None:
@@ -193,12 +217,50 @@ def _question(
     )
 
 
-def _is_open(challenge: Challenge, program: str, screen: Screen | None, report: Report) -> bool:
-    """Whether something is proved, and only an audit can say whether it is what the challenge asks for."""
-    if judge(report).outcome is not Outcome.PROVED:
-        return False
-    submitted = ((0, len(program)),) if screen is None or screen.submitted is None else screen.submitted
-    return any(hit.rule in MEANING for hit in report.hits) or not is_stated(challenge, program, submitted)
+def _looked_at(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...], Hit | None]:
+    """Return what the policy finds in a program, and the hit that rejects it, if one does."""
+    if check.assurance is None:
+        return (), None
+    screen = Screen(policy=check.assurance.policy, submitted=check.submitted)
+    return screen.look(check.program, header=environment.header)
+
+
+def _is_open(check: Check, challenge: Challenge) -> bool:
+    """Whether more than Lean's word is needed for what the first tier calls proved.
+
+    So it is when the run asks for more; when only an audit can say whether what was proved is what the
+    challenge asks for; and when the run lets a text pass that could prove anything.
+    """
+    assurance = check.assurance
+    if assurance is not None and (assurance.tier != FAST or assurance.strongest != FAST):
+        return assurance.strongest != assurance.tier
+    if assurance is not None and assurance.policy.is_weakened:
+        return True
+    whole = ((0, len(check.program)),)
+    return not is_stated(challenge, check.program, whole if check.submitted is None else check.submitted)
+
+
+#: What a second look may take, beside twice what the first one might: it imports everything anew.
+_MORE_SECONDS = 60.0
+
+
+def _roomier(limits: Limits) -> Limits:
+    """Return limits for a second look at what was proved within these: what it takes is not the proof's."""
+    return replace(
+        limits,
+        wall_seconds=2 * limits.wall_seconds + _MORE_SECONDS,
+        cpu_seconds=2 * limits.cpu_seconds + _MORE_SECONDS,
+    )
+
+
+def _overruling(first: Report, second: Report) -> Report:
+    """Return what the second look found, with the time that both took."""
+    return replace(
+        second,
+        accepted_first=True,
+        wall_seconds=first.wall_seconds + second.wall_seconds,
+        cpu_seconds=first.cpu_seconds + second.cpu_seconds,
+    )
 
 
 def _not_run(program: str) -> Report:

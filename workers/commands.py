@@ -14,7 +14,7 @@ from typer import Argument, Option
 from farm import __version__
 from farm.cli import SOME_UNJUDGED, AsJson, CpuSeconds, PolicyActions, print_json
 from farm.errors import FarmError, UsageError
-from farm.job import CPU_PER_WALL, Limits, require_possible
+from farm.job import CPU_PER_WALL, Check, Limits, require_possible
 from farm.settings import WAYS, Settings
 from farm.site import Site
 from farm.verdict import Outcome, Report, Verdict, judge
@@ -107,19 +107,20 @@ def check_file(
 
     The exit status is 0 when the program is proved, 1 when it is not, 3 when it could not be judged.
     """
-    from farm.policy import Policy, Screen
+    from farm.assurance import Assurance
+    from farm.policy import Policy
     from workers.machine import opened
 
     settings = Settings.load()
     limits = _limits(settings, timeout, cpu, memory_mib)
     if way not in WAYS:
         raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
-    screen = Screen(policy=Policy.parse(policy or ()))
-    program = _text(file)
+    assurance = Assurance(policy=Policy.parse(policy or ()))
+    check = Check(program=_text(file), limits=limits, assurance=assurance)
     with opened(settings, way=way) as machine:
         machine.installed.require_any()
         chosen = machine.installed[environment or settings.environment]
-        report = machine.checker.check(program, chosen, limits, screen=screen)
+        report = machine.checker.check(check, chosen)
     verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
     if verdict.outcome is Outcome.JUDGE_ERROR:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
 import shutil
 import tomllib
@@ -38,7 +39,8 @@ class LeanEnvironment:
     able to read. `header` is what a program here can always begin with: its canaries do. `headers` are worth
     being ready for before a program asks. `digest` is a SHA-256, in hex, over all that decides what a check
     means: Lean's version and commit, options, pinned packages, the compiled modules' contents; equal on all
-    machines. `toolchain` is for people.
+    machines. `toolchain` is for people. `checker` is the command that has the kernel check a compiled module
+    once more, with placeholders (see `workers.strict`); none where there is none.
     """
 
     name: str
@@ -49,6 +51,18 @@ class LeanEnvironment:
     header: str
     headers: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
+    checker: tuple[str, ...] = ()
+
+    @property
+    def checker_name(self) -> str | None:
+        """What replays a compiled module through the kernel, for people; None where nothing does."""
+        return " ".join(self.checker) or None
+
+    @property
+    def checker_folders(self) -> tuple[Path, ...]:
+        """What the checker must be able to read: every path that its command names, its own parts included."""
+        named = [Path(word) for word in self.checker if word.startswith("/")]
+        return tuple(path for each in named for path in dict.fromkeys((_own_folder(each), each.resolve())))
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -113,6 +127,7 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         header = "import Mathlib\n"       # what its canaries begin with; default: the first of headers
         headers = ["import Mathlib\n"]    # to be ready for; default: header
         visible = ["/nix/store"]          # what else Lean must be able to read
+        checker = ["/path/to/leanchecker", "{module}"]  # replays a compiled module, for the tier gold
 
     What is wrong with one environment keeps none of the others back: `Installed.problems` tells it, with
     file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises
@@ -214,7 +229,9 @@ def _lean(library: Path, workshop: Path, words: Sequence[str], isolation: Isolat
 
 # Configured environments.
 
-_KEYS = frozenset({"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"})
+_KEYS = frozenset(
+    {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible", "checker"}
+)
 
 
 def _tables(file: Path, *, required: bool) -> dict[str, object]:
@@ -272,6 +289,7 @@ class _Table:
             header=_line(self._text("header") or next(iter(headers), "")),
             headers=headers,
             visible=tuple(self._folders("visible")),
+            checker=self._checker(),
         )
 
     def _text(self, key: str) -> str | None:
@@ -290,6 +308,14 @@ class _Table:
         header = self._text("header")
         headers = self._texts("headers") if "headers" in self._table else [header] if header else []
         return tuple(map(_line, headers))
+
+    def _checker(self) -> tuple[str, ...]:
+        words = self._texts("checker")
+        if words and not (Path(words[0]).is_absolute() and os.access(words[0], os.X_OK)):
+            raise SettingsError(
+                f"checker: {words[0]} is not the absolute path of a program; mend or remove it"
+            )
+        return tuple(words)
 
     def _workspace(self) -> str | None:
         workspace = self._text("workspace")

@@ -8,6 +8,7 @@ names that its imports declare.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import stat
@@ -28,6 +29,7 @@ from workers.ways.way import Question, Reply
 
 #: What the farm does for itself may take its time and memory; the audit has limits of its own as well.
 _CHALLENGE_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
+_REPLAY_LIMITS = Limits(wall_seconds=1800.0, cpu_seconds=3600.0, memory_mib=16384)
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _REFUSED = "Module.olean", "refused"
 _NAMES, _AXIOMS = "names", "axioms"
@@ -65,10 +67,13 @@ class Strict:
         self,
         module: Path | None,
         challenge: Challenge,
+        axioms: Sequence[str],
         environment: LeanEnvironment,
         ask: Callable[[str, Limits], Question],
     ) -> dict[str, Any]:
         """Return what an audit of a module against its challenge finds; `ask` makes a question of a program.
+
+        `axioms` are those that the proof may rest on.
 
         Raises `BadChallenge`, and `BoxFailed` when the audit itself fails, or Lean left no module.
         """
@@ -77,8 +82,34 @@ class Strict:
         stated = self._challenge(challenge, environment, ask)
         imported = self._imported(stated, environment)
         words = [str(module), "--challenge", str(stated)]
+        words += ["--axioms", ",".join(axioms)]
         words += ["--imported", str(imported / _NAMES), "--imported-axioms", str(imported / _AXIOMS)]
         return self._run("__main__", words, visible=(module, stated, imported))
+
+    def replay(self, module: Path | None, environment: LeanEnvironment) -> dict[str, Any]:
+        """Return what the environment's checker says of a module: `accepted`, `said` and its `command`.
+
+        It is run in a box, with the module and the environment's on ``LEAN_PATH``. In its command ``{module}``
+        stands for the module's name and ``{olean}`` for its file. Status 0 accepts, 1 rejects. Raises
+        `BoxFailed` for any other end, and when the environment has no checker.
+        """
+        if module is None or not environment.checker:
+            raise BoxFailed(f"the environment {environment.name!r} has no checker that replays a module")
+        given = {"{module}": module.stem, "{olean}": str(module)}
+        words = [functools.reduce(_filled, given.items(), word) for word in environment.checker]
+        folders = [str(module.parent), *environment.lean_path]
+        run = box.run(
+            words,
+            isolation=self._isolation,
+            limits=_REPLAY_LIMITS,
+            environment={"LEAN_PATH": ":".join(folders)},
+            visible=(*environment.folders, *environment.checker_folders, module.parent),
+        )
+        said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
+        if run.box_error is not None or run.limit is not None or run.exit_status not in (0, 1):
+            how = run.box_error or run.limit or f"status {run.exit_status}"
+            raise BoxFailed(f"{words[0]} could not judge the compiled module ({how}): {said}")
+        return {"accepted": run.exit_status == 0, "said": said, "command": environment.checker_name}
 
     def _challenge(
         self, challenge: Challenge, environment: LeanEnvironment, ask: Callable[[str, Limits], Question]
@@ -152,6 +183,10 @@ class Strict:
             except OSError:
                 if not kept.exists():
                     raise
+
+
+def _filled(word: str, place: tuple[str, str]) -> str:
+    return word.replace(*place)
 
 
 def _is_plain(module: Path) -> bool:

@@ -70,7 +70,8 @@ class Desk:
     def served(self) -> list[Served]:
         """Return the environments this worker serves, as the store knows them."""
         return [
-            Served(name=e.name, digest=e.digest, toolchain=e.toolchain) for e in self.environments.values()
+            Served(name=e.name, digest=e.digest, toolchain=e.toolchain, checker=e.checker_name)
+            for e in self.environments.values()
         ]
 
 
@@ -81,15 +82,7 @@ def verify(desk: Desk, check_id: int) -> None:
         return
     with desk.held.holding(claim) as lost:
         environment = desk.environments[claim.environment]
-        report = desk.checker.check(
-            claim.program,
-            environment,
-            claim.limits,
-            screen=claim.screen,
-            tier=claim.tier,
-            challenge=claim.challenge,
-            cancelled=lost,
-        )
+        report = desk.checker.check(claim.check, environment, cancelled=lost)
         if not lost():
             insist(lambda: _record(desk, claim, report))
 
@@ -119,8 +112,13 @@ def _record(desk: Desk, claim: Claim, report: Report) -> None:
         desk.store.give_back(claim, outcome=verdict.outcome, detail=verdict.detail)
         return
     environment = desk.environments[claim.environment]
-    served = Served(name=environment.name, digest=environment.digest, toolchain=environment.toolchain)
-    decision = Decision(report=report, verdict=verdict, served=served, checker_version=__version__)
+    decision = Decision(
+        report=report,
+        verdict=verdict,
+        digest=environment.digest,
+        toolchain=environment.toolchain,
+        checker_version=__version__,
+    )
     if desk.store.finish(claim, decision):
         log.debug("Judged %s (%s) in %.2f s", verdict.outcome, verdict.reason, report.wall_seconds)
     else:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.job import Limits
+from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, judge
 from workers.box.isolation import Isolation
 from workers.checker import Checker
@@ -26,7 +26,9 @@ PROGRAM = "prelude\nimport Core\ntheorem t : True := True.intro\n"
 def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: Path) -> None:
     expected = json.loads((case / "expected.json").read_text())
     limits = dataclasses.replace(Limits(), **expected.get("limits", {}))
-    report = checker.check((case / "program.lean").read_text(), core, limits, way="cold")
+    report = checker.check(
+        Check(program=(case / "program.lean").read_text(), limits=limits), core, way="cold"
+    )
     verdict = judge(report)
     assert (verdict.outcome, verdict.reason, verdict.proof_status) == (
         case.parent.name,
@@ -40,7 +42,7 @@ def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:
 
 
 def test_messages_have_positions_in_the_program(checker: Checker, core: LeanEnvironment) -> None:
-    report = checker.check("prelude\nimport Core\ntheorem ω : True :=\n  ωω\n", core, Limits())
+    report = checker.check(Check(program="prelude\nimport Core\ntheorem ω : True :=\n  ωω\n"), core)
     assert [(m.severity, m.line, m.column, m.end_column) for m in report.messages] == [("error", 4, 2, 4)]
 
 
@@ -48,14 +50,14 @@ def test_messages_have_positions_in_the_program(checker: Checker, core: LeanEnvi
 def test_text_that_lean_cannot_take_is_rejected_without_running_it(
     checker: Checker, core: LeanEnvironment, character: str
 ) -> None:
-    report = checker.check(f"{PROGRAM}-- {character}", core, Limits())
+    report = checker.check(Check(program=f"{PROGRAM}-- {character}"), core)
     assert judge(report).reason is Reason.INVALID_TEXT
 
 
 def test_the_facts_of_a_check_are_measured(
     checker: Checker, core: LeanEnvironment, isolation: Isolation
 ) -> None:
-    report = checker.check(PROGRAM, core, Limits())
+    report = checker.check(Check(program=PROGRAM), core)
     assert report.exit_status == 0
     assert report.cpu_seconds > 0
     assert 0 < report.wall_seconds < 30
@@ -76,7 +78,7 @@ def test_a_cancelled_check_ends_and_is_no_verdict_about_the_proof(
 def test_checks_run_side_by_side(checker: Checker, core: LeanEnvironment) -> None:
     wrong = "prelude\nimport Core\ntheorem t : False := True.intro\n"
     with ThreadPoolExecutor(4) as pool:
-        reports = pool.map(lambda text: checker.check(text, core, Limits()), [PROGRAM, wrong] * 4)
+        reports = pool.map(lambda text: checker.check(Check(program=text), core), [PROGRAM, wrong] * 4)
         assert [judge(r).reason for r in reports] == [Reason.OK, Reason.ERROR] * 4
 
 
@@ -87,11 +89,11 @@ def test_missing_and_corrupt_modules_are_the_farms_fault(
     if content is not None:
         (tmp_path / "Core.olean").write_bytes(content)
     broken = dataclasses.replace(core, digest="broken", lean_path=(str(tmp_path),))
-    verdict = judge(checker.check(PROGRAM, broken, Limits()))
+    verdict = judge(checker.check(Check(program=PROGRAM), broken))
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.BAD_ENVIRONMENT)
 
 
 def test_a_lean_that_is_not_there_is_the_farms_fault(checker: Checker, core: LeanEnvironment) -> None:
     broken = dataclasses.replace(core, digest="none", lean=("/no/such/lean",))
-    verdict = judge(checker.check(PROGRAM, broken, Limits()))
+    verdict = judge(checker.check(Check(program=PROGRAM), broken))
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.BOX_FAILED)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from farm.assurance import Assurance
 from farm.challenge import challenge_of
-from farm.job import Limits
+from farm.job import Check, Limits
 from farm.manifest import Entry, read
-from farm.policy import Policy, Screen
 from farm.program import AssemblyOptions, assemble
 from farm.verdict import Report, judge
 from workers.checker import Checker
@@ -48,7 +48,7 @@ def test_a_program_gives_the_messages_in_its_comments_and_no_others(
 ) -> None:
     program = path.read_text()
     expected = _expected(program)
-    report = checker.check(program, core, Limits())
+    report = checker.check(Check(program=program), core)
     found = sorted((m.line, m.severity, m.text) for m in report.messages)
     assert [(line, severity) for line, severity, _ in found] == [(n, s) for n, s, _ in expected], report
     assert all(text.startswith(e[2]) for (_, _, text), e in zip(found, expected, strict=True)), found
@@ -56,7 +56,7 @@ def test_a_program_gives_the_messages_in_its_comments_and_no_others(
 
 @pytest.mark.parametrize("name", KERNEL_NAMES.split())
 def test_a_name_the_kernel_computes_with_is_taken(checker: Checker, core: LeanEnvironment, name: str) -> None:
-    report = checker.check(f"{HEADER}axiom {name} : Nat\n", core, Limits())
+    report = checker.check(Check(program=f"{HEADER}axiom {name} : Nat\n"), core)
     assert [m.text for m in report.messages] == [f"`{name}` has already been declared"]
 
 
@@ -71,18 +71,21 @@ def test_other_axioms_of_the_library_are_unsafe_so_that_no_theorem_can_use_them(
 
 
 def test_the_library_compiles_without_a_message(checker: Checker, core: LeanEnvironment) -> None:
-    report = checker.check(LIBRARY.read_text(), core, Limits())
+    report = checker.check(Check(program=LIBRARY.read_text()), core)
     assert (report.exit_status, report.messages) == (0, ())
 
 
 def _judged(entry: Entry, checker: Checker, core: LeanEnvironment) -> tuple[Report, dict[str, str]]:
     program = assemble(entry, AssemblyOptions())
     report = checker.check(
-        program.text,
+        Check(
+            program=program.text,
+            limits=Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512),
+            submitted=program.submitted,
+            challenge=challenge_of(entry),
+            assurance=Assurance(),
+        ),
         core,
-        Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512),
-        screen=Screen(policy=Policy(), submitted=program.submitted),
-        challenge=challenge_of(entry),
     )
     verdict = judge(report)
     return report, {

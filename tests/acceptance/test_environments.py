@@ -13,7 +13,7 @@ import pytest
 from leans import Toolchain, lake, script, toolchain
 
 from farm.errors import SettingsError, UsageError
-from farm.job import Limits
+from farm.job import Check
 from farm.verdict import Reason, judge
 from workers.box.isolation import Isolation
 from workers.checker import Checker
@@ -74,7 +74,7 @@ def test_two_that_build_the_core_library_at_once_both_get_it_whole(
         first, second = pool.map(lambda home: installed(home, None, isolation), [tmp_path] * 2)
     assert first == second
     core = first["core"]
-    report = checker.check(HEADER + "theorem t : True := True.intro\n", core, Limits(), way="cold")
+    report = checker.check(Check(program=HEADER + "theorem t : True := True.intro\n"), core, way="cold")
     assert judge(report).reason is Reason.OK
     assert [p.name for p in (tmp_path / "environments").iterdir()] == [Path(core.lean_path[0]).name]
 
@@ -107,7 +107,9 @@ def test_a_configured_environment_checks_programs(
     found = install(mine.table("mine", library(core), HEADER_LINE, 'options = ["-DmaxRecDepth=600"]'))["mine"]
     assert (found.toolchain, found.header, found.headers) == (core.toolchain, HEADER, (HEADER,))
     assert found.lean == (str(mine.lean), "-DmaxRecDepth=600")
-    report = checker.check(found.header + "theorem t : True := True.intro\n", found, Limits(), way="cold")
+    report = checker.check(
+        Check(program=found.header + "theorem t : True := True.intro\n"), found, way="cold"
+    )
     assert judge(report).reason is Reason.OK, report
 
 
@@ -150,7 +152,7 @@ def test_a_workspace_is_asked_once_for_its_search_path(
     found = install(mine.table("mine", f'workspace = "{workspace}"'))["mine"]
     assert found.lean_path == (str(workspace / "built"), *core.lean_path)
     for _ in range(2):
-        report = checker.check(HEADER + "theorem t : True := True.intro\n", found, Limits(), way="cold")
+        report = checker.check(Check(program=HEADER + "theorem t : True := True.intro\n"), found, way="cold")
         assert judge(report).reason is Reason.OK, report
     assert calls.read_text() == "called\n"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.job import Limits
+from farm.job import Check, Limits
 from farm.verdict import Reason, Report, judge
 from tests.levels import groups, open_files
 from tests.processes import eventually, family
@@ -155,7 +155,9 @@ def test_harm_gets_its_verdict_and_leaves_nothing(
     body, expected = HARM[name]
     within = {Reason.WALL_LIMIT: SHORT, Reason.PROCESS_LIMIT: ROOMY}.get(expected, LIMITS)
     before = groups(isolation)
-    report = own_checker.check("theorem t : True", in_place_of_lean(tmp_path, body), within, way=way)
+    report = own_checker.check(
+        Check(program="theorem t : True", limits=within), in_place_of_lean(tmp_path, body), way=way
+    )
     assert judge(report).reason is expected, report
     own_checker.close()
     assert not [each for each in family(os.getpid()) if "lean.py" in each.command]
@@ -167,7 +169,7 @@ def test_what_the_farm_knows_is_not_told(
 ) -> None:
     monkeypatch.setenv("FARM_DATABASE_URL", "postgresql://user:secret@host/name")
     body = "print(dict(os.environ), file=sys.stderr)"
-    report = own_checker.check("", in_place_of_lean(tmp_path, body), LIMITS, way="cold")
+    report = own_checker.check(Check(program="", limits=LIMITS), in_place_of_lean(tmp_path, body), way="cold")
     assert "LEAN_PATH" in report.foreign_output
     assert "secret" not in report.foreign_output
     assert "FARM_" not in report.foreign_output
@@ -180,7 +182,9 @@ def test_servers_on_loopback_cannot_be_reached(
         pytest.skip("without namespaces the network is open")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         body = f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), timeout=5)"
-        report = own_checker.check("", in_place_of_lean(tmp_path, body), LIMITS, way="cold")
+        report = own_checker.check(
+            Check(program="", limits=LIMITS), in_place_of_lean(tmp_path, body), way="cold"
+        )
     assert "Error" in report.foreign_output
 
 
@@ -192,7 +196,9 @@ def test_files_are_gone_with_the_check_that_wrote_them(
         places.append(f"/tmp/{places[0]}")
     write = f"[open(place, 'x').close() for place in {places}]"
     for _ in range(2):
-        report = own_checker.check("", in_place_of_lean(tmp_path, write), LIMITS, way="cold")
+        report = own_checker.check(
+            Check(program="", limits=LIMITS), in_place_of_lean(tmp_path, write), way="cold"
+        )
         assert judge(report).reason is Reason.STOPPED_EARLY, report
     assert not any(Path(place).exists() for place in places)
 
@@ -231,7 +237,7 @@ def test_two_thousand_checks_of_which_every_third_misbehaves_leave_nothing(
     before = ours(), open_files(), groups(isolation), set(isolation.folder.iterdir())
     threads = threading.active_count()
     with Checker(isolation, home=tmp_path, concurrency=2) as checker, ThreadPoolExecutor(2) as pool:
-        check = lambda text, limits: checker.check(text, core, limits)  # noqa: E731
+        check = lambda text, limits: checker.check(Check(program=text, limits=limits), core)  # noqa: E731
         for got, expected in pool.map(lambda number: _judged(check, number), range(2000)):
             assert got in expected
     eventually(lambda: threading.active_count() <= threads)

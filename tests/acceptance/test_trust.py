@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from farm.assurance import FAST, STRICT, Assurance
 from farm.challenge import Challenge, challenge_of
-from farm.job import FAST, STRICT, TIERS, Limits
+from farm.job import Check, Limits
 from farm.manifest import Entry
-from farm.policy import Policy, Screen
-from farm.verdict import Outcome, Report, Verdict, judge
+from farm.verdict import Outcome, Report, judge
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
+from workers.exploits.corpus import Case, judged, read
 
-CASES = Path(__file__).parent.parent / "cases" / "trust"
 LIMITS = Limits(wall_seconds=20.0)
+TIERS = (FAST, STRICT)
 
 
-def cases(name: str) -> list[Any]:
-    lines = (CASES / name).read_text(encoding="utf-8").splitlines()
-    return [pytest.param(case := json.loads(line), id=case["case"]) for line in lines]
+def cases(*, honest: bool) -> list[Any]:
+    return [pytest.param(case, id=case.name) for case in read() if case.is_honest is honest]
 
 
 def challenge(core: LeanEnvironment, statement: str) -> Challenge:
@@ -40,54 +39,71 @@ def challenge(core: LeanEnvironment, statement: str) -> Challenge:
     return found
 
 
-def checked(
-    checker: Checker, core: LeanEnvironment, case: dict[str, Any], tier: str
-) -> tuple[Report, Verdict]:
-    report = checker.check(
-        core.header + case["program"] + "\n",
-        core,
-        LIMITS,
-        screen=Screen(policy=Policy.parse(case.get("policy", []))),
-        tier=tier,
-        challenge=challenge(core, case["statement"]),
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("case", cases(honest=False))
+def test_what_deceives_is_found_out(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
+    found = judged(checker, core, case, tier)
+    assert (found.verdict.reason, found.verdict.detail) == (case.reason(tier), found.verdict.detail)
+    assert found.is_right
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("case", cases(honest=True))
+def test_what_is_honest_is_proved(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
+    found = judged(checker, core, case, tier)
+    assert (found.verdict.outcome, found.verdict.detail) == (Outcome.PROVED, "Lean accepted the program.")
+    audit = found.report.audit
+    if audit is not None:
+        assert audit["accepted"] is True
+        assert audit["not_checked"] == []
+    # Where the whole program was submitted, its statement is compared even on the fast tier.
+    assert audit is not None or (tier == FAST and case.answer)
+
+
+def stated(checker: Checker, core: LeanEnvironment, tier: str, *pieces: str, challenge: Challenge) -> Report:
+    """Check a program made of pieces that are the farm's and the submission's own in turn."""
+    program, spans = core.header, []
+    for place, piece in enumerate(pieces):
+        if place % 2:
+            spans.append((len(program), len(program) + len(piece)))
+        program += piece
+    check = Check(
+        program=program,
+        limits=LIMITS,
+        submitted=tuple(spans),
+        challenge=challenge,
+        assurance=Assurance(tier=tier),
     )
-    return report, judge(report)
-
-
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("case", cases("rejected.jsonl"))
-def test_what_deceives_is_found_out(
-    checker: Checker, core: LeanEnvironment, case: dict[str, Any], tier: str
-) -> None:
-    _, verdict = checked(checker, core, case, tier)
-    assert (verdict.reason, verdict.detail) == (case[tier], verdict.detail)
-    assert verdict.outcome is not Outcome.PROVED
-
-
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("case", cases("proved.jsonl"))
-def test_what_is_honest_is_proved(
-    checker: Checker, core: LeanEnvironment, case: dict[str, Any], tier: str
-) -> None:
-    report, verdict = checked(checker, core, case, tier)
-    assert (verdict.outcome, verdict.detail) == (Outcome.PROVED, "Lean accepted the program.")
-    # The whole program was submitted: even on the fast tier its statement is compared.
-    assert report.audit is not None
-    assert report.audit["accepted"] is True
-    assert report.audit["not_checked"] == []
+    return checker.check(check, core)
 
 
 def test_a_statement_that_the_farm_wrote_needs_no_audit_on_the_fast_tier(
     checker: Checker, core: LeanEnvironment
 ) -> None:
-    stated = challenge(core, "theorem t : 1 = 1 := by sorry")
-    program = f"{core.header}theorem t : 1 = 1 := by\n  exact rfl\n"
-    screen = Screen(policy=Policy(), submitted=((program.index("  exact"), len(program)),))
-    fast = checker.check(program, core, LIMITS, screen=screen, tier=FAST, challenge=stated)
-    strict = checker.check(program, core, LIMITS, screen=screen, tier=STRICT, challenge=stated)
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    pieces = ("theorem t : 1 = 1 := by\n", "  exact rfl\n")
+    fast, strict = (stated(checker, core, tier, *pieces, challenge=asked) for tier in TIERS)
     assert [judge(each).outcome for each in (fast, strict)] == [Outcome.PROVED] * 2
-    assert (fast.way, fast.audit) == ("resident", None)
+    assert (fast.way, fast.audit, fast.accepted_first) == ("resident", None, False)
     assert strict.audit is not None
+
+
+@pytest.mark.parametrize("before", ["theorem helper : 2 = 2 := rfl\n", "#check Nat\n"])
+def test_what_a_submission_says_before_the_statement_is_looked_at_twice(
+    checker: Checker, core: LeanEnvironment, before: str
+) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    pieces = ("", before, "theorem t : 1 = 1 := by\n", "  exact rfl\n")
+    report = stated(checker, core, FAST, *pieces, challenge=asked)
+    assert judge(report).outcome is Outcome.PROVED
+    assert report.accepted_first
+    assert report.audit is not None
+
+
+def test_a_comment_before_the_statement_changes_nothing(checker: Checker, core: LeanEnvironment) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    pieces = ("", "-- first\n/- second -/\n", "theorem t : 1 = 1 := by\n", "  exact rfl\n")
+    assert stated(checker, core, FAST, *pieces, challenge=asked).audit is None
 
 
 @pytest.mark.parametrize(
@@ -101,21 +117,54 @@ def test_a_statement_that_the_farm_wrote_needs_no_audit_on_the_fast_tier(
 def test_a_statement_that_is_made_a_comment_or_a_string_is_not_stated(
     checker: Checker, core: LeanEnvironment, before: str, after: str
 ) -> None:
-    stated = challenge(core, "theorem t : 1 = 2 := by sorry")
-    middle = "theorem t : 1 = 2 := by"
-    program = core.header + before + middle + after + "\n"
-    end = len(core.header + before)
-    screen = Screen(policy=Policy(), submitted=((len(core.header), end), (end + len(middle), len(program))))
-    report = checker.check(program, core, LIMITS, screen=screen, tier=FAST, challenge=stated)
+    asked = challenge(core, "theorem t : 1 = 2 := by sorry")
+    report = stated(checker, core, FAST, "", before, "theorem t : 1 = 2 := by", f"{after}\n", challenge=asked)
     assert judge(report).outcome is Outcome.REJECTED
     assert judge(report).reason in ("statement_mismatch", "error")
 
 
+def test_what_has_no_statement_says_what_was_not_checked(checker: Checker, core: LeanEnvironment) -> None:
+    check = Check(program=f"{core.header}theorem t : 1 = 1 := rfl\n", assurance=Assurance())
+    report = checker.check(check, core)
+    assert judge(report).outcome is Outcome.PROVED
+    assert report.audit is not None
+    assert report.audit["accepted"] is None
+    assert report.audit["not_checked"] != []
+
+
+def test_what_is_confirmed_is_audited_and_what_is_not_is_told_apart(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    asked = challenge(core, "theorem t : 1 = 2 := by sorry")
+    program = f"{core.header}theorem t : 1 = 1 := rfl\n"
+    twice = Assurance(confirm=STRICT)
+    wrong = checker.check(Check(program=program, challenge=asked, assurance=twice), core)
+    assert (wrong.accepted_first, judge(wrong).reason) == (True, "statement_mismatch")
+    right = challenge(core, "theorem t : 1 = 1 := by sorry")
+    sound = checker.check(Check(program=program, challenge=right, assurance=twice), core)
+    assert (sound.accepted_first, judge(sound).outcome) == (True, Outcome.PROVED)
+    failed = checker.check(
+        Check(program=f"{program}theorem u : 1 = 2 := rfl\n", challenge=right, assurance=twice), core
+    )
+    assert (failed.accepted_first, judge(failed).outcome) == (False, Outcome.REJECTED)
+
+
+@pytest.mark.parametrize(("axioms", "reason"), [(("propext",), "ok"), ((), "axiom")])
+def test_a_run_says_which_axioms_a_proof_may_rest_on(
+    checker: Checker, core: LeanEnvironment, axioms: tuple[str, ...], reason: str
+) -> None:
+    asked = challenge(core, "theorem t (p q : Prop) (h : Iff p q) : p = q := by sorry")
+    program = f"{core.header}theorem t (p q : Prop) (h : Iff p q) : p = q := propext h\n"
+    check = Check(program=program, challenge=asked, assurance=Assurance(tier=STRICT, axioms=axioms))
+    assert judge(checker.check(check, core)).reason == reason
+
+
 def test_a_challenge_is_compiled_once(isolation: Any, core: LeanEnvironment, tmp_path: Path) -> None:
-    case = {"statement": "theorem t : 1 = 1 := by sorry", "program": "theorem t : 1 = 1 := rfl"}
+    statement, program = "theorem t : 1 = 1 := by sorry", "theorem t : 1 = 1 := rfl"
+    case = Case(name="plain", statement=statement, program=program)
     with Checker(isolation, home=tmp_path) as checker:
-        checked(checker, core, case, STRICT)
+        judged(checker, core, case, STRICT)
         kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
         assert sorted({file.name for file in kept}) == ["Module.olean", "axioms", "names"]
-        checked(checker, core, case, STRICT)
+        judged(checker, core, case, STRICT)
         assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == kept

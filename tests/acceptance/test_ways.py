@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from processes import Process, eventually, family
 
-from farm.job import Limits
+from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, Report, judge
 from workers.box.isolation import Isolation
 from workers.checker import Checker
@@ -89,7 +89,9 @@ def _limits(program: Path) -> Limits:
 def test_a_program_gets_the_same_verdict_and_messages_each_way(
     checker: Checker, core: LeanEnvironment, path: Path
 ) -> None:
-    reports = [checker.check(path.read_text(), core, _limits(path), way=way) for way in WAYS]
+    reports = [
+        checker.check(Check(program=path.read_text(), limits=_limits(path)), core, way=way) for way in WAYS
+    ]
     assert [(judge(r).outcome, judge(r).reason) for r in reports] == [
         (judge(reports[0]).outcome, judge(reports[0]).reason)
     ] * 3
@@ -121,7 +123,7 @@ TRICKY = {
 def test_a_tricky_text_gets_the_same_verdict_and_messages_each_way(
     checker: Checker, core: LeanEnvironment, name: str
 ) -> None:
-    cold, snapshot, resident = (checker.check(TRICKY[name], core, Limits(), way=way) for way in WAYS)
+    cold, snapshot, resident = (checker.check(Check(program=TRICKY[name]), core, way=way) for way in WAYS)
     assert reason(snapshot) == reason(resident) == reason(cold)
     assert snapshot.messages == cold.messages
     assert resident.messages == cold.messages
@@ -129,7 +131,7 @@ def test_a_tricky_text_gets_the_same_verdict_and_messages_each_way(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_report_tells_which_way_it_came(checker: Checker, core: LeanEnvironment, way: str) -> None:
-    assert checker.check(TRUE, core, Limits(), way=way).way == way
+    assert checker.check(Check(program=TRUE), core, way=way).way == way
 
 
 # Nothing carried over.
@@ -138,15 +140,15 @@ def test_a_report_tells_which_way_it_came(checker: Checker, core: LeanEnvironmen
 def test_what_one_program_declares_the_next_one_cannot_see(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=1)
     declared = HEADER + "axiom cheat : False\ntheorem helper : True := True.intro\n"
-    assert reason(checker.check(declared, core, Limits())) is Reason.OK
+    assert reason(checker.check(Check(program=declared), core)) is Reason.OK
     for use in ("theorem t : False := cheat\n", "theorem t : True := helper\n"):
-        assert reason(checker.check(HEADER + use, core, Limits())) is Reason.ERROR
+        assert reason(checker.check(Check(program=HEADER + use), core)) is Reason.ERROR
 
 
 def test_a_name_may_be_declared_again_by_the_next_program(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=1)
-    assert [reason(checker.check(TRUE, core, Limits())) for _ in range(3)] == [Reason.OK] * 3
-    assert reason(checker.check(FALSE, core, Limits())) is Reason.ERROR
+    assert [reason(checker.check(Check(program=TRUE), core)) for _ in range(3)] == [Reason.OK] * 3
+    assert reason(checker.check(Check(program=FALSE), core)) is Reason.ERROR
 
 
 def test_options_opened_names_and_notation_end_with_their_program(make: Make, core: LeanEnvironment) -> None:
@@ -155,9 +157,13 @@ def test_options_opened_names_and_notation_end_with_their_program(make: Make, co
         "set_option maxRecDepth 20\nset_option warn.sorry false\nopen And\n"
         "namespace Inner\ntheorem t : True := True.intro\n"
     )
-    checker.check(HEADER + before, core, Limits())
-    assert reason(checker.check(HEADER + "theorem t : True := sorry\n", core, Limits())) is Reason.HAS_SORRY
-    after = checker.check(HEADER + "theorem t : True ∧ True := intro True.intro True.intro\n", core, Limits())
+    checker.check(Check(program=HEADER + before), core)
+    assert (
+        reason(checker.check(Check(program=HEADER + "theorem t : True := sorry\n"), core)) is Reason.HAS_SORRY
+    )
+    after = checker.check(
+        Check(program=HEADER + "theorem t : True ∧ True := intro True.intro True.intro\n"), core
+    )
     assert reason(after) is Reason.ERROR
 
 
@@ -167,15 +173,15 @@ def test_a_program_costs_the_same_heartbeats_after_one_that_began_alike(
     # Lean reuses what two texts have in common, down to single tactics, and would not count it again.
     source = (CASES / "timeout" / "heartbeats" / "program.lean").read_text()
     checker = make(concurrency=1)
-    fresh = checker.check(source, core, Limits(), way="cold")
-    checker.check(source + "\n-- once\n", core, Limits())
-    again = checker.check(source + "\n-- twice\n", core, Limits())
+    fresh = checker.check(Check(program=source), core, way="cold")
+    checker.check(Check(program=source + "\n-- once\n"), core)
+    again = checker.check(Check(program=source + "\n-- twice\n"), core)
     assert again.way == "resident"
     assert (reason(again), again.messages) == (reason(fresh), fresh.messages)
 
 
 def test_a_program_that_brings_code_gets_a_process_of_its_own(make: Make, core: LeanEnvironment) -> None:
-    report = make().check(TRUE + "-- unsafe\n", core, Limits())
+    report = make().check(Check(program=TRUE + "-- unsafe\n"), core)
     assert (report.way, reason(report)) == ("snapshot", Reason.OK)
 
 
@@ -186,9 +192,9 @@ def test_a_resident_lean_is_kept_from_check_to_check(
     make: Make, residents: Residents, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     first = residents.pids()
-    checker.check(FALSE, core, Limits())
+    checker.check(Check(program=FALSE), core)
     assert first
     assert residents.pids() == first
 
@@ -197,10 +203,10 @@ def test_a_popular_header_has_a_process_in_reserve(
     make: Make, residents: Residents, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     one = len(residents.pids())
     for _ in range(3):
-        checker.check(TRUE, core, Limits())
+        checker.check(Check(program=TRUE), core)
     eventually(lambda: len(residents.pids()) == 2 * one)
 
 
@@ -209,7 +215,7 @@ def test_no_process_is_left_when_a_checker_ends(
 ) -> None:
     checker = make(concurrency=2)
     for _ in range(4):
-        checker.check(TRUE, core, Limits())
+        checker.check(Check(program=TRUE), core)
     checker.close()
     assert residents.pids() == set()
 
@@ -218,9 +224,9 @@ def test_the_header_that_was_longest_not_asked_for_goes_first(
     make: Make, residents: Residents, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1, residents=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     first = residents.pids()
-    checker.check("-- another\n" + TRUE, core, Limits())
+    checker.check(Check(program="-- another\n" + TRUE), core)
     eventually(lambda: not residents.pids() & first)
     assert residents.pids()
 
@@ -229,19 +235,19 @@ def test_a_timeout_tells_where_lean_was_and_keeps_the_process(
     make: Make, residents: Residents, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     before = residents.pids()
-    report = checker.check(ENDLESS, core, Limits(wall_seconds=0.5))
+    report = checker.check(Check(program=ENDLESS, limits=Limits(wall_seconds=0.5)), core)
     assert (reason(report), report.stopped_at) == (Reason.WALL_LIMIT, 7)
     assert "line 7" in judge(report).detail
-    assert reason(checker.check(TRUE, core, Limits())) is Reason.OK
+    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
     assert before <= residents.pids()
 
 
 def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironment) -> None:
     program = HEADER + "theorem early : False := nothing\n" + ENDLESS.removeprefix(HEADER)
     for way in WAYS:
-        report = checker.check(program, core, Limits(wall_seconds=1.0), way=way)
+        report = checker.check(Check(program=program, limits=Limits(wall_seconds=1.0)), core, way=way)
         assert reason(report) is Reason.WALL_LIMIT
         assert [m.line for m in report.messages] == [3], way
 
@@ -249,7 +255,7 @@ def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironm
 def test_processor_time_is_a_limit_of_its_own(checker: Checker, core: LeanEnvironment) -> None:
     for way in WAYS:
         limits = Limits(wall_seconds=30, cpu_seconds=0.7)
-        report = checker.check(ENDLESS, core, limits, way=way)
+        report = checker.check(Check(program=ENDLESS, limits=limits), core, way=way)
         assert reason(report) is Reason.CPU_LIMIT, way
         assert 0.7 <= report.cpu_seconds < 5
 
@@ -260,11 +266,11 @@ def test_a_process_that_does_not_go_quiet_is_replaced(
     # The kernel computes this in native calls that take seconds each and listen to nobody.
     deaf = HEADER + "theorem t : Nat.gcd (3 ^ 16000000) (5 ^ 10000000) = 1 := by decide +kernel\n"
     checker = make(concurrency=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     before = residents.pids()
-    report = checker.check(deaf, core, Limits(wall_seconds=0.5))
+    report = checker.check(Check(program=deaf, limits=Limits(wall_seconds=0.5)), core)
     assert reason(report) is Reason.WALL_LIMIT
-    assert reason(checker.check(TRUE, core, Limits())) is Reason.OK
+    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
     eventually(lambda: not residents.pids() & before)
 
 
@@ -272,7 +278,7 @@ def test_a_lean_that_is_killed_from_outside_costs_no_verdict(
     make: Make, residents: Residents, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     lean = residents.leaf()
     with ThreadPoolExecutor(1) as pool:
         checking = pool.submit(checker.check, ENDLESS, core, Limits(wall_seconds=2))
@@ -291,34 +297,34 @@ def test_a_lean_that_died_between_two_checks_costs_no_verdict(
     make: Make, residents: Residents, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     os.kill(residents.leaf(), signal.SIGKILL)
-    assert reason(checker.check(TRUE, core, Limits())) is Reason.OK
-    report = checker.check(TRUE, core, Limits())
+    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
+    report = checker.check(Check(program=TRUE), core)
     assert (reason(report), report.way) == (Reason.OK, "resident")
 
 
 def test_a_cancelled_check_ends_and_its_process_serves_on(make: Make, core: LeanEnvironment) -> None:
     checker, cancel = make(concurrency=1), threading.Event()
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     with ThreadPoolExecutor(1) as pool:
         checking = pool.submit(checker.check, ENDLESS, core, Limits(), cancelled=cancel.is_set)
         cancel.set()
         assert judge(checking.result(30)).outcome is Outcome.JUDGE_ERROR
-    assert reason(checker.check(TRUE, core, Limits())) is Reason.OK
+    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
 
 
 def test_many_threads_share_the_processes(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=4)
     with ThreadPoolExecutor(4) as pool:
-        reports = list(pool.map(lambda text: checker.check(text, core, Limits()), [TRUE, FALSE] * 20))
+        reports = list(pool.map(lambda text: checker.check(Check(program=text), core), [TRUE, FALSE] * 20))
     assert [reason(r) for r in reports] == [Reason.OK, Reason.ERROR] * 20
     assert {r.way for r in reports} == {"resident"}
 
 
 def test_a_crash_is_confirmed_by_a_fresh_process(make: Make, core: LeanEnvironment) -> None:
     program = (CASES / "rejected" / "crash" / "program.lean").read_text()
-    report = make().check(program, core, Limits())
+    report = make().check(Check(program=program), core)
     assert (reason(report), report.way) == (Reason.CRASH, "cold")
 
 
@@ -326,7 +332,7 @@ def test_a_program_of_ten_megabytes_is_judged(checker: Checker, core: LeanEnviro
     large = TRUE + "-- " + "x" * 80 + "\n"
     large += ("-- " + "x" * 97 + "\n") * 100_000
     for way in WAYS:
-        assert reason(checker.check(large, core, Limits(), way=way)) is Reason.OK, way
+        assert reason(checker.check(Check(program=large), core, way=way)) is Reason.OK, way
 
 
 # Snapshots.
@@ -335,7 +341,7 @@ def test_a_program_of_ten_megabytes_is_judged(checker: Checker, core: LeanEnviro
 def test_a_snapshot_is_made_once_however_many_ask(make: Make, core: LeanEnvironment, tmp_path: Path) -> None:
     checkers = [make("snapshot"), make("snapshot")]
     with ThreadPoolExecutor(6) as pool:
-        reports = list(pool.map(lambda n: checkers[n % 2].check(TRUE, core, Limits()), range(12)))
+        reports = list(pool.map(lambda n: checkers[n % 2].check(Check(program=TRUE), core), range(12)))
     assert {(r.way, reason(r)) for r in reports} == {("snapshot", Reason.OK)}
     assert len(list((tmp_path / "home" / "snapshots").iterdir())) == 1
 
@@ -346,7 +352,7 @@ def test_the_oldest_snapshots_go_when_all_are_too_large(
     checker = make("snapshot", snapshot_mib=10)  # one takes about four
     folder = tmp_path / "home" / "snapshots"
     for number in range(4):
-        checker.check(f"-- {number}\n{TRUE}", core, Limits())
+        checker.check(Check(program=f"-- {number}\n{TRUE}"), core)
         newest = max(folder.iterdir(), key=lambda file: file.stat().st_mtime)
         assert 1 <= len(list(folder.iterdir())) <= 2
         assert newest.exists()
@@ -354,16 +360,16 @@ def test_the_oldest_snapshots_go_when_all_are_too_large(
 
 def test_a_broken_snapshot_costs_no_verdict(make: Make, core: LeanEnvironment, tmp_path: Path) -> None:
     checker = make("snapshot")
-    checker.check(TRUE, core, Limits())
+    checker.check(Check(program=TRUE), core)
     (snapshot,) = (tmp_path / "home" / "snapshots").glob("*/*.snap")
     snapshot.write_bytes(snapshot.read_bytes()[:1000])
-    assert reason(checker.check(TRUE, core, Limits())) is Reason.OK
+    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
 
 
 def test_a_header_with_an_error_gets_the_same_answer_without_a_snapshot(
     make: Make, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    report = make("snapshot").check("prelude\nimport No.Such\n", core, Limits())
+    report = make("snapshot").check(Check(program="prelude\nimport No.Such\n"), core)
     assert (reason(report), report.way) == (Reason.ERROR, "cold")
     assert list((tmp_path / "home" / "snapshots").iterdir()) == []
 
@@ -373,7 +379,7 @@ def test_a_header_with_an_error_gets_the_same_answer_without_a_snapshot(
 
 def test_the_time_of_a_cold_check_starts_when_its_imports_are_read(make: Make, core: LeanEnvironment) -> None:
     checker = make("cold")
-    first = checker.check(TRUE, core, Limits())
-    report = checker.check(ENDLESS, core, Limits(wall_seconds=0.3))
+    first = checker.check(Check(program=TRUE), core)
+    report = checker.check(Check(program=ENDLESS, limits=Limits(wall_seconds=0.3)), core)
     assert reason(report) is Reason.WALL_LIMIT
     assert report.wall_seconds >= 0.3 + first.wall_seconds

@@ -133,7 +133,7 @@ def _worker(farm: FarmAtWork, at_once: int) -> Iterator[None]:
     with subprocess.Popen(command, cwd=ROOT, env=environ) as process:
         try:
             deadline = time.monotonic() + _START_SECONDS
-            while EMBEDDED not in farm.queries.environments():
+            while not farm.queries.served():
                 assert process.poll() is None, "the worker ended"
                 assert time.monotonic() < deadline, "no worker in time"
                 time.sleep(0.1)

@@ -12,12 +12,14 @@ from sqlalchemy import Engine, text
 
 from farm.errors import ManifestChanged, ServerDown
 from farm.export import export, export_to
+from farm.policy import Policy, Screen
 from farm.queries import Queries, Run
 from farm.store import Store
 from farm.verdict import Message
 
 FIELDS = {
     *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
+    *("confirm", "accepted_first"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),
@@ -64,7 +66,8 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
         check_id = connection.scalar(text("SELECT id FROM checks WHERE run_id = :run"), {"run": run_id})
     claim = store.claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
     assert claim is not None
-    hits, refused = claim.screen.look(claim.program, header="")
+    screen = Screen(policy=Policy(), submitted=claim.check.submitted)
+    hits, refused = screen.look(claim.check.program, header="")
     assert refused is not None
     assert store.finish(claim, a_decision(exit_status=None, hits=hits, refused=refused))
     exported(store, queries, run_id)
@@ -147,8 +150,10 @@ def test_every_line_of_a_long_manifest_gets_its_own_verdict(
         connection.execute(text("UPDATE checks SET status = 'done'"))
         connection.execute(
             text(
-                "INSERT INTO verdicts SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', NULL, "
-                "1, 1, 1, '', '', '', '', now() FROM jobs"
+                "INSERT INTO verdicts (check_id, run_id, attempt, verdict, reason, detail, messages, hits, "
+                "wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, "
+                "checker_version) SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', "
+                "1, 1, 1, '', '', '', '' FROM jobs"
             )
         )
     exported(store, queries, run_id)

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
+from farm.assurance import Assurance
 from farm.job import TRANSITIONS, Limits, Status
 from farm.load import NewJob, loading
 from farm.manifest import Fingerprint
-from farm.policy import Policy
 from farm.program import Program
 from farm.queries import Queries
 from farm.store import MAX_ATTEMPTS, Claim, Decision, Served, Store
@@ -53,7 +53,7 @@ def a_job(line: int, words: str = "theorem t : True := trivial") -> NewJob:
 
 
 def a_run(store: Store, *jobs: NewJob, run_id: str = "run1") -> list[int]:
-    with loading(store, run_id, {"assembly": {"profile": "farm"}}, tier="fast", policy=Policy()) as load:
+    with loading(store, run_id, {"assembly": {"profile": "farm"}}, assurance=Assurance()) as load:
         for job in jobs:
             load.add(job)
         load.close_manifest(Path("/manifest.jsonl"), Fingerprint(sha256="f" * 64, size=10))
@@ -88,7 +88,13 @@ def a_decision(**facts: object) -> Decision:
             **facts,
         }
     )
-    return Decision(report=report, verdict=judge(report), served=CORE, checker_version="1")
+    return Decision(
+        report=report,
+        verdict=judge(report),
+        digest=CORE.digest,
+        toolchain=CORE.toolchain,
+        checker_version="1",
+    )
 
 
 def status_of(store: Store, check_id: int) -> str:
@@ -118,7 +124,7 @@ def test_equal_programs_are_stored_once(store: Store) -> None:
 
 
 def test_a_load_that_fails_leaves_nothing(store: Store, queries: Queries) -> None:
-    with pytest.raises(ZeroDivisionError), loading(store, "run1", {}, tier="fast", policy=Policy()) as load:
+    with pytest.raises(ZeroDivisionError), loading(store, "run1", {}, assurance=Assurance()) as load:
         load.add(a_job(1))
         raise ZeroDivisionError
     assert queries.runs() == []
@@ -147,8 +153,8 @@ def test_a_name_postgresql_cannot_hold_is_stored_readably(store: Store, queries:
 def test_a_claim_brings_the_program_and_its_limits(store: Store) -> None:
     (check_id,) = a_run(store, a_job(1, "the program ℝ"))
     claim = claimed(store, check_id)
-    assert (claim.program, claim.attempt, claim.environment) == ("the program ℝ", 1, "core")
-    assert claim.limits == Limits(wall_seconds=3.0, cpu_seconds=6.0, memory_mib=512)
+    assert (claim.check.program, claim.attempt, claim.environment) == ("the program ℝ", 1, "core")
+    assert claim.check.limits == Limits(wall_seconds=3.0, cpu_seconds=6.0, memory_mib=512)
 
 
 def test_of_many_claims_at_once_one_gets_the_check(store: Store) -> None:

@@ -56,8 +56,9 @@ STATED = "theorem t : p := by"
     ("before", "middle", "after", "stated"),
     [
         ("", STATED, " x", True),
-        ("theorem helper : q := x\n", STATED, " helper", True),
-        ("theorem helper : q := x -- done\n", STATED, " helper", True),
+        ("-- first\n/- second -/\n", STATED, " x", True),
+        ("theorem helper : q := x\n", STATED, " helper", False),
+        ("theorem helper : q := x -- done\n", STATED, " helper", False),
         ("/-", STATED, "-/", False),
         ("-- ", STATED, " x", False),
         ('def s := "', STATED, '"', False),

@@ -16,7 +16,7 @@ from workers.bench import bare
 from workers.bench.figures import Figure
 from workers.bench.processes import private_kib, tree_cpu_seconds
 from workers.bench.programs import Program, Worth, program
-from workers.bench.turns import Check, timed
+from workers.bench.turns import Ask, timed
 from workers.box.cell import Cell
 from workers.box.isolation import Isolation, prepared
 from workers.box.launch import descendants
@@ -95,7 +95,7 @@ def _around_resident(boxed: Boxed, isolation: Isolation, *, strongest: bool) -> 
 
 
 @contextlib.contextmanager
-def _resident_in(boxed: Boxed, isolation: Isolation) -> Iterator[tuple[Check, Callable[[], int]]]:
+def _resident_in(boxed: Boxed, isolation: Isolation) -> Iterator[tuple[Ask, Callable[[], int]]]:
     """Keep a resident Lean in a cell; give its check and what the box's own processes take in KiB.
 
     The client is that of bare Lean; before and after a check it asks the cell what a worker has to know.
@@ -153,7 +153,7 @@ def _around_cold(boxed: Boxed, isolation: Isolation, *, strongest: bool) -> Iter
     )
 
 
-def _cold_in(environment: LeanEnvironment, isolation: Isolation) -> Check:
+def _cold_in(environment: LeanEnvironment, isolation: Isolation) -> Ask:
     def check(program: Program) -> Worth:
         run = box.run(
             cold_command(environment),
@@ -178,7 +178,7 @@ class _Difference:
     cpu_ms: float
 
 
-def _differences(header: str, inside: Check, outside: Check, times: int) -> list[_Difference]:
+def _differences(header: str, inside: Ask, outside: Ask, times: int) -> list[_Difference]:
     """Compare two ways to check on the same programs; who begins alternates."""
     found = []
     for number in range(times + _WARM_UP):
@@ -190,7 +190,7 @@ def _differences(header: str, inside: Check, outside: Check, times: int) -> list
     return found[_WARM_UP:]
 
 
-def _cost(check: Check, given: Program) -> tuple[float, float]:
+def _cost(check: Ask, given: Program) -> tuple[float, float]:
     before = tree_cpu_seconds()
     seconds = timed(check, given)
     return seconds, tree_cpu_seconds() - before

@@ -14,7 +14,7 @@ from workers.bench.engine import asked
 from workers.bench.figures import Figure, quantile, rounded
 from workers.bench.processes import private_kib
 from workers.bench.programs import programs
-from workers.bench.turns import Check, Crew, Turn
+from workers.bench.turns import Ask, Crew, Turn
 from workers.box.launch import descendants
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
@@ -140,7 +140,7 @@ class _Contender:
 
     way: str
     who: str
-    checks: Sequence[Check]
+    checks: Sequence[Ask]
     residents: Sequence[int] = ()
 
 

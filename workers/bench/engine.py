@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from farm.errors import FarmError
-from farm.job import Limits
+from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, judge
 from workers.bench.programs import Program, Worth
-from workers.bench.turns import Check
+from workers.bench.turns import Ask
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
 
@@ -20,7 +20,7 @@ _WORTH = {
 }
 
 
-def asked(checker: Checker, environment: LeanEnvironment, way: str, limits: Limits | None = None) -> Check:
+def asked(checker: Checker, environment: LeanEnvironment, way: str, limits: Limits | None = None) -> Ask:
     """Return what checks and judges one program, in one of the ways to run Lean.
 
     It raises FarmError when the program was checked in another way than asked, or could not be judged: then
@@ -32,7 +32,7 @@ def asked(checker: Checker, environment: LeanEnvironment, way: str, limits: Limi
         mine = usual
         if program.wall_seconds is not None:
             mine = replace(usual, wall_seconds=program.wall_seconds)
-        report = checker.check(program.text, environment, mine, way=way)
+        report = checker.check(Check(program=program.text, limits=mine), environment, way=way)
         verdict = judge(report)
         if report.way != way or verdict.outcome is Outcome.JUDGE_ERROR or verdict.reason not in _WORTH:
             raise FarmError(

@@ -16,7 +16,7 @@ from workers.bench.processes import tree_cpu_seconds
 from workers.bench.programs import Program, Worth
 
 #: Checks one program: what each lane of a contender does.
-Check = Callable[[Program], Worth]
+Ask = Callable[[Program], Worth]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ class Crew:
         self._pool = pool
         self.lanes = lanes
 
-    def turn(self, checks: Sequence[Check], programs: Sequence[Program]) -> Turn:
+    def turn(self, checks: Sequence[Ask], programs: Sequence[Program]) -> Turn:
         """Give all programs to the lanes, each taking the next one as soon as it is free.
 
         Raises FarmError when a program comes out as it must not: then nothing measured would mean anything.
@@ -107,7 +107,7 @@ def crew(lanes: int) -> Iterator[Crew]:
         yield Crew(pool, lanes)
 
 
-def _lane(check: Check, waiting: deque[Program], together: threading.Barrier) -> list[Checked]:
+def _lane(check: Ask, waiting: deque[Program], together: threading.Barrier) -> list[Checked]:
     together.wait()
     done: list[Checked] = []
     while True:
@@ -118,7 +118,7 @@ def _lane(check: Check, waiting: deque[Program], together: threading.Barrier) ->
         done.append(Checked(program=program, seconds=timed(check, program)))
 
 
-def timed(check: Check, program: Program) -> float:
+def timed(check: Ask, program: Program) -> float:
     """Return the seconds that a check takes; raises FarmError when the program comes out as it must not."""
     begun = time.perf_counter()
     worth = check(program)

@@ -1,0 +1,204 @@
+"""Finds what the rules know in the tokens of a program that are code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from farm.header import header_end
+from farm.policy.words import (
+    AESOP,
+    ATTRIBUTES,
+    DECLARED,
+    HASHED,
+    INITIALIZERS,
+    KEYWORDS,
+    LIMITS,
+    MODIFIERS,
+    OPTION_FAMILIES,
+    SINGLE_OPTIONS,
+    SKIP_KERNEL,
+    STYLE,
+    TELLING,
+    TRUSTED,
+)
+from farm.scanner import Kind, Token
+
+Found = tuple[int, int, str]  # start, end, rule
+
+
+def _plain(name: str) -> str:
+    """Return a name without its quotes: «debug».skipKernelTC is debug.skipKernelTC."""
+    return name.replace("«", "").replace("»", "").removeprefix("_root_.")
+
+
+@dataclass(slots=True)
+class _Group:
+    """An open bracket: a list of attributes, where a name may be due; within one; about aesop's rules."""
+
+    is_attributes: bool = False
+    at_name: bool = False
+    within_attributes: bool = False
+    of_aesop: bool = False
+
+
+class Reader:
+    """Reads the tokens of one program and tells what the rules find."""
+
+    def __init__(self, text: str, code: Sequence[Token]) -> None:
+        self._text = text
+        self._code = code
+        self._header_end: int | None = None
+        self._groups = [_Group()]
+
+    def hits(self) -> Iterator[Found]:
+        """Yield what the rules find, with its place."""
+        by_kind: dict[Kind, Callable[[int, Token], str | None]] = {
+            Kind.NAME: self._name,
+            Kind.OPEN: self._open,
+            Kind.CLOSE: self._close,
+            Kind.SYMBOL: self._symbol,
+        }
+        for place, token in enumerate(self._code):
+            look = by_kind.get(token.kind)
+            rule = look(place, token) if look else None
+            if rule is not None:
+                named = self._code[place + 1] if rule in ("option", "limits", "setting") else token
+                yield token.start, named.end, rule
+
+    def _word(self, place: int) -> str:
+        if not 0 <= place < len(self._code):
+            return ""
+        token = self._code[place]
+        return self._text[token.start : token.end]
+
+    def _open(self, place: int, token: Token) -> str | None:
+        around = self._groups[-1]
+        within = around.within_attributes or around.is_attributes
+        before = self._word(place - 1)
+        listed = self._text[token.start] == "[" and (
+            before == "attribute" or (before == "@" and self._code[place - 1].end == token.start)
+        )
+        self._groups.append(
+            _Group(
+                is_attributes=listed,
+                at_name=listed,
+                within_attributes=within,
+                of_aesop=within and around.of_aesop,
+            )
+        )
+        return None
+
+    def _close(self, _place: int, _token: Token) -> str | None:
+        if len(self._groups) > 1:
+            self._groups.pop()
+        return None
+
+    def _symbol(self, _place: int, token: Token) -> str | None:
+        group = self._groups[-1]
+        if group.is_attributes and self._text[token.start] == ",":
+            group.at_name = True
+        return None
+
+    def _name(self, place: int, token: Token) -> str | None:
+        word = self._text[token.start : token.end]
+        group = self._groups[-1]
+        if word not in TELLING and not (group.is_attributes or group.within_attributes):
+            return self._trusted(word)
+        if self._is_field(token):
+            return None
+        if word in AESOP:
+            group.of_aesop = True
+        if group.is_attributes or group.within_attributes:
+            return self._attribute(word, group)
+        return (
+            self._hashed(place, token, word)
+            or self._keyword(place, word)
+            or self._in_context(place, token, word)
+        )
+
+    def _is_field(self, token: Token) -> bool:
+        """Whether a name stands behind a dot, where words that are keywords elsewhere name fields."""
+        text, start = self._text, token.start
+        return text[start - 1 : start] == "." and text[start - 2 : start - 1] not in (".", "")
+
+    def _attribute(self, word: str, group: _Group) -> str | None:
+        due, group.at_name = group.at_name, group.at_name and word in ("local", "scoped")
+        known = None if group.of_aesop else ATTRIBUTES.get(_plain(word))
+        return known or ("attribute" if due and not group.at_name else None)
+
+    def _hashed(self, place: int, token: Token, word: str) -> str | None:
+        if self._word(place - 1) != "#" or self._code[place - 1].end != token.start:
+            return None
+        return HASHED.get(word)
+
+    def _keyword(self, place: int, word: str) -> str | None:
+        rule = KEYWORDS.get(word)
+        if rule == "imports":
+            return None if self._code[place].start < self._end_of_header() else rule
+        if rule == "scope":
+            return "metaprogram" if self._opens_lean(place, word) else rule
+        if rule == "notation":
+            return "token" if self._declares_odd_token(place) else rule
+        return rule
+
+    def _in_context(self, place: int, token: Token, word: str) -> str | None:
+        after = self._word(place + 1)
+        if word == "set_option":
+            return self._option(_plain(after))
+        if word == "unsafe":
+            return None if self._groups[-1].of_aesop else "unsafe"
+        if word == "eval" and after == "%":
+            return "run"
+        if word == "native" and (self._text[token.start - 1 : token.start] == "+" or after == ":="):
+            return "native"
+        return MODIFIERS.get(word) if after in DECLARED else None
+
+    def _option(self, name: str) -> str | None:
+        name = name.removeprefix("weak.")
+        if name.partition(".")[0] in OPTION_FAMILIES or name in SINGLE_OPTIONS or SKIP_KERNEL in name:
+            return "option"
+        if name in LIMITS:
+            return "limits"
+        return None if not name or name.partition(".")[0] in STYLE else "setting"
+
+    def _trusted(self, word: str) -> str | None:
+        if word.endswith(TRUSTED) or ("«" in word and _plain(word).endswith(TRUSTED)):
+            return "trusted_name"
+        return "initialize" if INITIALIZERS.fullmatch(word) else None
+
+    def _end_of_header(self) -> int:
+        if self._header_end is None:
+            self._header_end = header_end(self._text)
+        return self._header_end
+
+    def _opens_lean(self, place: int, word: str) -> bool:
+        """Whether Lean's own namespace is opened or gone on with: there, its functions go by short names."""
+        if word not in ("open", "namespace", "export"):
+            return False
+        place += 1
+        while place < len(self._code) and self._code[place].kind is Kind.NAME:
+            name = _plain(self._word(place))
+            if name in KEYWORDS or name in ("in", "theorem", "lemma", "example", "set_option"):
+                return False
+            if name.partition(".")[0] == "Lean":
+                return True
+            place += 1
+        return False
+
+    def _declares_odd_token(self, place: int) -> bool:
+        """Whether a token that a notation declares could look like the beginning of a comment or a string."""
+        place += 1
+        while place < len(self._code) and self._word(place) != "=>":
+            token = self._code[place]
+            if token.kind is Kind.STRING and _ODD_TOKEN.search(self._word(place)[1:-1]):
+                return True
+            if token.kind is Kind.NAME and self._word(place) in KEYWORDS:
+                return False
+            place += 1
+        return False
+
+
+#: In a token that a notation declares: what begins or ends a comment, a string, a character or a quoted name.
+_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|[-/]\s*$""")

@@ -1,0 +1,97 @@
+"""The words that the rules know, each with the rule that it belongs to."""
+
+from __future__ import annotations
+
+import re
+
+
+def _words(rule: str, words: str) -> dict[str, str]:
+    return dict.fromkeys(words.split(), rule)
+
+
+_DECLARED_WORDS = """
+    def theorem lemma abbrev instance structure class inductive opaque axiom example section import
+    noncomputable unsafe protected private public local scoped end initialize elab macro syntax
+"""
+
+
+#: Words that are keywords wherever they stand as a whole name.
+KEYWORDS = (
+    _words("axiom", "axiom")
+    | _words("opaque", "opaque")
+    | _words("run", "run_cmd run_tac run_elab run_meta run_conv by_elab")
+    | _words("initialize", "initialize builtin_initialize")
+    | _words(
+        "metaprogram",
+        "elab elab_rules macro macro_rules syntax declare_syntax_cat binder_predicate unif_hint"
+        " simproc dsimproc simproc_decl dsimproc_decl builtin_simproc builtin_dsimproc",
+    )
+    | _words("imports", "import prelude")
+    | _words("native", "native_decide nativeDecide bv_decide bv_decide? bv_check")
+    | _words("notation", "notation notation3 infix infixl infixr prefix postfix")
+    | _words("instance", "instance")
+    | _words("attribute", "attribute")
+    | _words("scope", "variable include omit universe namespace section end open export mutual seal unseal")
+    | _words("definition", "def abbrev structure class inductive coinductive alias irreducible_def")
+    | _words("search", "exact? apply? rw? simp? aesop? polyrith")
+)
+#: Words that are keywords in front of a declaration and ordinary names elsewhere.
+MODIFIERS = {"meta": "metaprogram", "partial": "partial"}
+DECLARED = frozenset(_DECLARED_WORDS.split())
+#: Commands that ``register_...`` and ``declare_...`` are, bring code that an import runs.
+INITIALIZERS = re.compile(r"(?:register|declare|builtin)_\w+")
+
+#: Commands that begin with ``#``; a set's size is written so as well.
+HASHED = (
+    _words("run", "eval eval! guard guard_expr html widget")
+    | _words("stop", "exit")
+    | _words("messages", "guard_msgs guard_panic check_failure")
+    | _words("query", "check print reduce synth help find search where simp norm_num instances lint loogle")
+)
+
+#: Attributes, by the first name in them.
+ATTRIBUTES = (
+    _words("replaced_code", "implemented_by extern csimp export")
+    | _words("initialize", "init builtin_init run_parser_attribute_hooks")
+    | _words(
+        "metaprogram",
+        "macro term_elab command_elab tactic elab_rules simproc simprocAttr builtin_simproc unification_hint"
+        " app_unexpander delab app_delab unexpand parenthesizer formatter combinator_parenthesizer"
+        " combinator_formatter term_parser tactic_parser command_parser attr_parser prio_parser"
+        " syntax_parser code_action_provider command_code_action tactic_code_action widget_module"
+        " server_rpc_method positivity norm_num quot_precheck inductive_elab",
+    )
+)
+
+#: Names that end so stand for axioms with which anything can be proved.
+TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "trustCompiler")
+
+#: Options of these families are not the submission's to set.
+OPTION_FAMILIES = frozenset(
+    {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap"}
+)
+SINGLE_OPTIONS = frozenset({"stderrAsMessages", "warningAsError"})
+#: Of these families, options only say what is shown and what is good style.
+STYLE = frozenset({"linter", "pp", "profiler", "tactic"})
+LIMITS = frozenset({"maxHeartbeats", "maxRecDepth", "synthInstance.maxHeartbeats", "synthInstance.maxSize"})
+SKIP_KERNEL = "skipKernelTC"
+
+#: A text is looked at closely only when one of these words is anywhere in it.
+WORD = re.compile(r"\w+[!?]*")
+_SUSPECTS = frozenset(KEYWORDS) | frozenset(MODIFIERS) | frozenset({"set_option", "unsafe", "native", "eval"})
+#: Speaking of rules for aesop, in which ``unsafe`` is a word like any other.
+AESOP = frozenset({"aesop", "add", "add_aesop_rules"})
+#: Names that say something by themselves, or by where they stand.
+TELLING = _SUSPECTS | frozenset(HASHED) | AESOP
+_SUSPECT_PARTS = re.compile(
+    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|skipKernel|\#|@\[", re.IGNORECASE
+)
+
+
+#: No word that a rule knows is longer; one may begin in the dataset's part and end in the submission's.
+LONGEST = 40
+
+
+def is_suspect(text: str) -> bool:
+    """Whether a text holds anything that a rule could hit, wherever it stands."""
+    return not _SUSPECTS.isdisjoint(WORD.findall(text)) or _SUSPECT_PARTS.search(text) is not None
