@@ -60,7 +60,7 @@ class LeanEnvironment:
 
     @property
     def checker_folders(self) -> tuple[Path, ...]:
-        """What the checker must be able to read: every path that its command names, its own parts included."""
+        """What the checker must be able to read: all that its command names, its own parts included."""
         named = [Path(word) for word in self.checker if word.startswith("/")]
         return tuple(path for each in named for path in dict.fromkeys((_own_folder(each), each.resolve())))
 

@@ -87,9 +87,9 @@ class Strict:
         return self._run("__main__", words, visible=(module, stated, imported))
 
     def replay(self, module: Path | None, environment: LeanEnvironment) -> dict[str, Any]:
-        """Return what the environment's checker says of a module: `accepted`, `said` and its `command`.
+        """Return what the environment's checker says of a module: accepted, said, command.
 
-        It is run in a box, with the module and the environment's on ``LEAN_PATH``. In its command ``{module}``
+        It is run in a box, the module and the environment's on ``LEAN_PATH``. In its command ``{module}``
         stands for the module's name and ``{olean}`` for its file. Status 0 accepts, 1 rejects. Raises
         `BoxFailed` for any other end, and when the environment has no checker.
         """
