@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from farm.assurance import STRICT, Assurance
+from farm.challenge import Challenge
 from farm.errors import FarmError
 from farm.job import Check, Limits
 from farm.log import logger
@@ -19,12 +21,26 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Canary:
-    """What follows an environment's header, the reason that judging it must give, and within which limits."""
+    """What follows an environment's header, the reason that judging it must give, and within which limits.
+
+    With a `statement` it is judged on the tier strict, as a proof of that.
+    """
 
     name: str
     body: str
     expected: Reason
     limits: Limits
+    statement: str = ""
+
+    def check(self, header: str) -> Check:
+        """Return what is to be checked in an environment with this header."""
+        challenge = Challenge(program=f"{header}{self.statement}", name="farm_canary")
+        return Check(
+            program=header + self.body,
+            limits=self.limits,
+            challenge=challenge if self.statement else None,
+            assurance=Assurance(tier=STRICT) if self.statement else None,
+        )
 
 
 #: What reading a header and one line takes at most.
@@ -46,6 +62,8 @@ theorem endless : Eq (Climbs.witness Number.zero) Number.zero := Eq.refl Number.
 end FarmCanary
 """
 
+_OTHER = "theorem farm_canary : True → True := fun h => h\n"
+
 #: They mean the same under `import Mathlib` and under the few declarations of the embedded core library.
 PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
     Canary(name=name, body=body, expected=expected, limits=limits)
@@ -58,6 +76,10 @@ PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
     )
 )
 
+_TRUE = "theorem farm_canary : True := sorry\n"
+#: What is compiled and audited: a module that the audit cannot read must not cost proofs their verdict.
+AUDITED = Canary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
+OTHER = replace(AUDITED, name="other", body=_OTHER, expected=Reason.STATEMENT_MISMATCH)
 
 #: Two cores is what a small machine has; more at once would take longer there.
 _AT_ONCE = 2
@@ -76,10 +98,12 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
 
     Each way reads Lean's answer in a manner of its own, and falls back on a fresh Lean when it is in doubt.
+    Two are compiled and audited.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:
         questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
+    questions += [(canary, COLD) for canary in (AUDITED, OTHER)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reports = list(pool.map(lambda asked: _report(environment, checker, *asked), questions))
     return Examination(
@@ -103,9 +127,7 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
 
 
 def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
-    return checker.check(
-        Check(program=environment.header + canary.body, limits=canary.limits), environment, way=way
-    )
+    return checker.check(canary.check(environment.header), environment, way=way)
 
 
 def _wrong(answers: Iterable[tuple[tuple[Canary, str], Report]]) -> tuple[str, ...]:

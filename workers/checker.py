@@ -21,9 +21,11 @@ from workers import box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
+from workers.forks.server import PerThread
 from workers.lean import NO_ANSWER, Answer, with_end_mark
 from workers.strict import BadChallenge, Strict
 from workers.ways.cold import Cold
+from workers.ways.forked import Forked
 from workers.ways.pool import Resident
 from workers.ways.snapshot import Snapshot
 from workers.ways.way import COLD, RESIDENT, SNAPSHOT, Doubtful, Question, Reply
@@ -64,7 +66,14 @@ class Checker:
         self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
         most = 2 * concurrency + 1 if residents is None else residents
         self._resident = Resident(isolation, concurrency=concurrency, most=most)
-        self._strict = Strict(isolation, self._cold, home / "strict")
+        self._servers = PerThread(isolation)
+        self._strict = Strict(
+            isolation,
+            cold=self._cold,
+            forked=Forked(self._servers, self._cold, self._snapshot),
+            servers=self._servers,
+            folder=home / "strict",
+        )
 
     def __enter__(self) -> Checker:
         return self
@@ -77,6 +86,7 @@ class Checker:
     def close(self) -> None:
         """End every process; nothing may be checked any more."""
         self._resident.close()
+        self._servers.close()
 
     @property
     def way(self) -> str:
@@ -115,7 +125,7 @@ class Checker:
     ) -> Report:
         """Judge by the tier that is asked for, and what is proved once more when something is left open."""
         tier, challenge = check.assurance.tier if check.assurance else FAST, check.challenge
-        question = _question(check.program, environment, check.limits, cancelled)
+        question = question_of(check.program, environment, check.limits, cancelled)
         if tier != FAST and challenge is not None:
             first = self._strictly(check, question, challenge, gold=tier == GOLD)
         else:
@@ -137,7 +147,7 @@ class Checker:
         """
 
         def ask(text: str, limits: Limits) -> Question:
-            return _question(text, question.environment, limits, question.cancelled)
+            return question_of(text, question.environment, limits, question.cancelled)
 
         try:
             with self._strict.compiled(question) as (reply, module):
@@ -186,7 +196,7 @@ class Checker:
         if first is None or not _IMPORT_FAILED.match(first):
             return None
         environment = question.environment
-        probe = _question(environment.header, environment, question.limits, question.cancelled)
+        probe = question_of(environment.header, environment, question.limits, question.cancelled)
         found = _first_error(self._cold.ask(probe).answer)
         return found and found.partition("\n")[0]
 
@@ -201,9 +211,10 @@ def _first_error(answer: Answer) -> str | None:
     return next((m.text for m in answer.messages if m.severity == "error"), None)
 
 
-def _question(
+def question_of(
     program: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool]
 ) -> Question:
+    """Return what is asked of Lean about a program, with an end mark that nobody can guess."""
     mark = secrets.token_hex(16)
     end = header_end(program)
     return Question(

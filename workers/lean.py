@@ -57,9 +57,19 @@ def cold_command(environment: LeanEnvironment) -> list[str]:
     return [*environment.lean, *_ONE_CORE, "--json", "--stdin"]
 
 
+#: What a compiled module is called.
+MODULE = "Module.olean"
+
+
 def compile_command(environment: LeanEnvironment, output: Path) -> list[str]:
     """Return the command that checks the program on standard input and writes it as a compiled module."""
     return [*cold_command(environment), "-o", str(output)]
+
+
+def compile_words(snapshot: Path | None) -> list[str]:
+    """Return what says the same to a Lean in the folder where the module goes, its own options apart."""
+    load = [] if snapshot is None else [f"--incr-load={snapshot}"]
+    return [*_ONE_CORE, "--json", "--stdin", *load, "-o", MODULE]
 
 
 def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:

@@ -11,30 +11,39 @@ import contextlib
 import functools
 import hashlib
 import json
-import stat
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from farm.challenge import Challenge
 from farm.job import Limits
-from workers import box
-from workers.audit import FOLDERS, command
+from farm.log import logger
+from workers import audit, box, forks
 from workers.box.bubblewrap import python
 from workers.box.cell import BoxFailed
-from workers.box.isolation import Isolation, fresh_folder
+from workers.box.isolation import Isolation, fresh_folder, remove
 from workers.environments import LeanEnvironment
+from workers.forks.server import PerThread, Program, ServerGone
 from workers.ways.cold import Cold
-from workers.ways.way import Question, Reply
+from workers.ways.forked import Forked
+from workers.ways.way import Doubtful, Question, Reply
+
+_log = logger(__name__)
 
 #: What the farm does for itself may take its time and memory; the audit has limits of its own as well.
 _CHALLENGE_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 _REPLAY_LIMITS = Limits(wall_seconds=1800.0, cpu_seconds=3600.0, memory_mib=16384)
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
-_MODULE, _REFUSED = "Module.olean", "refused"
+_MODULE, _REFUSED, _IMPORTS = "Module.olean", "refused", "imports"
 _NAMES, _AXIOMS = "names", "axioms"
+#: Raised when what is kept is kept in another way.
+_FORMAT = "2"
 #: How a process of the audit ends that has an answer: nothing found, something found, a malformed file.
 _ANSWERED = (0, 1, 4)
+#: So many challenges are kept; after so many new ones it is looked whether there are more.
+_MOST_KEPT, _LOOK_AFTER = 50_000, 1_000
 
 
 class BadChallenge(Exception):
@@ -47,25 +56,31 @@ class Strict:
     What is in the making lies in the isolation's own folder, which is cleared when its process is gone.
     """
 
-    def __init__(self, isolation: Isolation, cold: Cold, folder: Path) -> None:
-        self._isolation, self._cold, self._folder = isolation, cold, folder
+    def __init__(self, isolation: Isolation, *, cold: Cold, forked: Forked, servers: PerThread, folder: Path):
+        self._isolation, self._cold, self._forked = isolation, cold, forked
+        self._servers = servers
+        self._kept = Kept(folder, isolation)
 
     @contextlib.contextmanager
-    def compiled(self, question: Question) -> Iterator[tuple[Reply, Path | None]]:
+    def compiled(self, question: Question) -> Iterator[tuple[Reply, BinaryIO | None]]:
         """Have a program compiled; yield what came of it, and the module while the block lasts.
 
         There is a module only when the process ended by itself with status 0 and left a plain file.
         """
-        with fresh_folder(self._isolation.folder) as workshop:
-            made = workshop / "made"
-            made.mkdir()
-            reply = self._cold.ask(question, output=made / _MODULE)
-            ended_well = reply.run.exit_status == 0 and reply.run.box_error is None
-            yield reply, made / _MODULE if ended_well and _is_plain(made / _MODULE) else None
+        with contextlib.ExitStack() as stack:
+            try:
+                reply, module = self._forked.compile(question)
+            except Doubtful as doubt:
+                _log.debug("A fresh Lean compiles: %s", doubt)
+                workshop = stack.enter_context(fresh_folder(self._isolation.folder))
+                reply, module = self._cold.compile(question, workshop)
+            if module is not None:
+                stack.enter_context(module)
+            yield reply, module
 
     def audit(
         self,
-        module: Path | None,
+        module: BinaryIO | None,
         challenge: Challenge,
         axioms: Sequence[str],
         environment: LeanEnvironment,
@@ -73,20 +88,35 @@ class Strict:
     ) -> dict[str, Any]:
         """Return what an audit of a module against its challenge finds; `ask` makes a question of a program.
 
-        `axioms` are those that the proof may rest on.
-
-        Raises `BadChallenge`, and `BoxFailed` when the audit itself fails, or Lean left no module.
+        `axioms` are those that the proof may rest on. Raises `BadChallenge`, and `BoxFailed` when the audit
+        itself fails, or Lean left no module.
         """
         if module is None:
             raise BoxFailed("Lean accepted the program and left no compiled module")
         stated = self._challenge(challenge, environment, ask)
         imported = self._imported(stated, environment)
-        words = [str(module), "--challenge", str(stated)]
-        words += ["--axioms", ",".join(axioms)]
-        words += ["--imported", str(imported / _NAMES), "--imported-axioms", str(imported / _AXIOMS)]
-        return self._run("__main__", words, visible=(module, stated, imported))
+        words = ["fd:0", "--challenge", "fd:1", "--axioms", ",".join(axioms)]
+        words += ["--imported", "fd:2", "--imported-axioms", "fd:3"]
+        with contextlib.ExitStack() as stack:
+            paths = (stated / _MODULE, imported / _NAMES, imported / _AXIOMS)
+            files = [module, *(stack.enter_context(path.open("rb")) for path in paths)]
+            return _facts(self._audited(words, [file.fileno() for file in files]), _ANSWERED)
 
-    def replay(self, module: Path | None, environment: LeanEnvironment) -> dict[str, Any]:
+    def _audited(self, words: Sequence[str], files: Sequence[int]) -> box.Run:
+        program = Program(
+            command=tuple(forks.command(python(), "audit", [])),
+            variables=(),
+            visible=(*forks.FOLDERS, *audit.FOLDERS),
+        )
+        try:
+            return self._servers.get(program).run(words, files=files, limits=_AUDIT_LIMITS)[0]
+        except ServerGone:  # of old age, perhaps
+            try:
+                return self._servers.get(program).run(words, files=files, limits=_AUDIT_LIMITS)[0]
+            except ServerGone as error:
+                raise BoxFailed(f"the audit failed: {error}") from error
+
+    def replay(self, module: BinaryIO | None, environment: LeanEnvironment) -> dict[str, Any]:
         """Return what the environment's checker says of a module: accepted, said, command.
 
         It is run in a box, the module and the environment's on ``LEAN_PATH``. In its command ``{module}``
@@ -95,53 +125,62 @@ class Strict:
         """
         if module is None or not environment.checker:
             raise BoxFailed(f"the environment {environment.name!r} has no checker that replays a module")
-        given = {"{module}": module.stem, "{olean}": str(module)}
-        words = [functools.reduce(_filled, given.items(), word) for word in environment.checker]
-        folders = [str(module.parent), *environment.lean_path]
-        run = box.run(
-            words,
-            isolation=self._isolation,
-            limits=_REPLAY_LIMITS,
-            environment={"LEAN_PATH": ":".join(folders)},
-            visible=(*environment.folders, *environment.checker_folders, module.parent),
-        )
+        with fresh_folder(self._isolation.folder) as workshop:
+            shown = workshop / "shown"
+            shown.mkdir()
+            file = shown / _MODULE
+            _copy(module, file)
+            run = self._replayed(file, environment)
         said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
         if run.box_error is not None or run.limit is not None or run.exit_status not in (0, 1):
             how = run.box_error or run.limit or f"status {run.exit_status}"
-            raise BoxFailed(f"{words[0]} could not judge the compiled module ({how}): {said}")
+            raise BoxFailed(f"the checker could not judge the compiled module ({how}): {said}")
         return {"accepted": run.exit_status == 0, "said": said, "command": environment.checker_name}
+
+    def _replayed(self, file: Path, environment: LeanEnvironment) -> box.Run:
+        given = {"{module}": file.stem, "{olean}": str(file)}
+        folders = [str(file.parent), *environment.lean_path]
+        return box.run(
+            [functools.reduce(_filled, given.items(), word) for word in environment.checker],
+            isolation=self._isolation,
+            limits=_REPLAY_LIMITS,
+            environment={"LEAN_PATH": ":".join(folders)},
+            visible=(*environment.folders, *environment.checker_folders, file.parent),
+        )
 
     def _challenge(
         self, challenge: Challenge, environment: LeanEnvironment, ask: Callable[[str, Limits], Question]
     ) -> Path:
-        """Return the compiled challenge, which is made when there is none."""
-        kept = self._kept("challenge", environment.digest, challenge.sha256)
+        """Return the folder with the compiled challenge, which is made when there is none."""
+        kept = self._kept.find("challenge", environment.digest, challenge.sha256)
         if not kept.exists():
             with self.compiled(ask(challenge.program, _CHALLENGE_LIMITS)) as (reply, module):
                 _require_answer(reply.run)
                 errors = [m.text for m in reply.answer.messages if m.severity == "error"]
-                with self._keeping(kept) as folder:
+                with self._kept.keeping(kept) as folder:
                     if module is not None and not errors:
-                        (folder / _MODULE).write_bytes(module.read_bytes())
+                        _copy(module, folder / _MODULE)
+                        imports = self._run("imports", [str(folder / _MODULE)], visible=[folder])
+                        (folder / _IMPORTS).write_text(json.dumps(imports["imports"]), encoding="utf-8")
                     else:
                         said = errors[0] if errors else "Lean did not compile it"
                         (folder / _REFUSED).write_text(said.partition("\n")[0][:500], encoding="utf-8")
         if (kept / _REFUSED).exists():
             raise BadChallenge((kept / _REFUSED).read_text(encoding="utf-8"))
-        return kept / _MODULE
+        return kept
 
     def _imported(self, stated: Path, environment: LeanEnvironment) -> Path:
         """Return the folder with the names, and the axioms, of all that a compiled challenge imports."""
-        imports = self._run("imports", [str(stated)], visible=(stated,))["imports"]
-        kept = self._kept("imports", environment.digest, *imports)
+        imports = json.loads((stated / _IMPORTS).read_text(encoding="utf-8"))
+        kept = self._kept.find("imports", environment.digest, *imports)
         if not kept.exists():
             with fresh_folder(self._isolation.folder) as workshop:
                 made = workshop / "made"
                 made.mkdir()
                 roots = _roots(environment)
-                words = [str(stated), "--into", str(made), *map(str, roots)]
+                words = [str(stated / _MODULE), "--into", str(made), *map(str, roots)]
                 self._run("imports", words, visible=(stated, *roots), writable=made)
-                with self._keeping(kept) as folder:
+                with self._kept.keeping(kept) as folder:
                     for name in (_NAMES, _AXIOMS):
                         (folder / name).write_bytes((made / name).read_bytes())
         return kept
@@ -150,50 +189,84 @@ class Strict:
         self, what: str, words: Sequence[str], *, visible: Sequence[Path], writable: Path | None = None
     ) -> dict[str, Any]:
         run = box.run(
-            command(python(), what, words),
+            audit.command(python(), what, words),
             isolation=self._isolation,
-            limits=_AUDIT_LIMITS,
+            limits=_CHALLENGE_LIMITS,
             environment={},
-            visible=(*FOLDERS, *visible),
+            visible=(*audit.FOLDERS, *visible),
             writable=writable,
         )
-        with contextlib.suppress(ValueError):
-            if run.box_error is None and run.exit_status in _ANSWERED:
-                facts: dict[str, Any] = json.loads(run.stdout)
-                return facts
-        said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise BoxFailed(f"the audit failed: {run.box_error or run.limit or said or run.exit_status}")
+        return _facts(run, (0,))
 
-    def _kept(self, *words: str) -> Path:
-        return self._folder / hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+class Kept:
+    """Folders that are made once and kept; those least recently used go when there are too many."""
+
+    def __init__(self, folder: Path, isolation: Isolation) -> None:
+        self._folder, self._isolation = folder, isolation
+        self._lock = threading.Lock()
+        self._new = 0
+
+    def find(self, *words: str) -> Path:
+        """Return the folder for these words, which need not be there yet."""
+        kept = self._folder / hashlib.sha256("\0".join((_FORMAT, *words)).encode()).hexdigest()
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(kept)
+        return kept
 
     @contextlib.contextmanager
-    def _keeping(self, kept: Path) -> Iterator[Path]:
+    def keeping(self, kept: Path) -> Iterator[Path]:
         """Give a folder to fill, which then becomes `kept`, whole, unless another one came first."""
         with fresh_folder(self._isolation.folder) as workshop:
             folder = workshop / "kept"
             folder.mkdir()
+            folder.chmod(0o755)  # whoever reads it in a box is nobody
             yield folder
             for file in folder.iterdir():
-                file.chmod(0o644)  # the audit's process is nobody
-            folder.chmod(0o755)
+                file.chmod(0o644)
             kept.parent.mkdir(parents=True, exist_ok=True)
             try:
                 folder.rename(kept)
             except OSError:
                 if not kept.exists():
                     raise
+        self._make_room()
+
+    def _make_room(self) -> None:
+        with self._lock:
+            self._new += 1
+            if self._new % _LOOK_AFTER:
+                return
+        found = sorted(self._folder.iterdir(), key=_used_at)
+        for folder in found[: max(0, len(found) - _MOST_KEPT)]:
+            remove(folder)
+
+
+def _used_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:  # another worker has just removed it
+        return 0.0
+
+
+def _facts(run: box.Run, answered: Sequence[int]) -> dict[str, Any]:
+    """Return what a process of the audit printed. Raises BoxFailed when it has no answer."""
+    with contextlib.suppress(ValueError):
+        if run.box_error is None and run.limit is None and run.exit_status in answered:
+            facts: dict[str, Any] = json.loads(run.stdout)
+            return facts
+    said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    raise BoxFailed(f"the audit failed: {run.box_error or run.limit or said or run.exit_status}")
+
+
+def _copy(module: BinaryIO, to: Path) -> None:
+    module.seek(0)
+    to.write_bytes(module.read())
+    to.chmod(0o644)
 
 
 def _filled(word: str, place: tuple[str, str]) -> str:
     return word.replace(*place)
-
-
-def _is_plain(module: Path) -> bool:
-    try:
-        return stat.S_ISREG(module.lstat().st_mode)
-    except OSError:
-        return False
 
 
 def _require_answer(run: box.Run) -> None:

@@ -31,7 +31,7 @@ def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run
         examined = examine(core, checker)
     assert examined.wrong == ()
     assert examined.ways == {way, "cold"}
-    assert examined.canaries == (5 if way == "cold" else 8)
+    assert examined.canaries == (7 if way == "cold" else 10)
 
 
 def test_a_new_farm_does_not_wait_long_for_its_canaries(

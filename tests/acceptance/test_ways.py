@@ -10,15 +10,21 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from processes import Process, eventually, family
 
 from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, Report, judge
+from workers import box
 from workers.box.isolation import Isolation
-from workers.checker import Checker
+from workers.checker import Checker, question_of
 from workers.environments import LeanEnvironment
+from workers.forks.server import PerThread
+from workers.ways.cold import Cold
+from workers.ways.forked import Forked
+from workers.ways.snapshot import Snapshot
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAMS = sorted(CASES.glob("*/*/program.lean")) + sorted(Path(__file__).with_name("core").glob("*.lean"))
@@ -127,6 +133,40 @@ def test_a_tricky_text_gets_the_same_verdict_and_messages_each_way(
     assert reason(snapshot) == reason(resident) == reason(cold)
     assert snapshot.messages == cold.messages
     assert resident.messages == cold.messages
+
+
+def _content(module: BinaryIO | None) -> bytes | None:
+    if module is None:
+        return None
+    with module:
+        return module.read()
+
+
+COMPILED = {path.parent.name: (path.read_text(), _limits(path)) for path in PROGRAMS} | {
+    name: (text, Limits()) for name, text in TRICKY.items()
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_fork_of_a_lean_that_has_begun_compiles_as_a_fresh_one_does(
+    isolation: Isolation, core: LeanEnvironment, tmp_path: Path, name: str
+) -> None:
+    cold, servers = Cold(isolation), PerThread(isolation)
+    forked = Forked(servers, cold, Snapshot(isolation, tmp_path / "snapshots", most_mib=100))
+    text, limits = COMPILED[name]
+    question = question_of(text, core, limits, box.never)
+    try:
+        expected, module = cold.compile(question, tmp_path)
+        expected_bytes = _content(module)
+        for _ in range(3):  # the last one begins with a snapshot
+            reply, module = forked.compile(question)
+            assert (reply.run.exit_status, reply.run.limit) == (expected.run.exit_status, expected.run.limit)
+            assert reply.answer.reached_end == expected.answer.reached_end
+            assert _content(module) == expected_bytes
+            if expected.run.limit is None:  # else they are those that came by then
+                assert reply.answer.messages == expected.answer.messages
+    finally:
+        servers.close()
 
 
 @pytest.mark.parametrize("way", WAYS)

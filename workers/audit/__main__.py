@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from workers.audit.audit import STANDARD_AXIOMS, Test, audit
 from workers.audit.declarations import opened_module
 from workers.audit.findings import Findings
+from workers.audit.lines import SortedLines
 from workers.audit.names import dotted, parsed
 from workers.audit.olean import BUDGET, MalformedOlean, Name
 
@@ -29,8 +30,16 @@ ACCEPTED, FOUND, USAGE, MALFORMED = 0, 1, 2, 4
 ADDRESS_SPACE_BYTES, CPU_SECONDS = 1 << 30, 60
 
 
-def main(words: Sequence[str] | None = None) -> NoReturn:
+def main() -> NoReturn:
     """Audit what the command line names and end the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: Sequence[str]) -> int:
+    """Audit what the words name, print what was found, and return the status; for a process of its own.
+
+    ``fd:N`` names the file with that descriptor.
+    """
     arguments = _parser().parse_args(words)
     _limit(resource.RLIMIT_AS, ADDRESS_SPACE_BYTES)
     _limit(resource.RLIMIT_CPU, CPU_SECONDS)
@@ -45,9 +54,9 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         }
         status = MALFORMED
     except (OSError, ValueError) as error:
-        sys.exit(_complaint(str(error)))
+        return _complaint(str(error))
     print(json.dumps(facts))  # noqa: T201 - the answer
-    sys.exit(status)
+    return status
 
 
 def _judged(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
@@ -78,12 +87,16 @@ def _audited(arguments: argparse.Namespace) -> Findings:
             )
 
 
-def _test(path: Path | None) -> Test:
-    """Return whether a name is one of those in a file, one a line, each as `names.dotted` writes it."""
-    if path is None:
+def _test(file: Path | int | None) -> Test:
+    """Return whether a name is one of those in a file, sorted, one a line, as `names.dotted` writes it."""
+    if file is None:
         return None
-    names = frozenset(path.read_text(encoding="utf-8").split("\n"))
+    names = SortedLines(file)
     return lambda name: dotted(name) in names
+
+
+def _file(word: str) -> Path | int:
+    return int(word.removeprefix("fd:")) if word.startswith("fd:") else Path(word)
 
 
 def _limit(what: int, most: int) -> None:
@@ -103,12 +116,12 @@ def _axioms(text: str) -> frozenset[Name]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="audit", description="Audits a compiled Lean module as data.")
-    parser.add_argument("submission", type=Path, help="the compiled module (.olean)")
-    parser.add_argument("--challenge", type=Path, help="the compiled challenge: statement with `sorry`")
+    parser.add_argument("submission", type=_file, help="the compiled module (.olean)")
+    parser.add_argument("--challenge", type=_file, help="the compiled challenge: statement with `sorry`")
     parser.add_argument("--target", type=parsed, help="full name; without it, what the challenge leaves open")
     parser.add_argument("--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed ones, with commas")
-    parser.add_argument("--imported", type=Path, help="file with the imported constants' names, one a line")
-    parser.add_argument("--imported-axioms", type=Path, help="file with the imported axioms' names")
+    parser.add_argument("--imported", type=_file, help="file with the imported constants' names, one a line")
+    parser.add_argument("--imported-axioms", type=_file, help="file with the imported axioms' names")
     parser.add_argument("--budget", type=int, default=BUDGET, help="the most objects visited of each file")
     return parser
 

@@ -174,7 +174,7 @@ class Module:
 
 
 @contextmanager
-def opened_module(source: Path | bytes, budget: int = BUDGET) -> Iterator[Module]:
+def opened_module(source: Path | int | bytes, budget: int = BUDGET) -> Iterator[Module]:
     """Open a compiled module; it must not be used after the end of the block.
 
     Raises `MalformedOlean`, here and in whatever is asked of the module, and OSError for a file that is not

@@ -264,11 +264,12 @@ class Olean:
 
 
 @contextmanager
-def opened(source: Path | bytes, budget: int = BUDGET) -> Iterator[Olean]:
-    """Open a file or the bytes of one; the objects must not be used after the end of the block.
+def opened(source: Path | int | bytes, budget: int = BUDGET) -> Iterator[Olean]:
+    """Open a file, by its path or its descriptor, or the bytes of one.
 
-    The file is mapped, so nobody may shorten it meanwhile. Raises `MalformedOlean`, for a file that cannot be
-    mapped and for want of memory within the block as well, and OSError for a file that is not there.
+    The objects must not be used after the end of the block. The file is mapped, so nobody may shorten it
+    meanwhile. Raises `MalformedOlean`, for a file that cannot be mapped and for want of memory within the
+    block as well, and OSError for a file that is not there.
     """
     if sys.byteorder != "little":
         raise NotImplementedError("only machines that are little-endian can read these files")
@@ -282,10 +283,10 @@ def opened(source: Path | bytes, budget: int = BUDGET) -> Iterator[Olean]:
         raise MalformedOlean("more memory needed than there is") from None
 
 
-def _mapped(path: Path) -> mmap.mmap:
-    if path.exists() and not path.is_file():
+def _mapped(source: Path | int) -> mmap.mmap:
+    if isinstance(source, Path) and source.exists() and not source.is_file():
         raise MalformedOlean("no ordinary file")
-    with path.open("rb") as file:
+    with open(source, "rb", closefd=isinstance(source, Path)) as file:
         try:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (ValueError, OSError, OverflowError) as error:

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from farm.job import Limits
-from workers.box.cell import BoxFailed, Cell, Ended
+from workers.box.cell import BoxFailed, Cell, Ended, Usage
 from workers.box.isolation import Isolation
 
-__all__ = ["NOT_RUN", "Run", "never", "run"]
+__all__ = ["NOT_RUN", "Run", "Watch", "Watched", "as_file", "never", "run"]
 
 #: Seconds between two looks at the tree. What is sampled is looked at soon, for most checks are short; what
 #: the kernel keeps, as rarely as somebody who cancels can wait, and when a limit could be reached.
@@ -103,7 +104,7 @@ def run(
     in `Run.box_error`; nothing is raised for it.
     """
     try:
-        with _as_file(stdin) as source:
+        with as_file(stdin) as source:
             cell = Cell(
                 command,
                 isolation=isolation,
@@ -114,7 +115,7 @@ def run(
                 writable=writable,
             )
         try:
-            watch = _Watch(cell, limits, SLOWEST_LOOK if isolation.groups else FIRST_LOOK)
+            watch = Watch(cell, limits, SLOWEST_LOOK if isolation.groups else FIRST_LOOK)
             watch.until_over(cancelled)
         finally:
             ended = cell.close()
@@ -125,7 +126,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _as_file(content: bytes) -> Iterator[int]:
+def as_file(content: bytes) -> Iterator[int]:
     """Give `content` as a file in memory that nobody can change: unlike a pipe it needs no writer."""
     descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
@@ -155,10 +156,28 @@ class _Output:
         self.room -= min(self.room, len(data))
 
 
-class _Watch:
+class Watched(Protocol):
+    """What can be watched: a `Cell`, or a part of what goes on in one."""
+
+    stdout: int
+    stderr: int
+    over: int
+
+    @property
+    def seen(self) -> Usage:
+        """What it used at the last look."""
+
+    def breach(self) -> str | None:
+        """Return the limit that was hit, ``memory`` or ``processes``, else None."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+class Watch:
     """The watch over one command: its output is read, its limits are kept."""
 
-    def __init__(self, cell: Cell, limits: Limits, first_look: float) -> None:
+    def __init__(self, cell: Watched, limits: Limits, first_look: float) -> None:
         self._cell = cell
         self._interval = first_look / 2
         self._limits = limits

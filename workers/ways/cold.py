@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from farm.job import Limits
 from workers import box
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.lean import cold_command, compile_command, environment_variables, parse
+from workers.lean import MODULE, cold_command, compile_command, environment_variables, parse
 from workers.ways.way import COLD, Question, Reply
 
 #: So many headers' costs are remembered.
@@ -40,17 +43,25 @@ class Cold:
         self._costs: OrderedDict[_Key, _Cost] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, question: Question, *, output: Path | None = None) -> Reply:
-        """Run Lean on the program to its end, or to a limit.
+    def ask(self, question: Question) -> Reply:
+        """Run Lean on the program to its end, or to a limit."""
+        return self._ask(question, None)
 
-        Lean writes the compiled module to `output`, if there is one, in a folder that it may write to.
-        """
+    def compile(self, question: Question, workshop: Path) -> tuple[Reply, BinaryIO | None]:
+        """Do the same and have the module written; return it, open, if Lean ended well and left one."""
+        made = workshop / "made"
+        made.mkdir()
+        reply = self._ask(question, made / MODULE)
+        ended_well = reply.run.exit_status == 0 and reply.run.box_error is None and reply.run.limit is None
+        return reply, _opened(made / MODULE) if ended_well else None
+
+    def _ask(self, question: Question, output: Path | None) -> Reply:
         environment = question.environment
         run = box.run(
             cold_command(environment) if output is None else compile_command(environment, output),
             isolation=self._isolation,
             stdin=question.program.encode(),
-            limits=self._limits(question),
+            limits=self.limits(question),
             environment=environment_variables(environment),
             visible=environment.folders,
             writable=None if output is None else output.parent,
@@ -60,7 +71,8 @@ class Cold:
             self._learn(question.key, _Cost(wall_seconds=run.wall_seconds, cpu_seconds=run.cpu_seconds))
         return Reply(run=run, answer=parse(run.stdout, run.stderr, mark=question.mark), way=COLD)
 
-    def _limits(self, question: Question) -> Limits:
+    def limits(self, question: Question) -> Limits:
+        """Return a question's limits with what reading its imports anew may take."""
         with self._lock:
             cost = self._costs.get(question.key)
         if cost is None:
@@ -79,3 +91,15 @@ class Cold:
             self._costs.move_to_end(key)
             if len(self._costs) > _MOST_HEADERS:
                 self._costs.popitem(last=False)
+
+
+def _opened(module: Path) -> BinaryIO | None:
+    """Open what Lean left, if it is a plain file: a submission may have put something else there."""
+    try:
+        file = os.open(module, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return os.fdopen(file, "rb")
+    os.close(file)
+    return None

@@ -44,7 +44,7 @@ class Snapshot:
     def ask(self, question: Question) -> Reply:
         """Run Lean on the program; raises Doubtful when there is no snapshot, or Lean dies with it."""
         environment = question.environment
-        snapshot = self._snapshot(question)
+        snapshot = self.of(question)
         run = box.run(
             snapshot_command(environment, snapshot),
             isolation=self._isolation,
@@ -59,8 +59,17 @@ class Snapshot:
             raise Doubtful("Lean died with a snapshot, or of it")
         return Reply(run=run, answer=said, way=SNAPSHOT)
 
-    def _snapshot(self, question: Question) -> Path:
-        """Return the snapshot of the question's header, which is made when there is none."""
+    @property
+    def folder(self) -> Path:
+        """Where the snapshots are."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder
+
+    def of(self, question: Question) -> Path:
+        """Return the snapshot of the question's header, which is made when there is none.
+
+        Raises Doubtful when none can be made.
+        """
         key = f"{question.environment.digest}\0{question.header}"
         folder = self._folder / hashlib.sha256(key.encode()).hexdigest()
         try:

@@ -10,7 +10,7 @@ from workers.box import Run
 from workers.environments import LeanEnvironment
 from workers.lean import Answer
 
-COLD, SNAPSHOT, RESIDENT = "cold", "snapshot", "resident"
+COLD, SNAPSHOT, RESIDENT, FORKED = "cold", "snapshot", "resident", "forked"
 WAYS = (RESIDENT, SNAPSHOT, COLD)
 
 
