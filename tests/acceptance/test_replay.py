@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from farm.job import Limits
+from workers import box
 from workers.audit.declarations import Module, opened_module
 from workers.audit.names import parsed
 from workers.bench.bare import launched
+from workers.box.bubblewrap import python
+from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
-from workers.replay import command
+from workers.replay import FOLDERS, command
 
 HEADER = "prelude\nimport Core\n"
-Compile = Callable[[str], Path]
+Compile = Callable[..., Path]
 Replay = Callable[..., subprocess.CompletedProcess[str]]
 #: What is written over a word of a file: where, and what.
 Change = tuple[int, int]
@@ -47,9 +51,9 @@ HONEST = {
 def compile_(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compile a text to a module."""
 
-    def compile_(text: str) -> Path:
+    def compile_(text: str, header: str = HEADER) -> Path:
         source = tmp_path_factory.mktemp("program") / "Program.lean"
-        source.write_text(HEADER + text)
+        source.write_text(header + text)
         said = subprocess.run(
             launched([*core.lean, "-j1", "-o", str(source.with_suffix(".olean")), str(source)]),
             cwd=source.parent,
@@ -152,6 +156,21 @@ def test_the_core_library_is_accepted(core: LeanEnvironment, replay: Replay) -> 
     assert len(facts["skipped"]) == 20  # type: ignore[arg-type]
 
 
+def test_a_box_that_shows_nothing_else_is_enough(
+    compile_: Compile, core: LeanEnvironment, isolation: Isolation
+) -> None:
+    module = compile_(HONEST["private"])
+    run = box.run(
+        command(python(), Path(core.lean[0]), core.lean_path, module),
+        isolation=isolation,
+        limits=Limits(wall_seconds=60, cpu_seconds=60, memory_mib=256),
+        environment={},
+        visible=(*FOLDERS, *core.folders, module),
+    )
+    assert (run.box_error, run.limit, run.exit_status, run.stderr) == (None, None, 0, b"")
+    assert json.loads(run.stdout) == {"accepted": True, "constants": 2}
+
+
 # What the kernel refuses.
 
 
@@ -214,7 +233,7 @@ INDUCTIVE = "inductive Two : Type where | one : Nat → Two | two : Two\n"
     ],
     ids=["constructor", "recursor", "inductive type"],
 )
-def test_a_wrong_number_is_refused(  # noqa: PLR0913 - fixtures
+def test_a_wrong_number_is_refused(
     name: str, field: int, what: str, compile_: Compile, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     def change(module: Module) -> Iterator[Change]:
@@ -262,12 +281,27 @@ def test_a_forged_hash_of_a_name_is_refused(
     assert "cached hash" in said
 
 
+def test_a_constant_of_no_kind_is_refused(
+    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+) -> None:
+    def change(module: Module) -> Iterator[Change]:
+        place = module.names[parsed("t")]
+        yield place, module.olean.words[place] | 8 << 56
+
+    said = refused(replay(changed(compile_(HONEST["theorem"]), change)))
+    assert said == "a constant of no kind that there is"
+
+
 # What is no answer.
 
 
 def test_nothing_but_unsafe_constants_is_no_answer(compile_: Compile, replay: Replay) -> None:
     module = compile_("unsafe def endless (n : Nat) : Nat := endless n\n")
     assert "nothing was replayed" in failed(replay(module))
+
+
+def test_a_part_of_a_module_is_no_answer(compile_: Compile, replay: Replay) -> None:
+    assert "module system" in failed(replay(compile_("", header="module\nprelude\n")))
 
 
 def test_a_missing_import_is_no_answer(compile_: Compile, replay: Replay, tmp_path: Path) -> None:
@@ -308,15 +342,14 @@ def test_a_crash_is_no_answer(compile_: Compile, replay: Replay, changed: Callab
 
 
 def test_a_panic_is_no_answer(compile_: Compile, replay: Replay, changed: Callable[..., Path]) -> None:
-    """The type of a constructor that is nowhere: Lean would go on with a constant of no meaning."""
+    """A theorem among the inductive types of a family: Lean would go on with a constant of no meaning."""
 
     def change(module: Module) -> Iterator[Change]:
         olean = module.olean
-        constructors = olean.object(value_of(module, "Two"), 4)
-        yield (
-            constructors + 1,
-            olean.words[value_of(module, "t")] and olean.words[olean.object(value_of(module, "Two"), 0) + 1],
-        )
+        family = olean.object(value_of(module, "Two"), 3)
+        yield family + 1, olean.words[olean.object(value_of(module, "t"), 0) + 1]
 
     said = replay(changed(compile_(INDUCTIVE + HONEST["theorem"]), change))
-    assert said.returncode not in (0, 2)
+    assert said.returncode < 0
+    assert said.stdout == ""
+    assert "PANIC" in said.stderr

@@ -36,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     _prepare(arguments.path)
     try:
         facts, status = _answer(arguments)
-    except (LeanError, OSError, AttributeError, ValueError, MemoryError) as error:  # no library, or another
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing was found out
         print(" ".join(str(error).split()) or repr(error), file=sys.stderr)  # noqa: T201 - talk
         facts, status = {}, FAILED
     if facts:

@@ -78,6 +78,8 @@ class Cached:
             self._gather(_NAME, name)
             self._empty()
         for constant in constants:
+            if tag(constant) >= len(_VALUES):
+                raise Forged("a constant of no kind that there is")
             value = field(constant, 0)
             for number, kind in enumerate(_VALUES[tag(constant)]):
                 self._gather(kind, field(value, number))
