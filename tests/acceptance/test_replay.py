@@ -24,6 +24,8 @@ from workers.replay import FOLDERS, command
 HEADER = "prelude\nimport Core\n"
 Compile = Callable[..., Path]
 Replay = Callable[..., subprocess.CompletedProcess[str]]
+#: What begins a program that changes the replay before it runs.
+OURS = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
 #: What is written over a word of a file: where, and what.
 Change = tuple[int, int]
 
@@ -269,6 +271,35 @@ def test_a_forged_cached_word_is_refused(
     assert said == "t: an object whose cached hash or flags are not those that Lean computes"
 
 
+COLLAPSE = """def c.{v} : Sort (v + 1) := Sort v
+def into.{v} (α : Sort v) : c.{v} := α
+def out.{v} (α : c.{v}) : Sort v := α
+def code : Type := c.{0}
+"""
+#: What of a term's cached word says that there are universe parameters in it.
+HAS_PARAMETERS = 1 << 43
+UNEXAMINED = "import workers.replay.cached as cached; cached.Cached.examine = lambda *_: None; "
+
+
+def test_a_forged_flag_that_breaks_the_kernel_is_refused(
+    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+) -> None:
+    """All universes go into `Type` and back; the kernel alone believes that `Sort v` has no parameter."""
+
+    def change(module: Module) -> Iterator[Change]:
+        olean = module.olean
+        code = olean.words[value_of(module, "code") + 2]
+        for name, part in (("into", 3), ("out", 2)):  # a function type: name, domain, body
+            yield olean.object(olean.object(value_of(module, name), 0), 2) + part, code
+        yield olean.object(value_of(module, "out"), 1) + 2, code
+        sort = olean.object(value_of(module, "c"), 1)
+        yield sort + 2, olean.words[sort + 2] & ~HAS_PARAMETERS
+
+    module = changed(compile_(COLLAPSE), change)
+    assert refused(replay(module)).startswith("c: an object whose cached hash or flags")
+    accepted(replay(module, first=OURS + UNEXAMINED))
+
+
 def test_a_forged_hash_of_a_name_is_refused(
     compile_: Compile, replay: Replay, changed: Callable[..., Path]
 ) -> None:
@@ -327,9 +358,8 @@ def test_a_library_without_lean_is_no_answer(
 
 def test_an_untried_version_is_no_answer(compile_: Compile, replay: Replay) -> None:
     module = compile_(HONEST["theorem"])
-    first = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
-    first += "import workers.replay.lean as lean; lean.TRIED = frozenset(); "
-    assert "none of the versions" in failed(replay(module, first=first))
+    untried = "import workers.replay.lean as lean; lean.TRIED = frozenset(); "
+    assert "none of the versions" in failed(replay(module, first=OURS + untried))
 
 
 def test_a_crash_is_no_answer(compile_: Compile, replay: Replay, changed: Callable[..., Path]) -> None:

@@ -19,7 +19,7 @@ from workers.replay.lean import FALSE, NOTHING, TRUE, Lean, LeanError, dotted, e
 _NO_TRUST, _ALL_PARTS = 1, 2 << 1 | 1
 #: The kernel's words when it has found out nothing about the declaration.
 _GAVE_UP = re.compile(
-    r"^\(kernel\) (deep recursion|deterministic timeout|excessive memory|interrupted|.*heartbeats)", re.M
+    r"^\(kernel\) (deep recursion|deterministic timeout|excessive memory|interrupted)", re.M
 )
 
 
