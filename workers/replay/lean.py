@@ -1,0 +1,119 @@
+"""Replay step, Lean: its compiled functions and its objects, seen through ctypes.
+
+Lean's compiler gives every function a C symbol, whose arguments and result are words: pointers to objects, or
+``2 n + 1`` for a small number n, the truth values and constructors without fields among them. A symbol that
+ends in ``___boxed`` takes and gives nothing else. Every argument is given away with the call; objects of a
+mapped file count no references, and may be given away any number of times. An object begins with its
+reference count (4 bytes), its size (2), its number of pointers (1) and its tag (1).
+
+All of this, and the order of arguments and fields, is that of the versions in `TRIED`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+
+#: The versions of Lean whose functions and objects are known to be as they are taken here.
+TRIED = frozenset({(4, 35)})
+#: Lean's `[]`, `none`, `#[]` as a list, `false` and 0; and Lean's `true`.
+NOTHING = FALSE = 1
+TRUE = 3
+_NAME_STRING = 1
+
+
+class LeanError(Exception):
+    """What Lean says, or what is wrong with it."""
+
+
+class Lean:
+    """Lean's shared library in this process; only once, and without a way back."""
+
+    def __init__(self, library: str) -> None:
+        self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        self.call("lean_initialize")
+        # Other versions take other arguments: nothing more is called before it is known to be a tried one.
+        version = self.constant("l_Lean_version_major") >> 1, self.constant("l_Lean_version_minor") >> 1
+        if version not in TRIED:
+            raise LeanError(f"Lean {version[0]}.{version[1]} is none of the versions that can be replayed")
+        self.result(self.call("initialize_Lean_Replay", 1))
+        self.call("lean_io_mark_end_initialization")
+        # Folders come from LEAN_PATH; below /dev/null there are none of an installation.
+        self.result(self.call("l_Lean_initSearchPath___boxed", self.string("/dev/null"), NOTHING))
+
+    def call(self, name: str, *words: int) -> int:
+        """Call a function."""
+        return self.function(name, len(words))(*words)
+
+    def function(self, name: str, arguments: int) -> Callable[..., int]:
+        """Return a function whose arguments, this many, and result are words."""
+        found = self._library[name]
+        found.restype, found.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * arguments
+        return found
+
+    def constant(self, name: str) -> int:
+        """Return the word that a constant of the library has for its value."""
+        return ctypes.c_size_t.in_dll(self._library, name).value
+
+    def result(self, outcome: int) -> int:
+        """Return what an action has for its value; raises LeanError with the words that it failed with."""
+        if tag(outcome) == 0:
+            return field(outcome, 0)
+        raise LeanError(text(self.call("lean_io_error_to_string", field(outcome, 0))))
+
+    def string(self, content: str) -> int:
+        """Make a string."""
+        held = ctypes.create_string_buffer(os.fsencode(content))
+        return self.call("lean_mk_string", ctypes.addressof(held))
+
+
+def word(address: int) -> int:
+    """Return the word at an address."""
+    return ctypes.c_size_t.from_address(address).value
+
+
+def tag(place: int) -> int:
+    """Return which constructor made an object."""
+    return word(place) >> 56
+
+
+def field(place: int, number: int) -> int:
+    """Return a field of an object; behind the pointers come the scalars, as words of eight bytes."""
+    return word(place + 8 + 8 * number)
+
+
+def elements(place: int) -> list[int]:
+    """Return the elements of an array: size, capacity, then these."""
+    size = field(place, 0)
+    return list((ctypes.c_size_t * size).from_address(place + 24)) if size else []
+
+
+def members(place: int) -> Iterator[int]:
+    """Yield the elements of a list."""
+    while place != NOTHING:
+        yield field(place, 0)
+        place = field(place, 1)
+
+
+def text(place: int) -> str:
+    """Return a string: size with the final zero, capacity, characters, then the bytes."""
+    return ctypes.string_at(place + 32, field(place, 0) - 1).decode(errors="replace")
+
+
+def dotted(place: int) -> str:
+    """Return a name as people read it."""
+    parts: list[str] = []
+    while place != NOTHING:
+        part = field(place, 1)
+        parts.append(text(part) if tag(place) == _NAME_STRING else str(part >> 1))
+        place = field(place, 0)
+    return ".".join(reversed(parts))
+
+
+def shared(place: int) -> int:
+    """Count one more reference to an object that is kept while it is given away; return it."""
+    count = ctypes.c_int32.from_address(place)
+    if count.value:  # negative where threads share it, 0 where it is never freed
+        count.value += 1 if count.value > 0 else -1
+    return place
