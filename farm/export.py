@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from farm import __version__
+from farm.advisories import advisories
 from farm.errors import ManifestError
 from farm.files.splice import changed
 from farm.manifest import Fingerprint, Reader, fingerprint, rewrite, with_fields, write
@@ -150,6 +151,7 @@ def fields(
             "accepted_first": verdict.accepted_first,
             "isolation": verdict.isolation,
             "toolchain": verdict.toolchain,
+            "advisories": [known.id for known in advisories(verdict.toolchain) or ()],
             "checker_version": verdict.checker_version,
             "farm_version": __version__,
             "attempts": job.attempt,

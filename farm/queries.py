@@ -127,8 +127,8 @@ class ServedEnvironment:
     name: str
     digest: str
     toolchain: str
-    checker: str | None
     silent_seconds: float
+    checker: str | None = None
 
 
 _RUNS = """

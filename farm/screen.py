@@ -90,6 +90,16 @@ def storing() -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
+@contextmanager
+def trying(programs: int) -> Iterator[Callable[[], None]]:
+    """Show how many programs of so many are tried; yields the function to call for each."""
+    bar = _bar(TextColumn("trying"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn())
+    (task,) = bar.task_ids
+    bar.update(task, total=programs)
+    with bar:
+        yield lambda: bar.advance(task)
+
+
 class RunProgress:
     """Shows how far a run is: a bar on a terminal, a line now and then elsewhere."""
 
@@ -263,8 +273,8 @@ def print_findings(findings: Iterable[Finding]) -> None:
 
 
 def print_environments(rows: Iterable[Sequence[str]]) -> None:
-    """Print one row for each environment: name, Lean, digest, headers, state."""
-    table = Table("environment", "Lean", "digest", "headers", "state")
+    """Print one row for each environment: name, Lean, digest, headers, checker for gold, state."""
+    table = Table("environment", "Lean", "digest", "headers", "checker", "state")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     out.print(table)

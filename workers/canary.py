@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from farm.assurance import STRICT, Assurance
+from farm.assurance import GOLD, STRICT, Assurance
 from farm.challenge import Challenge
 from farm.errors import FarmError
 from farm.job import Check, Limits
@@ -23,7 +23,7 @@ _log = logger(__name__)
 class Canary:
     """What follows an environment's header, the reason that judging it must give, and within which limits.
 
-    With a `statement` it is judged on the tier strict, as a proof of that.
+    With a `statement` it is judged on `tier`, as a proof of that.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Canary:
     expected: Reason
     limits: Limits
     statement: str = ""
+    tier: str = STRICT
 
     def check(self, header: str) -> Check:
         """Return what is to be checked in an environment with this header."""
@@ -39,7 +40,7 @@ class Canary:
             program=header + self.body,
             limits=self.limits,
             challenge=challenge if self.statement else None,
-            assurance=Assurance(tier=STRICT) if self.statement else None,
+            assurance=Assurance(tier=self.tier) if self.statement else None,
         )
 
 
@@ -79,6 +80,7 @@ PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
 _TRUE = "theorem farm_canary : True := sorry\n"
 #: What is compiled and audited: a module that the audit cannot read must not cost proofs their verdict.
 AUDITED = Canary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
+REPLAYED = replace(AUDITED, name="replayed", tier=GOLD)
 OTHER = replace(AUDITED, name="other", body=_OTHER, expected=Reason.STATEMENT_MISMATCH)
 
 #: Two cores is what a small machine has; more at once would take longer there.
@@ -98,12 +100,13 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
 
     Each way reads Lean's answer in a manner of its own, and falls back on a fresh Lean when it is in doubt.
-    Two are compiled and audited.
+    Two are compiled and audited, and one is replayed where there is a checker.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:
         questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
     questions += [(canary, COLD) for canary in (AUDITED, OTHER)]
+    questions += [(REPLAYED, COLD)] if environment.checker else []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reports = list(pool.map(lambda asked: _report(environment, checker, *asked), questions))
     return Examination(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -157,6 +158,9 @@ def list_environments(as_json: AsJson = False) -> None:
         print_json(environments=[_listed_facts(each) for each in found])
     else:
         screen.print_environments(map(_listed_cells, found))
+        for each in found:
+            for known in each.advisories:
+                screen.say(f"{each.name}: known hole in this kernel: {known.summary} ({known.id})")
 
 
 def _listed_facts(each: Listed) -> dict[str, object]:
@@ -165,6 +169,8 @@ def _listed_facts(each: Listed) -> dict[str, object]:
         "toolchain": each.known and each.known.toolchain,
         "digest": each.known and each.known.digest,
         "headers": each.headers,
+        "checker": each.checker,
+        "advisories": [asdict(known) for known in each.advisories],
         "installed": each.here is not None,
         "problem": each.problem,
         "served": each.is_served_now,
@@ -176,7 +182,7 @@ def _listed_facts(each: Listed) -> dict[str, object]:
 def _listed_cells(each: Listed) -> tuple[str, ...]:
     headers = "; ".join(" ".join(header.split()) for header in each.headers)
     known = (each.known.toolchain, each.known.digest[:12]) if each.known else ("", "")
-    return each.name, *known, headers, each.state
+    return each.name, *known, headers, each.checker or "", each.state
 
 
 def _text(file: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from farm.advisories import advisories
 from farm.doctor import Finding
 from farm.errors import FarmError
 from farm.settings import Settings
@@ -41,6 +42,8 @@ def _environments(machine: Machine) -> Iterator[Finding]:
         yield Finding(part=f"environment {name}", ok=False, words=problem)
     for environment in machine.installed.sound.values():
         words = f"{environment.toolchain}, digest {environment.digest[:12]}"
+        if known := advisories(environment.toolchain):
+            words += f"; known holes in its kernel: {', '.join(each.id for each in known)}"
         yield Finding(part=f"environment {environment.name}", ok=True, words=words)
         yield _canaries(environment, machine)
     machine.installed.require_any()

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from farm.errors import FarmError, SettingsError, UsageError
 from farm.job import Limits
-from workers import box, digest
+from workers import box, digest, replay
+from workers.box.bubblewrap import python
 from workers.box.isolation import Isolation, fresh_folder
 from workers.toolchain import Toolchain, find, search_path, short_version
 
@@ -31,6 +32,20 @@ _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class KernelChecker:
+    """What has the kernel check a compiled module once more, for the tier gold.
+
+    In `command`, ``{module}`` stands for the module's name and ``{olean}`` for its file. Status 0 says that
+    it is accepted, 1 that it is not. `visible` is what the command must be able to read besides the
+    environment. `name` is for people.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    visible: tuple[Path, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LeanEnvironment:
     """One Lean with the modules that programs may import.
 
@@ -39,8 +54,7 @@ class LeanEnvironment:
     able to read. `header` is what a program here can always begin with: its canaries do. `headers` are worth
     being ready for before a program asks. `digest` is a SHA-256, in hex, over all that decides what a check
     means: Lean's version and commit, options, pinned packages, the compiled modules' contents; equal on all
-    machines. `toolchain` is for people. `checker` is the command that has the kernel check a compiled module
-    once more, with placeholders (see `workers.strict`); none where there is none.
+    machines. `toolchain` is for people. `checker` is None where nothing replays a module.
     """
 
     name: str
@@ -51,18 +65,7 @@ class LeanEnvironment:
     header: str
     headers: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
-    checker: tuple[str, ...] = ()
-
-    @property
-    def checker_name(self) -> str | None:
-        """What replays a compiled module through the kernel, for people; None where nothing does."""
-        return " ".join(self.checker) or None
-
-    @property
-    def checker_folders(self) -> tuple[Path, ...]:
-        """What the checker must be able to read: all that its command names, its own parts included."""
-        named = [Path(word) for word in self.checker if word.startswith("/")]
-        return tuple(path for each in named for path in dict.fromkeys((_own_folder(each), each.resolve())))
+    checker: KernelChecker | None = None
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -172,6 +175,11 @@ def _embedded(home: Path, isolation: Isolation) -> dict[str, LeanEnvironment]:
         lean_path=(str(folder),),
         header=header,
         headers=(header,),
+        checker=KernelChecker(
+            name="the farm's replay",
+            command=tuple(replay.command(python(), library, [str(folder)], Path("{olean}"))),
+            visible=replay.FOLDERS,
+        ),
     )
     return {EMBEDDED: environment}
 
@@ -309,13 +317,19 @@ class _Table:
         headers = self._texts("headers") if "headers" in self._table else [header] if header else []
         return tuple(map(_line, headers))
 
-    def _checker(self) -> tuple[str, ...]:
+    def _checker(self) -> KernelChecker | None:
         words = self._texts("checker")
-        if words and not (Path(words[0]).is_absolute() and os.access(words[0], os.X_OK)):
+        if not words:
+            return None
+        if not (Path(words[0]).is_absolute() and os.access(words[0], os.X_OK)):
             raise SettingsError(
                 f"checker: {words[0]} is not the absolute path of a program; mend or remove it"
             )
-        return tuple(words)
+        named = [Path(word) for word in words if word.startswith("/") and Path(word).exists()]
+        visible = [path for each in named for path in (_own_folder(each), each.resolve())]
+        return KernelChecker(
+            name=Path(words[0]).name, command=tuple(words), visible=tuple(dict.fromkeys(visible))
+        )
 
     def _workspace(self) -> str | None:
         workspace = self._text("workspace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from farm.advisories import Advisory, advisories
 from farm.queries import ServedEnvironment
 from workers.environments import Installed, LeanEnvironment
 
@@ -28,6 +29,18 @@ class Listed:
     def headers(self) -> tuple[str, ...]:
         """The headers that are kept ready here."""
         return self.here.headers if self.here else ()
+
+    @property
+    def checker(self) -> str | None:
+        """What replays a compiled module through the kernel there, if anything does."""
+        if self.here is not None:
+            return self.here.checker.name if self.here.checker else None
+        return self.served.checker if self.served else None
+
+    @property
+    def advisories(self) -> tuple[Advisory, ...]:
+        """The known soundness bugs of its kernel."""
+        return (advisories(self.known.toolchain) or ()) if self.known else ()
 
     @property
     def state(self) -> str:

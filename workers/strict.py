@@ -24,7 +24,8 @@ from workers import audit, box, forks
 from workers.box.bubblewrap import python
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation, fresh_folder, remove
-from workers.environments import LeanEnvironment
+from workers.environments import KernelChecker, LeanEnvironment
+from workers.forks.audit import IMPORTS
 from workers.forks.server import PerThread, Program, ServerGone
 from workers.ways.cold import Cold
 from workers.ways.forked import Forked
@@ -117,35 +118,35 @@ class Strict:
                 raise BoxFailed(f"the audit failed: {error}") from error
 
     def replay(self, module: BinaryIO | None, environment: LeanEnvironment) -> dict[str, Any]:
-        """Return what the environment's checker says of a module: accepted, said, command.
+        """Return what the environment's checker says of a module: accepted, said, checker.
 
-        It is run in a box, the module and the environment's on ``LEAN_PATH``. In its command ``{module}``
-        stands for the module's name and ``{olean}`` for its file. Status 0 accepts, 1 rejects. Raises
-        `BoxFailed` for any other end, and when the environment has no checker.
+        It is run in a box, the module and the environment's on ``LEAN_PATH``. Raises `BoxFailed` when it
+        ends with another status than 0 and 1, and when the environment has no checker.
         """
-        if module is None or not environment.checker:
+        checker = environment.checker
+        if module is None or checker is None:
             raise BoxFailed(f"the environment {environment.name!r} has no checker that replays a module")
         with fresh_folder(self._isolation.folder) as workshop:
             shown = workshop / "shown"
             shown.mkdir()
             file = shown / _MODULE
             _copy(module, file)
-            run = self._replayed(file, environment)
+            run = self._replayed(file, environment, checker)
         said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
         if run.box_error is not None or run.limit is not None or run.exit_status not in (0, 1):
             how = run.box_error or run.limit or f"status {run.exit_status}"
             raise BoxFailed(f"the checker could not judge the compiled module ({how}): {said}")
-        return {"accepted": run.exit_status == 0, "said": said, "command": environment.checker_name}
+        return {"accepted": run.exit_status == 0, "said": said, "checker": checker.name}
 
-    def _replayed(self, file: Path, environment: LeanEnvironment) -> box.Run:
+    def _replayed(self, file: Path, environment: LeanEnvironment, checker: KernelChecker) -> box.Run:
         given = {"{module}": file.stem, "{olean}": str(file)}
         folders = [str(file.parent), *environment.lean_path]
         return box.run(
-            [functools.reduce(_filled, given.items(), word) for word in environment.checker],
+            [functools.reduce(_filled, given.items(), word) for word in checker.command],
             isolation=self._isolation,
             limits=_REPLAY_LIMITS,
             environment={"LEAN_PATH": ":".join(folders)},
-            visible=(*environment.folders, *environment.checker_folders, file.parent),
+            visible=(*environment.folders, *checker.visible, file.parent),
         )
 
     def _challenge(
@@ -160,7 +161,7 @@ class Strict:
                 with self._kept.keeping(kept) as folder:
                     if module is not None and not errors:
                         _copy(module, folder / _MODULE)
-                        imports = self._run("imports", [str(folder / _MODULE)], visible=[folder])
+                        imports = _facts(self._audited([IMPORTS], [module.fileno()]), (0,))
                         (folder / _IMPORTS).write_text(json.dumps(imports["imports"]), encoding="utf-8")
                     else:
                         said = errors[0] if errors else "Lean did not compile it"
@@ -179,24 +180,22 @@ class Strict:
                 made.mkdir()
                 roots = _roots(environment)
                 words = [str(stated / _MODULE), "--into", str(made), *map(str, roots)]
-                self._run("imports", words, visible=(stated, *roots), writable=made)
+                self._index(words, visible=(stated, *roots), writable=made)
                 with self._kept.keeping(kept) as folder:
                     for name in (_NAMES, _AXIOMS):
                         (folder / name).write_bytes((made / name).read_bytes())
         return kept
 
-    def _run(
-        self, what: str, words: Sequence[str], *, visible: Sequence[Path], writable: Path | None = None
-    ) -> dict[str, Any]:
+    def _index(self, words: Sequence[str], *, visible: Sequence[Path], writable: Path) -> None:
         run = box.run(
-            audit.command(python(), what, words),
+            audit.command(python(), "imports", words),
             isolation=self._isolation,
             limits=_CHALLENGE_LIMITS,
             environment={},
             visible=(*audit.FOLDERS, *visible),
             writable=writable,
         )
-        return _facts(run, (0,))
+        _facts(run, (0,))
 
 
 class Kept:

@@ -70,7 +70,12 @@ class Desk:
     def served(self) -> list[Served]:
         """Return the environments this worker serves, as the store knows them."""
         return [
-            Served(name=e.name, digest=e.digest, toolchain=e.toolchain, checker=e.checker_name)
+            Served(
+                name=e.name,
+                digest=e.digest,
+                toolchain=e.toolchain,
+                checker=e.checker.name if e.checker else None,
+            )
             for e in self.environments.values()
         ]
 

@@ -12,7 +12,7 @@ from leans import credulous
 
 from farm.errors import FarmError
 from workers.box.isolation import Isolation
-from workers.canary import ERROR, MEMORY, PROVED, SORRY, TIMEOUT, examine, require_sound
+from workers.canary import AUDITED, ERROR, MEMORY, PROVED, SORRY, TIMEOUT, examine, require_sound
 from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
 
@@ -30,8 +30,8 @@ def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run
     with checker_of(way) as checker:
         examined = examine(core, checker)
     assert examined.wrong == ()
-    assert examined.ways == {way, "cold"}
-    assert examined.canaries == (7 if way == "cold" else 10)
+    assert examined.ways == {way, "cold", "forked"}
+    assert examined.canaries == (8 if way == "cold" else 11)
 
 
 def test_a_new_farm_does_not_wait_long_for_its_canaries(
@@ -59,7 +59,9 @@ def test_a_lean_that_believes_everything_is_not_fit_to_judge(
     file.write_text(credulous(tmp_path / "toolchain").table("credulous"))
     environment = installed(tmp_path, file, isolation)["credulous"]
     with checker_of(way) as checker:
-        (wrong,) = examine(environment, checker).wrong
+        wrong, unread = examine(environment, checker).wrong
+    assert f"{AUDITED.name} (" in unread
+    assert "judge_error" in unread or "box_failed" in unread
     for canary in (ERROR, SORRY, TIMEOUT, MEMORY):
         assert f"{canary.name} (" in wrong
     assert f"{PROVED.name} (" not in wrong

@@ -1,23 +1,24 @@
-"""What deceives and what only looks like it, checked by real Lean on both tiers."""
+"""What deceives and what only looks like it, checked by real Lean on every tier."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from farm.assurance import FAST, STRICT, Assurance
+from farm.assurance import FAST, GOLD, STRICT, TIERS, Assurance
 from farm.challenge import Challenge, challenge_of
 from farm.job import Check, Limits
 from farm.manifest import Entry
-from farm.verdict import Outcome, Report, judge
+from farm.policy import Policy
+from farm.verdict import Outcome, Reason, Report, judge
 from workers.checker import Checker
-from workers.environments import LeanEnvironment
+from workers.environments import KernelChecker, LeanEnvironment
 from workers.exploits.corpus import Case, judged, read
 
 LIMITS = Limits(wall_seconds=20.0)
-TIERS = (FAST, STRICT)
 
 
 def cases(*, honest: bool) -> list[Any]:
@@ -82,7 +83,7 @@ def test_a_statement_that_the_farm_wrote_needs_no_audit_on_the_fast_tier(
 ) -> None:
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     pieces = ("theorem t : 1 = 1 := by\n", "  exact rfl\n")
-    fast, strict = (stated(checker, core, tier, *pieces, challenge=asked) for tier in TIERS)
+    fast, strict = (stated(checker, core, tier, *pieces, challenge=asked) for tier in (FAST, STRICT))
     assert [judge(each).outcome for each in (fast, strict)] == [Outcome.PROVED] * 2
     assert (fast.way, fast.audit, fast.accepted_first) == ("resident", None, False)
     assert strict.audit is not None
@@ -157,6 +158,43 @@ def test_a_run_says_which_axioms_a_proof_may_rest_on(
     program = f"{core.header}theorem t (p q : Prop) (h : Iff p q) : p = q := propext h\n"
     check = Check(program=program, challenge=asked, assurance=Assurance(tier=STRICT, axioms=axioms))
     assert judge(checker.check(check, core)).reason == reason
+
+
+SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide +kernel"
+
+
+def test_only_gold_finds_what_the_kernel_was_not_asked_about(checker: Checker, core: LeanEnvironment) -> None:
+    asked = challenge(core, "theorem t : 1 = 2 := by sorry")
+    reasons = {}
+    for tier in TIERS:
+        assurance = Assurance(tier=tier, policy=Policy.parse(["option=off"]))
+        program = f"{core.header}{SKIPPED}\n"
+        check = Check(program=program, challenge=asked, assurance=assurance)
+        reasons[tier] = judge(checker.check(check, core)).reason
+    assert reasons == {FAST: Reason.OK, STRICT: Reason.OK, GOLD: Reason.KERNEL}
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"), [("exit 0", "ok"), ("echo no; exit 1", "kernel"), ("exit 2", "box_failed")]
+)
+def test_the_checker_of_an_environment_has_the_last_word(
+    checker: Checker, core: LeanEnvironment, script: str, reason: str
+) -> None:
+    words = ("/bin/sh", "-c", f'test -s "{{olean}}" -a "{{module}}" = Module || exit 9; {script}')
+    own = replace(core, checker=KernelChecker(name="sh", command=words, visible=()))
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    program = f"{core.header}theorem t : 1 = 1 := rfl\n"
+    check = Check(program=program, challenge=asked, assurance=Assurance(confirm=GOLD))
+    assert judge(checker.check(check, own)).reason == reason
+
+
+def test_gold_without_a_checker_is_no_verdict(checker: Checker, core: LeanEnvironment) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    program = f"{core.header}theorem t : 1 = 1 := rfl\n"
+    check = Check(program=program, challenge=asked, assurance=Assurance(tier=GOLD))
+    verdict = judge(checker.check(check, replace(core, checker=None)))
+    assert verdict.outcome is Outcome.JUDGE_ERROR
+    assert "no checker" in verdict.detail
 
 
 def test_a_challenge_is_compiled_once(isolation: Any, core: LeanEnvironment, tmp_path: Path) -> None:

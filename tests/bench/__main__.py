@@ -8,6 +8,7 @@ is no failure: machines are shared. Close what else runs before believing a numb
     export         `farm.export.export` in a process of its own, two lines of three with a message of Lean's
     sending        committed checks into their queue
     cold checks    a worker beside a shell loop over the same programs, in turns
+    confirm        a run with a second look at what is proved beside one without, through the farm
     demo           `make demo` in a fresh clone with an empty home (only with --demo: it installs everything)
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from tests.bench.cold import cold_checks
+from tests.bench.confirm import confirmed_checks
 from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.throughput import assembly, sending, submit_and_export
@@ -34,6 +36,7 @@ def main() -> None:
         "submit": lambda: submit_and_export(options.lines),
         "sending": sending,
         "cold": cold_checks,
+        "confirm": confirmed_checks,
         "demo": demo,
     }
     names = options.only or [name for name in measures if name != "demo" or options.demo]
@@ -53,7 +56,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=("assembly", "submit", "sending", "cold", "demo"),
+        choices=("assembly", "submit", "sending", "cold", "confirm", "demo"),
         help="measure this alone; can be given several times; submit includes export",
     )
     parser.add_argument("--demo", action="store_true", help="measure `make demo`, too: a minute or two")

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 
@@ -47,7 +48,7 @@ _LAUNCHER = (
 def cold_checks() -> Iterator[Figure]:
     """Check the same programs through the farm and through a shell loop, in turns."""
     at_once = usable_cpus()
-    with farm_at_work() as farm, _worker(farm, at_once):
+    with farm_at_work() as farm, worker(farm, at_once, way="cold"):
         with prepared(farm.home / "work") as isolation:
             environment = installed(farm.home, None, isolation)[EMBEDDED]
         programs = _programs(_PROGRAMS)
@@ -114,26 +115,30 @@ _SECONDS = text("""
 
 def _through_farm(farm: FarmAtWork, manifest: Path) -> float:
     """Return the seconds from the first sent id to the last verdict, by the database's clock."""
-    run = submit(farm.store, [manifest], options(EMBEDDED), known=[EMBEDDED])
-    with farm.engine.connect() as connection:
-        begun = connection.scalar(text("SELECT clock_timestamp()"))
+    run = submit(farm.store, [manifest], options(EMBEDDED), known=farm.queries.served())
+    begun = farm.now()
     broker.publish(farm.app, farm.store, run_id=run)
     while (tally := farm.queries.tally(run)).unfinished:
         time.sleep(0.2)
     assert not tally.unjudged, "some lines could not be judged"
+    return judging_seconds(farm, run, begun)
+
+
+def judging_seconds(farm: FarmAtWork, run: str, begun: datetime) -> float:
+    """Return the seconds from a moment to a run's last verdict, by the database's clock."""
     with farm.engine.connect() as connection:
         return float(connection.scalar(_SECONDS, {"run": run, "begun": begun}) or 0)
 
 
 @contextmanager
-def _worker(farm: FarmAtWork, at_once: int) -> Iterator[None]:
+def worker(farm: FarmAtWork, at_once: int, *, way: str) -> Iterator[None]:
     """Run `farm worker` with this farm's home; it serves inside the block."""
     command = [sys.executable, "-m", "farm", "worker", "--concurrency", str(at_once)]
-    environ = os.environ | {"FARM_HOME": str(farm.home), "FARM_LOG_LEVEL": "warning", "FARM_WAY": "cold"}
+    environ = os.environ | {"FARM_HOME": str(farm.home), "FARM_LOG_LEVEL": "warning", "FARM_WAY": way}
     with subprocess.Popen(command, cwd=ROOT, env=environ) as process:
         try:
             deadline = time.monotonic() + _START_SECONDS
-            while not farm.queries.served():
+            while EMBEDDED not in [each.name for each in farm.queries.served()]:
                 assert process.poll() is None, "the worker ended"
                 assert time.monotonic() < deadline, "no worker in time"
                 time.sleep(0.1)

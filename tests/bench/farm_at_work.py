@@ -9,13 +9,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from celery import Celery
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from farm import broker, db
+from farm.assurance import Assurance
 from farm.embedded import down, ensure
 from farm.job import Limits
 from farm.program import AssemblyOptions
@@ -51,6 +53,11 @@ class FarmAtWork:
     def queries(self) -> Queries:
         return Queries(self.engine)
 
+    def now(self) -> datetime:
+        """Return the time by the database's clock."""
+        with self.engine.connect() as connection:
+            return connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+
     @cached_property
     def app(self) -> Celery:
         return broker.application(self.broker_url)
@@ -72,14 +79,15 @@ def farm_at_work() -> Iterator[FarmAtWork]:
             down(home)
 
 
-def options(environment: str = UNSERVED) -> SubmitOptions:
-    """Return the options that runs are submitted with: the command line's defaults."""
+def options(environment: str = UNSERVED, assurance: Assurance | None = None) -> SubmitOptions:
+    """Return the options that runs are submitted with: the command line's defaults, unless said otherwise."""
     limits = Limits()
     return SubmitOptions(
         assembly=AssemblyOptions(),
         environment=environment,
         wall_seconds=limits.wall_seconds,
         memory_mib=limits.memory_mib,
+        assurance=assurance or Assurance(),
     )
 
 

@@ -19,7 +19,7 @@ from farm.verdict import Message
 
 FIELDS = {
     *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
-    *("confirm", "accepted_first"),
+    *("confirm", "accepted_first", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from farm.queries import ServedEnvironment
@@ -61,3 +63,10 @@ def test_environments_are_listed_by_name_each_once() -> None:
     here = Installed(sound={"core": HERE}, problems={"a": "broken"})
     others = [served(), ServedEnvironment(name="z", digest="d", toolchain="t", silent_seconds=0)]
     assert [each.name for each in listed(others, here, patience=20)] == ["a", "core", "z"]
+
+
+def test_the_known_holes_of_a_kernel_are_told() -> None:
+    (old,) = listed([served()], Installed(sound={}, problems={}), patience=5)
+    assert "nested-parameters-unchecked" in {known.id for known in old.advisories}
+    (new,) = listed([replace(served(), toolchain="Lean 4.35.0 (eb6cafb7290e)")], SOUND, patience=5)
+    assert new.advisories == ()

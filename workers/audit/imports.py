@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = parser.parse_intermixed_args(words)
     try:
         if arguments.into is None:
-            print(json.dumps({"imports": list(map(dotted, _imports(arguments.module)))}))  # noqa: T201
+            tell(arguments.module)
             return
         found = index(_closure(arguments.module, arguments.roots))
     except (MalformedOlean, OSError) as error:
@@ -38,7 +38,13 @@ def main(words: Sequence[str] | None = None) -> None:
     print(json.dumps({"names": len(found.names), "axioms": len(found.axioms)}))  # noqa: T201
 
 
-def _imports(module: Path) -> tuple[Name, ...]:
+def tell(module: Path | int) -> int:
+    """Print a module's imports and return the status of success; raises `MalformedOlean` and OSError."""
+    print(json.dumps({"imports": list(map(dotted, _imports(module)))}))  # noqa: T201 - the answer
+    return 0
+
+
+def _imports(module: Path | int) -> tuple[Name, ...]:
     with opened_module(module) as opened:
         return tuple(each.module for each in opened.imports)
 
