@@ -129,6 +129,7 @@ class Strict:
         with fresh_folder(self._isolation.folder) as workshop:
             shown = workshop / "shown"
             shown.mkdir()
+            shown.chmod(0o755)  # whoever reads it in a box is nobody, whatever this process's umask is
             file = shown / _MODULE
             _copy(module, file)
             run = self._replayed(file, environment, checker)

@@ -11,6 +11,8 @@ import pytest
 from commands import PROVED, Command, entry, lines, write
 from farms import Quiet
 
+from farm.store import Served, Store
+
 GOOD = json.dumps(entry(PROVED, 1)).encode() + b"\n"
 
 
@@ -135,6 +137,26 @@ BAD_FLAGS = {
     "a timeout longer than any": (("--timeout", "1e9"), ("timeout", "1e+09", "at most")),
     "no memory": (("--memory-mib", "0"), ("memory", "0", "above 0")),
     "more memory than any": (("--memory-mib", "99999999"), ("memory", "99999999", "at most")),
+    "an unknown tier": (("--tier", "best"), ("best", "fast, strict, gold")),
+    "an unknown confirmation": (("--confirm", "best"), ("best", "fast, strict, gold")),
+    "a confirmation that adds nothing": (
+        ("--tier", "strict", "--confirm", "strict"),
+        ("--confirm strict", "adds nothing", "stronger"),
+    ),
+    "gold without a checker": (("--tier", "gold"), ("'core'", "no checker", "checker", "strict")),
+    "confirmed gold without a checker": (("--confirm", "gold"), ("'core'", "no checker")),
+    "an axiom without a name": (("--axiom", ""), ("axiom", "propext")),
+    "an unknown rule": (("--policy", "axioms=off"), ("'axioms'", "axiom")),
+    "an unknown action": (("--policy", "axiom=never"), ("axiom=never", "RULE=ACTION", "report")),
+    "no statement on a tier that needs one": (
+        ("--tier", "strict"),
+        ("good.jsonl:1: ", '"formal_statement"', "needs a statement", "--tier fast"),
+    ),
+    "no statement to confirm with": (("--confirm", "strict"), ('"formal_statement"', "needs a statement")),
+    "no statement where one is required": (
+        ("--require-statement",),
+        ('"formal_statement"', "needs a statement", "without --require-statement"),
+    ),
     "negative memory": (("--memory-mib", "-5"), ("memory", "-5", "above 0")),
 }
 
@@ -145,6 +167,16 @@ def test_a_bad_option_is_named_and_nothing_is_stored(quiet: Quiet, tmp_path: Pat
     path = tmp_path / "good.jsonl"
     path.write_bytes(GOOD)
     refused(quiet, path, *flags, says=says)
+
+
+def test_a_kernel_with_known_holes_is_named_unless_told_otherwise(quiet: Quiet, tmp_path: Path) -> None:
+    old = Served(name="old", digest="d2", toolchain="Lean 4.32.0", checker="leanchecker")
+    Store(quiet.engine).register([old])
+    made = {"header": "h\n", "formal_statement": "theorem t : True := by sorry", "generation": "trivial"}
+    path = write(tmp_path / "good.jsonl", made)
+    asked = (path, "--environment", "old", "--tier", "gold", "--no-wait")
+    refused(quiet, *asked, says=("4.32.0", "nested-parameters-unchecked", "--accept-advisories", "newer"))
+    assert quiet.farm("submit", *asked, "--accept-advisories").returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [("submit",), ("submit", "x.jsonl", "--colour"), ("submitt",)])

@@ -15,6 +15,8 @@ from typing import BinaryIO
 import pytest
 from processes import Process, eventually, family
 
+from farm.assurance import GOLD, Assurance
+from farm.challenge import Challenge
 from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, Report, judge
 from workers import box
@@ -423,3 +425,20 @@ def test_the_time_of_a_cold_check_starts_when_its_imports_are_read(make: Make, c
     report = checker.check(Check(program=ENDLESS, limits=Limits(wall_seconds=0.3)), core)
     assert reason(report) is Reason.WALL_LIMIT
     assert report.wall_seconds >= 0.3 + first.wall_seconds
+
+
+def test_a_worker_whose_files_are_private_can_do_all_that_others_can(
+    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    asked = Challenge(program=f"{HEADER}theorem t : True := sorry\n", name="t")
+    before = os.umask(0o077)
+    try:
+        with Checker(isolation, home=tmp_path / "home") as checker:
+            for _ in range(3):  # the last one begins with a snapshot
+                gold = Check(program=TRUE, challenge=asked, assurance=Assurance(tier=GOLD))
+                report = checker.check(gold, core)
+                assert reason(report) is Reason.OK
+                assert report.way == "forked"
+            assert checker.check(Check(program=TRUE), core, way="snapshot").way == "snapshot"
+    finally:
+        os.umask(before)

@@ -18,7 +18,7 @@ from workers.environments import LeanEnvironment
 from workers.forks.server import PerThread, Program, ServerGone
 from workers.lean import MODULE, compile_words, environment_variables, parse
 from workers.ways.cold import Cold
-from workers.ways.snapshot import Snapshot
+from workers.ways.snapshot import Snapshot, is_plain
 from workers.ways.way import FORKED, Doubtful, Question, Reply
 
 #: A header that is asked for so often is worth a snapshot.
@@ -42,11 +42,11 @@ class Forked:
         environment = question.environment
         if not environment.lean[0].endswith(".so"):
             raise Doubtful("this Lean is no shared library")
-        words = compile_words(self._header_from(question))
+        snapshot = self._header_from(question)
         try:
             server = self._servers.get(_program(environment, self._snapshot.folder))
             run, module = server.run(
-                words,
+                compile_words(snapshot),
                 limits=self._cold.limits(question),
                 stdin=question.program.encode(),
                 output=MODULE,
@@ -54,7 +54,10 @@ class Forked:
             )
         except (ServerGone, BoxFailed, OSError) as error:
             raise Doubtful(str(error)) from error
-        return Reply(run=run, answer=parse(run.stdout, run.stderr, mark=question.mark), way=FORKED), module
+        said = parse(run.stdout, run.stderr, mark=question.mark)
+        if snapshot and run.box_error is None and run.limit is None and not is_plain(run, said):
+            raise Doubtful("Lean died with a snapshot, or of it")
+        return Reply(run=run, answer=said, way=FORKED), module
 
     def _header_from(self, question: Question) -> Path | None:
         """Return the snapshot of a header that is asked for often, if there can be one."""

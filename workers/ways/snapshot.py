@@ -22,7 +22,7 @@ _log = logger(__name__)
 _SAVE_LIMITS = Limits(wall_seconds=600, cpu_seconds=600, memory_mib=16384)
 
 
-def _is_plain(run: box.Run, said: Answer) -> bool:
+def is_plain(run: box.Run, said: Answer) -> bool:
     """Whether Lean ended as it does with a sound snapshot: in peace, or with an error that it tells."""
     return run.exit_status == 0 or (run.exit_status == 1 and bool(said.messages))
 
@@ -31,8 +31,8 @@ class Snapshot:
     """Asks a fresh Lean that loads its header from a snapshot in `folder`.
 
     Lean does not check that a snapshot belongs to its imports, so it is named by the environment's digest
-    and the header's text. Each is made once, however many ask for it at the same time, in this process or
-    another one. Those least recently used go first when all take more than `most_mib`.
+    and folders and the header's text. Each is made once, however many ask for it at the same time, in this
+    process or another one. Those least recently used go first when all take more than `most_mib`.
     """
 
     def __init__(self, isolation: Isolation, folder: Path, *, most_mib: int) -> None:
@@ -55,7 +55,7 @@ class Snapshot:
             cancelled=question.cancelled,
         )
         said = parse(run.stdout, run.stderr, mark=question.mark)
-        if run.box_error is None and run.limit is None and not _is_plain(run, said):
+        if run.box_error is None and run.limit is None and not is_plain(run, said):
             raise Doubtful("Lean died with a snapshot, or of it")
         return Reply(run=run, answer=said, way=SNAPSHOT)
 
@@ -63,6 +63,7 @@ class Snapshot:
     def folder(self) -> Path:
         """Where the snapshots are."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o755)  # whoever reads it in a box is nobody, whatever this process's umask is
         return self._folder
 
     def of(self, question: Question) -> Path:
@@ -70,7 +71,9 @@ class Snapshot:
 
         Raises Doubtful when none can be made.
         """
-        key = f"{question.environment.digest}\0{question.header}"
+        environment = question.environment
+        # A snapshot names the files that it was made from, wherever the home is moved to.
+        key = "\0".join((environment.digest, *environment.lean_path, question.header))
         folder = self._folder / hashlib.sha256(key.encode()).hexdigest()
         try:
             os.utime(folder)  # it is in use: others go first
@@ -105,6 +108,7 @@ class Snapshot:
         with fresh_folder(self._folder) as workshop:
             header = workshop / "Header.lean"
             header.write_text(question.header, encoding="utf-8")
+            header.chmod(0o644)
             made = workshop / "made"
             made.mkdir()
             run = box.run(
