@@ -4,6 +4,7 @@ Every figure is measured several times and the median counts; all parts are real
 is no failure: machines are shared. Close what else runs before believing a number, and trust ratios first.
 
     assembly       processor time of one core, answers of 2 KB in all shapes that provers produce
+    policy         processor time of the text policy, for the same answers
     submit         `farm.submit.submit` in a process of its own, every program new, committed to PostgreSQL
     export         `farm.export.export` in a process of its own, two lines of three with a message of Lean's
     sending        committed checks into their queue
@@ -25,7 +26,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.confirm import confirmed_checks
 from tests.bench.demo import demo
 from tests.bench.figures import table
-from tests.bench.throughput import assembly, sending, submit_and_export
+from tests.bench.throughput import assembly, policy, sending, submit_and_export
 from workers.bench.figures import Figure
 
 
@@ -33,6 +34,7 @@ def main() -> None:
     options = _options()
     measures: dict[str, Callable[[], Iterator[Figure]]] = {
         "assembly": assembly,
+        "policy": policy,
         "submit": lambda: submit_and_export(options.lines),
         "sending": sending,
         "cold": cold_checks,
@@ -56,7 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=("assembly", "submit", "sending", "cold", "confirm", "demo"),
+        choices=("assembly", "policy", "submit", "sending", "cold", "confirm", "demo"),
         help="measure this alone; can be given several times; submit includes export",
     )
     parser.add_argument("--demo", action="store_true", help="measure `make demo`, too: a minute or two")

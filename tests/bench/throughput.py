@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 from sqlalchemy import text
 
 from farm import broker
 from farm.manifest import fingerprint
+from farm.policy import Policy, Screen
+from farm.program import AssemblyOptions, Program, assemble
 from tests.bench.assembly import LINES, entries, rate
 from tests.bench.farm_at_work import UNSERVED, FarmAtWork, Measured, farm_at_work, in_own_process
 from workers.bench.figures import Figure
@@ -26,6 +29,29 @@ def assembly() -> Iterator[Figure]:
     lines = entries(LINES)
     rates = tuple(rate(lines) for _ in range(2 * TIMES - 1))
     yield Figure(key="assembly", name="assembly", unit="lines/s", samples=rates, at_least=20_000)
+
+
+def policy() -> Iterator[Figure]:
+    """Look at assembled answers of 2 KB as a worker does, and at the same with a word that rules know."""
+    made = [assemble(entry, AssemblyOptions()) for entry in entries(LINES // 10)]
+    for key, name, more in (
+        ("policy", "policy, a proof of 2 KB", ""),
+        ("policy_suspect", "policy, the same with a helper definition", "\nprivate def helper := 1\n"),
+    ):
+        screens = [(_screen(program, more), program.text + more) for program in made]
+        milliseconds = []
+        for screen, text_ in screens:
+            started = time.process_time_ns()
+            screen.look(text_, header="import Mathlib\n")
+            milliseconds.append((time.process_time_ns() - started) / 1e6)
+        yield Figure(key=key, name=name, unit="ms", samples=(median(milliseconds),), at_most=1.0)
+
+
+def _screen(program: Program, more: str) -> Screen:
+    end = len(program.text)
+    return Screen(
+        policy=Policy(), submitted=(*program.submitted, *([(end, end + len(more))] if more else []))
+    )
 
 
 def write_manifest(path: Path, lines: int) -> Path:

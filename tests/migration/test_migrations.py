@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -14,7 +15,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, text
 
 from farm import db
+from farm.assurance import Assurance
 from farm.errors import DatabaseVersion, ServerDown
+from farm.store import Store
 from farm.tables import metadata
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
@@ -80,3 +83,50 @@ def test_a_server_that_is_not_there_is_said_to_be_down_without_its_password() ->
         db.require_schema(engine)
     assert "secret" not in str(refused.value)
     assert "farm:***@127.0.0.1:1" in str(refused.value)
+
+
+def _at_revision(url: str, revision: str) -> Engine:
+    engine = db.connect(url, application="farm-test")
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["engine"] = engine
+    command.upgrade(config, revision)
+    return engine
+
+
+_OLD = """
+    INSERT INTO environments VALUES ('core', 'd1', 'Lean 4.35.0', now());
+    INSERT INTO runs (id, options, farm_version) VALUES ('run1', '{}', '0');
+    INSERT INTO programs VALUES (sha256('x'), 'x');
+    INSERT INTO checks (
+        run_id, program_sha256, environment, tier, wall_seconds, cpu_seconds, memory_mib, status)
+    VALUES ('run1', sha256('x'), 'core', 'fast', 30, 60, 4096, 'queued');
+"""
+
+
+def test_what_waits_in_a_database_of_an_earlier_farm_is_judged_with_the_policy(
+    empty_database_url: str,
+) -> None:
+    engine = _at_revision(empty_database_url, "0001")
+    with engine.begin() as connection:
+        connection.execute(text(_OLD))
+        check_id = connection.scalar(text("SELECT id FROM checks"))
+    assert db.upgrade(empty_database_url) == ("0001", db.SCHEMA)
+    claim = Store(engine).claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
+    assert claim is not None
+    ((start, end),) = claim.check.submitted or ()
+    assert start == 0
+    assert end > len(claim.check.program)
+    assert claim.check.assurance == Assurance()
+    engine.dispose()
+
+
+def test_an_early_first_revision_with_some_of_the_second_is_brought_along(empty_database_url: str) -> None:
+    engine = _at_revision(empty_database_url, "0001")
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE checks ADD COLUMN submitted JSONB NOT NULL"))
+        connection.execute(text("ALTER TABLE verdicts ADD COLUMN audit JSONB"))
+    db.upgrade(empty_database_url)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
