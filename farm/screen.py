@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -254,6 +255,8 @@ def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
         _print_plain(f"{message.line}:{message.column}: {message.severity}: {message.text}")
     for hit in job.verdict.hits if job.verdict else ():
         _print_plain(f"{hit.line}:{hit.column}: policy {hit.action}: {hit.text} (rule {hit.rule})")
+    for words in audit_words(job.verdict.audit if job.verdict else None):
+        _print_plain(words)
     for code, field, line, column in job.warnings:
         _print_plain(f"assembly: {code} at line {line}, column {column} of {field}")
     for attempt in attempts:
@@ -261,6 +264,22 @@ def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
         _print_plain(
             f"attempt {attempt['number']} by {attempt['worker']}: {attempt['outcome'] or 'running'}{detail}"
         )
+
+
+def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
+    """Return in words what an audit found, was about, and could not check."""
+    if audit is None:
+        return []
+    words = [f"audit: {finding['word']}: {finding['sentence']}" for finding in audit.get("findings", ())]
+    words += [f"not checked: {sentence}" for sentence in audit.get("not_checked", ())]
+    if audit["accepted"] is not None:
+        axioms = ", ".join(audit.get("axioms", ())) or "none"
+        worth = "accepted" if audit["accepted"] else "rejected"
+        words.append(f"audit: {worth} {audit.get('target') or 'the module'}; axioms: {axioms}")
+    if (replay := audit.get("replay")) is not None:
+        worth = "accepted" if replay["accepted"] else "rejected"
+        words.append(f"replay: {worth} by {replay['checker']}: {replay['said']}")
+    return words
 
 
 def print_findings(findings: Iterable[Finding]) -> None:

@@ -13,8 +13,12 @@ import typer
 from typer import Argument, Option
 
 from farm import __version__
+from farm.assembly.declaration import read_target
+from farm.assurance import FAST, Assurance
+from farm.challenge import Challenge
 from farm.cli import SOME_UNJUDGED, AsJson, CpuSeconds, PolicyActions, print_json
 from farm.errors import FarmError, UsageError
+from farm.header import header_end
 from farm.job import CPU_PER_WALL, Check, Limits, require_possible
 from farm.settings import WAYS, Settings
 from farm.site import Site
@@ -102,13 +106,17 @@ def check_file(
     memory_mib: Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)] = None,
     way: Annotated[str, Option(help="How Lean is run: cold, snapshot or resident.")] = "cold",
     policy: PolicyActions = None,
+    challenge: Annotated[
+        Path | None,
+        Option(help="A Lean file with the statement to be proved, `sorry` for a proof.", show_default=False),
+    ] = None,
+    tier: Annotated[str, Option(help="With a challenge: fast, strict or gold.")] = FAST,
     as_json: AsJson = False,
 ) -> None:
     """Check one Lean program on this machine, without servers or a queue.
 
     The exit status is 0 when the program is proved, 1 when it is not, 3 when it could not be judged.
     """
-    from farm.assurance import Assurance
     from farm.policy import Policy
     from workers.machine import opened
 
@@ -116,8 +124,14 @@ def check_file(
     limits = _limits(settings, timeout, cpu, memory_mib)
     if way not in WAYS:
         raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
-    assurance = Assurance(policy=Policy.parse(policy or ()))
-    check = Check(program=_text(file), limits=limits, assurance=assurance)
+    check = Check(
+        program=_text(file),
+        limits=limits,
+        challenge=None if challenge is None else _challenge(_text(str(challenge))),
+        assurance=Assurance(tier=tier, policy=Policy.parse(policy or ())),
+    )
+    if tier != FAST and challenge is None:
+        raise UsageError(f"the tier {tier} needs a statement to compare with; name its file with --challenge")
     with opened(settings, way=way) as machine:
         machine.installed.require_any()
         chosen = machine.installed[environment or settings.environment]
@@ -136,6 +150,13 @@ def _limits(settings: Settings, timeout: float, cpu: float | None, memory_mib: i
     return Limits(
         wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout if cpu is None else cpu, memory_mib=memory
     )
+
+
+def _challenge(program: str) -> Challenge:
+    target = read_target(program[header_end(program) :])
+    if not target.core:
+        raise UsageError("--challenge: no theorem in it; write the statement with `:= sorry` for a proof")
+    return Challenge(program=program, name=target.name)
 
 
 def list_environments(as_json: AsJson = False) -> None:
@@ -196,7 +217,7 @@ def _text(file: str) -> str:
 
 
 def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> None:
-    from farm.screen import visible
+    from farm.screen import audit_words, visible
 
     if as_json:
         print_json(
@@ -214,6 +235,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
                 {"severity": m.severity, "line": m.line, "column": m.column, "text": m.text}
                 for m in report.messages
             ],
+            audit=report.audit,
             policy=[
                 {"rule": h.rule, "action": h.action, "line": h.line, "column": h.column, "text": h.text}
                 for h in report.hits
@@ -227,6 +249,8 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
         typer.echo(
             visible(f"{file}:{hit.line}:{hit.column}: policy {hit.action}: {hit.text} (rule {hit.rule})")
         )
+    for words in audit_words(report.audit):
+        typer.echo(visible(words))
     typer.echo(_facts(report))
     typer.echo(visible(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from commands import Command, lines, write
 
 HEADER = "prelude\nimport Core\n"
@@ -79,3 +80,31 @@ def test_a_machine_tries_every_trick(farm: Command) -> None:
     told = json.loads(said.stdout)
     assert (told["wrong"], told["unjudged"]) == ([], [])
     assert told["tried"] > 100
+
+
+@pytest.mark.parametrize("tier", ["fast", "strict", "gold"])
+def test_one_program_is_checked_against_a_statement(farm: Command, tmp_path: Path, tier: str) -> None:
+    asked, cheat = tmp_path / "asked.lean", tmp_path / "cheat.lean"
+    asked.write_text(f"{HEADER}theorem t : 1 = 2 := by sorry\n")
+    cheat.write_text(f"{HEADER}theorem t : 1 = 1 := rfl\n")
+    said = farm("check", cheat, "--challenge", asked, "--tier", tier)
+    assert said.returncode == 1
+    assert "rejected (statement_mismatch)" in said.stdout
+    same = farm("check", cheat, "--challenge", cheat, "--tier", tier, "--json")
+    assert json.loads(same.stdout)["reason"] == "bad_challenge"  # nothing in it is left open
+    asked.write_text(f"{HEADER}theorem t : 1 = 1 := by sorry\n")
+    said = farm("check", cheat, "--challenge", asked, "--tier", tier)
+    assert said.returncode == 0
+    assert "audit: accepted t; axioms: none" in said.stdout
+
+
+def test_a_tier_without_a_statement_and_a_challenge_without_a_theorem_are_refused(
+    farm: Command, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof.lean"
+    proof.write_text(f"{HEADER}theorem t : 1 = 1 := rfl\n")
+    said = farm("check", proof, "--tier", "strict")
+    assert (said.returncode, "--challenge" in said.stderr) == (2, True)
+    (tmp_path / "header.lean").write_text(HEADER)
+    said = farm("check", proof, "--challenge", tmp_path / "header.lean")
+    assert (said.returncode, "no theorem" in said.stderr) == (2, True)

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import BinaryIO
 
+from farm.header import brings_code
 from workers import forks
 from workers.box.bubblewrap import python
 from workers.box.cell import BoxFailed
@@ -36,12 +37,14 @@ class Forked:
     def compile(self, question: Question) -> tuple[Reply, BinaryIO | None]:
         """Run Lean on the program; return what came of it, and the compiled module if it ended well.
 
-        The module is the caller's to close. Raises Doubtful when this environment's Lean cannot be forked, or
-        its server ended.
+        The module is the caller's to close. Raises Doubtful when this environment's Lean cannot be forked,
+        its server ended, or the program may bring code: that gets a box of its own.
         """
         environment = question.environment
         if not environment.lean[0].endswith(".so"):
             raise Doubtful("this Lean is no shared library")
+        if brings_code(question.program):
+            raise Doubtful("the program may bring code of its own")
         snapshot = self._header_from(question)
         try:
             server = self._servers.get(_program(environment, self._snapshot.folder))
