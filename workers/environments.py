@@ -35,8 +35,8 @@ _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
 class KernelChecker:
     """What has the kernel check a compiled module once more, for the tier gold.
 
-    In `command`, ``{module}`` stands for the module's name and ``{olean}`` for its file. Status 0 says that
-    it is accepted, 1 that it is not. `visible` is what the command must be able to read besides the
+    In `command`, ``{module}`` stands for the module's name, ``{olean}`` for its file and ``{path}`` for the
+    environment's folders, with colons. Status 0 says that it is accepted, 1 that it is not. `visible` is what the command must be able to read besides the
     environment. `name` is for people.
     """
 
@@ -177,7 +177,7 @@ def _embedded(home: Path, isolation: Isolation) -> dict[str, LeanEnvironment]:
         headers=(header,),
         checker=KernelChecker(
             name="the farm's replay",
-            command=tuple(replay.command(python(), library, [str(folder)], Path("{olean}"))),
+            command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),
             visible=replay.FOLDERS,
         ),
     )

@@ -140,7 +140,8 @@ class Strict:
         return {"accepted": run.exit_status == 0, "said": said, "checker": checker.name}
 
     def _replayed(self, file: Path, environment: LeanEnvironment, checker: KernelChecker) -> box.Run:
-        given = {"{module}": file.stem, "{olean}": str(file)}
+        path = ":".join(environment.lean_path)
+        given = {"{module}": file.stem, "{olean}": str(file), "{path}": path}
         folders = [str(file.parent), *environment.lean_path]
         return box.run(
             [functools.reduce(_filled, given.items(), word) for word in checker.command],
