@@ -36,8 +36,8 @@ class KernelChecker:
     """What has the kernel check a compiled module once more, for the tier gold.
 
     In `command`, ``{module}`` stands for the module's name, ``{olean}`` for its file and ``{path}`` for the
-    environment's folders, with colons. Status 0 says that it is accepted, 1 that it is not. `visible` is what the command must be able to read besides the
-    environment. `name` is for people.
+    environment's folders, with colons. Status 0 says that it is accepted, 1 that it is not. `visible` is what
+    the command must be able to read besides the environment. `name` is for people.
     """
 
     name: str
