@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from farms import CORE, a_decision
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
@@ -16,10 +17,8 @@ from farm.load import NewJob, loading
 from farm.manifest import Fingerprint
 from farm.program import Program
 from farm.queries import Queries
-from farm.store import MAX_ATTEMPTS, Claim, Decision, Served, Store
-from farm.verdict import Message, Outcome, Reason, Report, judge, judge_text
-
-CORE = Served(name="core", digest="d1", toolchain="4.35.0")
+from farm.store import MAX_ATTEMPTS, Claim, Store
+from farm.verdict import Message, Outcome, Reason, judge_text
 
 
 @pytest.fixture
@@ -66,35 +65,6 @@ def claimed(store: Store, check_id: int, *, lease: float = 60.0) -> Claim:
     claim = store.claim(check_id, worker="w1", served=["core"], lease_seconds=lease)
     assert claim is not None
     return claim
-
-
-def a_decision(**facts: object) -> Decision:
-    report = Report(
-        **{
-            "exit_status": 0,
-            "signal": None,
-            "wall_seconds": 0.5,
-            "cpu_seconds": 0.4,
-            "peak_memory_kib": 1000,
-            "limit": None,
-            "output_bytes": 0,
-            "output_cut": False,
-            "messages": (),
-            "reached_end": True,
-            "foreign_output": "",
-            "sorry_tokens": (),
-            "box_error": None,
-            "isolation": "rlimit",
-            **facts,
-        }
-    )
-    return Decision(
-        report=report,
-        verdict=judge(report),
-        digest=CORE.digest,
-        toolchain=CORE.toolchain,
-        checker_version="1",
-    )
 
 
 def status_of(store: Store, check_id: int) -> str:

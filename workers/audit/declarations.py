@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from workers.audit.olean import BUDGET, MalformedOlean, Name, Olean, header_of, opened
 
@@ -253,6 +254,9 @@ class _Start:
     parameters: tuple[Name, ...]
     type: int
 
+    def constant(self, **more: Any) -> Constant:
+        return Constant(kind=self.kind, name=self.name, parameters=self.parameters, type=self.type, **more)
+
     def names(self, number: int, what: str) -> tuple[Name, ...]:
         return _names(self.olean, self.olean.child(self.place, number), what)
 
@@ -271,11 +275,7 @@ def _names(olean: Olean, ref: int, what: str) -> tuple[Name, ...]:
 
 
 def _axiom(start: _Start) -> Constant:
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         safety=start.safety(0),
     )
 
@@ -285,32 +285,20 @@ def _definition(start: _Start) -> Constant:
     safety = start.olean.scalar(start.place, 4, 0)
     if safety >= len(_SAFETY) or not (hints in (~0, ~1) or (hints > 0 and start.olean.shaped(hints, _HINTS))):
         raise start.olean.wrong(start.place, "safety and hints of a definition")
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         value=start.olean.object(start.place, 1),
         safety=_SAFETY[safety],
     )
 
 
 def _theorem(start: _Start) -> Constant:
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         value=start.olean.object(start.place, 1),
     )
 
 
 def _opaque(start: _Start) -> Constant:
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         value=start.olean.object(start.place, 1),
         safety=start.safety(0),
     )
@@ -320,18 +308,12 @@ def _quotient(start: _Start) -> Constant:
     which = start.olean.scalar(start.place, 1, 0)
     if which >= _QUOTIENT_KINDS:
         raise start.olean.wrong(start.place, "kind of a quotient constant")
-    return Constant(
-        kind=start.kind, name=start.name, parameters=start.parameters, type=start.type, numbers=(which,)
-    )
+    return start.constant(numbers=(which,))
 
 
 def _inductive(start: _Start) -> Constant:
     """Read parameters, indices, all, constructors, nested; recursive, unsafe, reflexive."""
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         safety=start.safety(1),
         family=start.names(3, "types"),
         constructors=start.names(4, "constructors"),
@@ -341,11 +323,7 @@ def _inductive(start: _Start) -> Constant:
 
 def _constructor(start: _Start) -> Constant:
     """Read type, index, parameters, fields; unsafe."""
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         safety=start.safety(0),
         parent=start.olean.name(start.olean.child(start.place, 1)),
         numbers=tuple(map(start.count, (2, 3, 4))),
@@ -354,11 +332,7 @@ def _constructor(start: _Start) -> Constant:
 
 def _recursor(start: _Start) -> Constant:
     """Read all, parameters, indices, motives, minors, rules; K, unsafe."""
-    return Constant(
-        kind=start.kind,
-        name=start.name,
-        parameters=start.parameters,
-        type=start.type,
+    return start.constant(
         safety=start.safety(1),
         family=start.names(1, "types"),
         numbers=(*map(start.count, (2, 3, 4, 5)), start.flag(0)),
