@@ -1,4 +1,4 @@
-"""Families of hostile texts: for twice the length, no reader of Lean text may take much more than twice the time.
+"""Families of hostile texts: read at twice the length, none may take much more than twice the time.
 
 A family repeats one tricky fragment, and is read as a program and as answers of several shapes.
 """
@@ -27,7 +27,7 @@ FAMILIES = {
     "backslashes": ('"', "\\"),
     "apostrophes": ("", "'"),
     "raw strings": ("", 'r#"'),
-    "numbered raw strings": ("", 'r#x##"'),
+    "numbered raw strings": ("", 'r#x##"r#x##"'),
     "hashes": ("r", "#"),
     "holes": ("", 's!"{'),
     "closed holes": ("", 's!"{x}"\n'),

@@ -116,6 +116,15 @@ FRAGMENTS = (
         " in\n",
     ),
     *("namespace A\n", "section\n", "variable x\n", "open A in\n", 'notation "a@[" x => x\n', "by aesop\n"),
+    *(
+        "(s).attribute [",
+        "a@[aesop ",
+        "(add ",
+        "aesop (add unsafe 1% x)",
+        "attribute [local ",
+        "x.«",
+        "@[(x).a ",
+    ),
 )
 _WORDS = (
     *KEYWORDS,

@@ -48,7 +48,7 @@ PROBES = (
     ("axiom", "private axiom zz : False"),
     ("opaque", "opaque zz : Nat"),
     ("unsafe", "unsafe def zz := 0"),
-    ("unsafe", "example := unsafe zz"),
+    ("unsafe", "unsafe partial def zz := 0"),
     ("run", "run_cmd zz"),
     ("run", "#eval zz"),
     ("initialize", "initialize zz : Nat ← zz"),
@@ -191,17 +191,17 @@ class Checks:
         assert refused is not None
 
     def probed(self, text: str, chosen: random.Random) -> None:
-        """What is rejected is found behind every text that ends in code, and a comment takes nothing back."""
+        """What is rejected is found wherever it is code, and a comment behind a text takes nothing back."""
         rule, probe = chosen.choice(PROBES)
-        whole, at = f"{text}\n{probe}\n", len(text) + 1
-        if not _ends_in_code(whole, at):
-            self.outcomes["ends in a comment or a string"] += 1
-            return
-        if rule != "imports" or header_end(whole) < at:
-            found = refusing([hit for hit in Policy().hits(whole, [(at, len(whole))]) if hit.rule == rule])
-            assert found is not None, f"{rule} is not found at the end: {probe}"
-            assert refusing(Policy().hits(whole)) is not None
-        if refusing(Policy().hits(text)) is not None:
+        cut = chosen.choice((len(text), chosen.randrange(len(text) + 1)))
+        whole, at = f"{text[:cut]}\n{probe}\n{text[cut:]}", cut + 1
+        if not _is_in_code(whole, at):
+            self.outcomes["probed in a comment or a string"] += 1
+        elif rule != "imports" or header_end(whole) < at:
+            found = Policy().hits(whole, [(at, at + len(probe))])
+            assert any(hit.rule == rule and hit.action is Action.REJECT for hit in found), (cut, rule, probe)
+            assert refusing(Policy().hits(whole)) is not None, (cut, probe)
+        if refusing(Policy().hits(text)) is not None and _is_in_code(f"{text}\nzz", len(text) + 1):
             assert refusing(Policy().hits(f"{text}\n-- zz")) is not None, "a comment takes a rejection back"
 
     def assembly(self, chosen: random.Random) -> Program:
@@ -269,7 +269,9 @@ class Checks:
     def _not_stated(self, challenge: Challenge, made: Program) -> None:
         whole = len(made.text)
         assert not is_stated(challenge, made.text, [(0, whole)]) or not whole
-        for said in ("#zz\n", "axiom zz : False\n", "/-- zz -/\n", "/-", '"'):
+        for said in ("#zz\n", "axiom zz : False\n", "/-- zz -/\n", "/-", "--", '"'):
+            if said == "--" and made.text.startswith("\n"):
+                continue  # a comment, and nothing but
             by = len(said)
             moved = [(0, by), *((start + by, end + by) for start, end in made.submitted)]
             assert not is_stated(challenge, said + made.text, moved), f"stated behind {said!r}"
@@ -312,7 +314,7 @@ def _assert_hits(text: str, found: Sequence[Hit]) -> None:
     assert all(many <= MOST_HITS + (rule == "imports") for rule, many in counts.items()), counts
 
 
-def _ends_in_code(whole: str, at: int) -> bool:
+def _is_in_code(whole: str, at: int) -> bool:
     """Whether what begins at an offset is code, as the tokens have it."""
     for token in tokens(whole):
         if token.end > at:

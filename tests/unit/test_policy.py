@@ -97,6 +97,19 @@ def rejected(text: str) -> list[tuple[str, str]]:
         ('infixl:65 " %/ " => f', "token", "infixl"),
         ('notation "a\'" => 1', "token", "notation"),
         ('notation "/-" x => x', "token", "notation"),
+        # Aesop's rules are called unsafe; that excuses nothing else.
+        ("theorem a : True := by aesop\nunsafe def f := 0", "unsafe", "unsafe"),
+        ("theorem a (add : Nat) : add = add := rfl\nunsafe def f := 0", "unsafe", "unsafe"),
+        ("add_aesop_rules safe f\nunsafe def f := 0", "unsafe", "unsafe"),
+        ("example := g (add unsafe def f := 0", "unsafe", "unsafe"),
+        ("example := x@[aesop @[extern f] g", "replaced_code", "extern"),
+        # What looks like a list of attributes need not be one.
+        ('notation "a@[" x => x\nexample : 1 = 1 := a@[ rfl\naxiom wrong : False', "axiom", "axiom"),
+        ('notation "a@[" x => x\nexample : 1 = 1 := a@[ rfl\n#eval 1', "run", "eval"),
+        ("example := (s).attribute [by native_decide]", "native", "native_decide"),
+        ("example := f x@[sorryAx _]", "trusted_name", "sorryAx"),
+        ("example := f x@[(Lean).sorryAx _]", "trusted_name", "sorryAx"),
+        ("example := f x@[set_option debug.x true in y]", "option", "set_option"),
     ],
 )
 def test_what_no_proof_needs_is_rejected_where_it_stands(text: str, rule: str, at: str) -> None:
@@ -147,6 +160,8 @@ def test_what_may_be_hidden_in_a_comment_or_a_string_is_found(text: str) -> None
         "example : True := by aesop (add unsafe 20% foo, safe bar)",
         "example : True := by aesop (add 50% unsafe (by simp))",
         "add_aesop_rules unsafe 10% foo",
+        "@[instance, simp] theorem a : True := trivial",
+        "@[aesop [safe apply, unsafe 50% cases]] theorem a : True := trivial",
         "theorem a (S : Finset Nat) : #S = 0 := by simp",
         "theorem a (eval : Nat) : #eval_set = 0 := by simp",
         "theorem a : Polynomial.eval x p = eval x p := rfl",
