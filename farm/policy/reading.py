@@ -24,7 +24,7 @@ from farm.policy.words import (
     TELLING,
     TRUSTED,
 )
-from farm.scanner import Kind, Token
+from farm.scanner import Kind, Token, tokens
 
 Found = tuple[int, int, str]  # start, end, rule
 
@@ -106,9 +106,9 @@ class Reader:
         word = self._text[token.start : token.end]
         group = self._groups[-1]
         listed = group.is_attributes or group.within_attributes
-        if word not in TELLING and (not listed or self._is_field(token)):
+        if word not in TELLING and (not listed or self._is_field(place)):
             return self._trusted(word)
-        if self._is_field(token):
+        if self._is_field(place):
             return None
         if word in AESOP and (listed or self._word(place - 1) == "("):
             group.of_aesop = True
@@ -122,10 +122,19 @@ class Reader:
             or self._trusted(word)
         )
 
-    def _is_field(self, token: Token) -> bool:
-        """Whether a name stands behind a dot, where words that are keywords elsewhere name fields."""
-        text, start = self._text, token.start
-        return text[start - 1 : start] == "." and text[start - 2 : start - 1] not in (".", "")
+    def _is_field(self, place: int) -> bool:
+        """Whether a name stands behind a value's dot, where words that are keywords elsewhere name fields.
+
+        Without a value straight before it, a dot may begin a tactic, as in ``by .native_decide``.
+        """
+        if place < 2 or self._word(place - 1) != ".":
+            return False
+        value, dot = self._code[place - 2], self._code[place - 1]
+        if dot.end != self._code[place].start or value.end != dot.start:
+            return False
+        if value.kind is Kind.NUMBER:  # of a projection: ``h.1.symm``, not ``iterate 1.skip``
+            return self._word(place - 3) == "."
+        return value.kind in _VALUES or self._text[dot.start - 2 : dot.start] == "|>"
 
     def _attribute(self, place: int, token: Token, word: str) -> str | None:
         group = self._groups[-1]
@@ -205,17 +214,25 @@ class Reader:
         return False
 
     def _declares_odd_token(self, place: int) -> bool:
-        """Whether a token that a notation declares could look like the beginning of a comment or a string."""
-        place += 1
+        """Whether a notation's tokens could look like the beginning of a comment or a string.
+
+        Or like the end of a bracket that is not the notation's own: of a list of attributes.
+        """
+        place, depth = place + 1, 0
         while place < len(self._code) and self._word(place) != "=>":
             token = self._code[place]
-            if token.kind is Kind.STRING and _ODD_TOKEN.search(self._word(place)[1:-1]):
-                return True
+            if token.kind is Kind.STRING:
+                brackets = [each.kind for each in tokens(self._word(place)[1:-1])]
+                depth += brackets.count(Kind.OPEN) - brackets.count(Kind.CLOSE)
+                if depth < 0 or _ODD_TOKEN.search(self._word(place)[1:-1]):
+                    return True
             if token.kind is Kind.NAME and self._word(place) in KEYWORDS:
                 return False
             place += 1
         return False
 
 
+#: What may have fields.
+_VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
 #: In a token that a notation declares: what begins or ends a comment, a string, a character or a quoted name.
 _ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|[-/]\s*$""")

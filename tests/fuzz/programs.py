@@ -66,6 +66,8 @@ PROBES = (
     ("token", 'notation "--" => zz'),
     ("native", "example := by native_decide"),
     ("native", "example := by decide +native"),
+    ("native", "example := by\n  .native_decide"),
+    ("run", "example := by iterate 2.run_tac zz"),
 )
 #: What the assembly may write beside white space.
 _OWN_WORDS = frozenset({"exact", "fun", "{", "}", ":=", "by"})

@@ -103,7 +103,14 @@ def rejected(text: str) -> list[tuple[str, str]]:
         ("add_aesop_rules safe f\nunsafe def f := 0", "unsafe", "unsafe"),
         ("example := g (add unsafe def f := 0", "unsafe", "unsafe"),
         ("example := x@[aesop @[extern f] g", "replaced_code", "extern"),
-        # What looks like a list of attributes need not be one.
+        # Not every dot stands before a field: this one begins a tactic.
+        ("example : 1 = 1 := by\n  .native_decide", "native", "native_decide"),
+        ("example : 1 = 1 := by (.native_decide)", "native", "native_decide"),
+        ("example : 1 = 1 := by skip;.run_tac x", "run", "run_tac"),
+        ("example : 1 = 1 := by iterate 1.native_decide", "native", "native_decide"),
+        # What looks like a list of attributes need not be one, nor end where it seems to.
+        ('notation "a" x ")" => x', "token", "notation"),
+        ('notation:max "a⟩" "⟨" => x', "token", "notation"),
         ('notation "a@[" x => x\nexample : 1 = 1 := a@[ rfl\naxiom wrong : False', "axiom", "axiom"),
         ('notation "a@[" x => x\nexample : 1 = 1 := a@[ rfl\n#eval 1', "run", "eval"),
         ("example := (s).attribute [by native_decide]", "native", "native_decide"),
@@ -154,6 +161,8 @@ def test_what_may_be_hidden_in_a_comment_or_a_string_is_found(text: str) -> None
         "theorem «axiom» : True := trivial",
         "example (x : Foo) : x.axiom = x.macro.syntax := rfl",
         "example : (f x).opaque = 0 := rfl",
+        "example : x.1.axiom = (y |>.macro) ∧ f[0].elab = ⟨1, 2⟩.opaque := rfl",
+        'notation "⟪" x ", " y ")" => f x y',
         "@[aesop unsafe 50% apply] theorem a : True := trivial",
         "@[simp, aesop safe (rule_sets := [A])] theorem a : True := trivial",
         "attribute [aesop unsafe 10% tactic] foo",
