@@ -5,6 +5,7 @@ A family repeats one tricky fragment, and is read as a program and as answers of
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -169,6 +170,7 @@ def _all_but(made: Program, length: int) -> tuple[tuple[int, int], ...]:
 def _seconds(call: Callable[[], object], times: int, *, at_least: float = SECONDS) -> float:
     """Return the best processor time of a few calls, of one when that is below what counts."""
     best = float("inf")
+    gc.disable()  # as timeit does: when it collects is not the text's doing
     for _ in range(times):
         read_target.cache_clear()
         begun = time.process_time()
@@ -176,6 +178,7 @@ def _seconds(call: Callable[[], object], times: int, *, at_least: float = SECOND
         best = min(best, time.process_time() - begun)
         if best < at_least:
             break
+    gc.enable()
     return best
 
 

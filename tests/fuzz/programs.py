@@ -375,6 +375,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-program.json"), help="where a failure is put")
     parser.add_argument("--again", type=Path, help="check nothing but a failure that was kept")
     arguments = parser.parse_args()
+    begun = time.monotonic()
     if arguments.again:
         wrong = wrong_with(Checks(Example.read(arguments.again.read_text(encoding="utf-8"))))
         print(wrong or "nothing is wrong")  # noqa: T201 - it prints what came out
@@ -384,8 +385,9 @@ def main() -> None:
         if found.failure is not None:
             sys.exit(_told(found.failure, arguments))
         print(  # noqa: T201 - it prints what came out
-            f"{found.done} examples, slowest {found.slowest[0] * 1000:.0f} ms"
-            f" ({found.slowest[1]} of {found.slowest[2]}), {dict(found.outcomes.most_common())}"
+            f"{found.done} examples in {time.monotonic() - begun:.0f} s,"
+            f" slowest {found.slowest[0] * 1000:.0f} ms ({found.slowest[1]} of {found.slowest[2]}),"
+            f" {dict(found.outcomes.most_common())}"
         )
         sys.exit(_grown(pool.imap(partial(worst, largest=arguments.largest), FAMILIES)))
 
