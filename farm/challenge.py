@@ -8,6 +8,7 @@ could print.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,16 +60,22 @@ _MOST_PLACES = 20
 
 
 def _is_spoken(program: str, until: int, submitted: Sequence[tuple[int, int]]) -> bool:
-    """Whether a submission says more than comments before a place, or what Lean may see as more."""
-    own = [(start, end) for start, end in submitted if start < until]
+    """Whether a submission says more than comments before a place, or what Lean may see as more.
+
+    A comment that does not end where the submission does takes something away from what is the dataset's.
+    """
+    own = sorted((start, end) for start, end in submitted if start < until)
     if not own:
         return False
-    before = [token for token in tokens(program) if token.start < until]
-    return any(
-        (token.kind is not Kind.COMMENT or token.end > until or is_doubtful(program, token))
-        and any(start < token.end and token.start < end for start, end in own)
-        for token in before
-    )
+    for token in tokens(program):
+        if token.start >= until:
+            return False
+        start, end = own[max(0, bisect_left(own, (token.end,)) - 1)]
+        if start < token.end and token.start < end:
+            is_own = start <= token.start and token.end <= min(end, until)
+            if token.kind is not Kind.COMMENT or not is_own or is_doubtful(program, token):
+                return True
+    return False
 
 
 def challenge_of(entry: Entry) -> Challenge | None:
@@ -81,7 +88,7 @@ def challenge_of(entry: Entry) -> Challenge | None:
     if not statement.strip():
         return None
     target = read_target(statement)
-    until = statement.rfind(target.core) + len(target.core) if target.core else target.kept
+    until = target.core_end if target.core else target.kept
     joint = "" if target.core or statement[:until].rstrip().endswith(":=") else " :="
     header = entry.header if not entry.header or entry.header.endswith("\n") else f"{entry.header}\n"
     return Challenge(program=f"{header}{statement[:until].rstrip()}{joint} sorry\n", name=target.name)

@@ -102,10 +102,10 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]
         group, first, position = found.lastgroup, *found.span(found.lastgroup or 0)
         if group == "hashes":
             group, first = "raw", found.start("raw")
-        if group == "block":
-            position = _block_end(text, first, stop)
-            doc = text[first + 2 : first + 3] in ("-", "!")
-            yield Token(Kind.DOC_COMMENT if doc else Kind.COMMENT, first, position)
+        if group in ("comment", "block"):  # may stand between a string and what makes it interpolated
+            comment = _comment(text, first, position, stop)
+            position = comment.end
+            yield comment
             continue
         if group == "raw":
             position = _raw_end(text, found, stop)
@@ -137,6 +137,13 @@ def _string_piece(text: str, quote: int, stop: int) -> tuple[int, bool]:
     found = _STRING_TEXT.match(text, quote + 1, stop)
     end = found.end() if found else stop
     return end, end > quote + 1 and text[end - 1] == "{"
+
+
+def _comment(text: str, start: int, line_end: int, stop: int) -> Token:
+    if text[start] == "-":
+        return Token(Kind.COMMENT, start, line_end)
+    doc = text[start + 2 : start + 3] in ("-", "!")
+    return Token(Kind.DOC_COMMENT if doc else Kind.COMMENT, start, _block_end(text, start, stop))
 
 
 def _block_end(text: str, start: int, stop: int) -> int:

@@ -86,7 +86,8 @@ def after_key(text: str, answer: Span, key: str) -> Span:
 
 _FENCE = re.compile(r"`{3,}+|~{3,}+")
 _BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
-_TAG = re.compile(r"[ \t]*(?:\{[ \t]*)?\.?([^\s`{}]*)\}?[ \t\r]*")
+# No tag is that long; without an end, a line of fences in which nothing ends a tag would take quadratic time.
+_TAG = re.compile(r"[ \t]*(?:\{[ \t]*)?\.?([^\s`{}]{0,100})\}?[ \t\r]*")
 # What may follow a tag on its line and be code all the same.
 _CODE = re.compile(r"(?:import|open|theorem|lemma|example|set_option|noncomputable|by|/-|--|@\[)(?!\w)")
 
@@ -111,19 +112,21 @@ class _Reader:
         """Collect the blocks from `start` on."""
         for at, run in _runs(self._text, start, self._end, tilde=tilde):
             if at >= self._spoken_for:
-                self._find_line(at)
-                self._meet(at, run)
+                self._meet(at, run, is_first=self._find_line(at))
         if self._run:
             self._close(self._end, closed=False)
 
-    def _find_line(self, at: int) -> None:
-        if at > self._line_end:
-            self._line = max(self._line, self._text.rfind("\n", self._line, at) + 1)
-            line_end = self._text.find("\n", at, self._end)
-            self._line_end = self._end if line_end < 0 else line_end
+    def _find_line(self, at: int) -> bool:
+        """Find the line of a fence; return whether the fence is the first on it."""
+        if at <= self._line_end:
+            return False
+        self._line = max(self._line, self._text.rfind("\n", self._line, at) + 1)
+        line_end = self._text.find("\n", at, self._end)
+        self._line_end = self._end if line_end < 0 else line_end
+        return True
 
-    def _meet(self, at: int, run: str) -> None:
-        begins_line = self._line == at or _BEFORE_FENCE.fullmatch(self._text, self._line, at) is not None
+    def _meet(self, at: int, run: str, *, is_first: bool) -> None:
+        begins_line = is_first and _BEFORE_FENCE.fullmatch(self._text, self._line, at) is not None
         found = _TAG.match(self._text, at + len(run), self._line_end)
         tag, code = (found[1].lower(), found.end()) if found else ("", at + len(run))
         if not self._run:

@@ -223,8 +223,8 @@ class Target(NamedTuple):
     `name` and `keyword` are "" when it declares nothing. `kept` is how much of it goes into a program,
     without a final ``sorry``. `ending` is ``by``, ``assign``, ``open`` (some of the proof is there) or
     ``none`` (not even a ``:=``). `core` is the last declaration's text from the keyword through ``:=``, ""
-    when there is none, `signature` what stands between its name and ``:=``, `sorry` the offset of a sorry
-    that stays, or -1.
+    when there is none, and `core_end` where that ends; `signature` is what stands between its name and
+    ``:=``, `sorry` the offset of a sorry that stays, or -1.
     """
 
     name: str
@@ -232,6 +232,7 @@ class Target(NamedTuple):
     kept: int
     ending: str
     core: str
+    core_end: int
     signature: str
     sorry: int
 
@@ -251,6 +252,7 @@ def read_target(statement: str) -> Target:
         kept=kept,
         ending=ending,
         core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
+        core_end=ends.body,
         signature=statement[declaration.name_end : ends.end],
         sorry=next(iter(sorry_tokens(statement[:kept])), -1),
     )
@@ -276,7 +278,7 @@ def _ending(statement: str, start: int) -> tuple[str, int]:
 def _unreadable(statement: str) -> Target:
     code = statement.rstrip()
     ending = "by" if re.search(r":=\s*by$", code) else "assign" if code.endswith(":=") else "open"
-    return Target("", "", len(statement), ending, "", "", -1)
+    return Target("", "", len(statement), ending, "", 0, "", -1)
 
 
 def differ(one: str, other: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ def read(text: str, start: int, target: int, header: str, name: str) -> Preamble
     unwanted = {*dropped, *(c.line for c in commands if c.word == "import")}
     useless = unwanted | {c.line for c in commands if c.word in _SETTINGS}.difference(lost)
     first = next(c.line for c in commands if c.line not in useless)
-    holes = [(at, _end_of_command(text, at, end)) for at in sorted(unwanted) if at >= first]
+    holes = _holes(text, [at for at in sorted(unwanted) if at >= first], end)
     return Preamble(tuple(_without(first, end, holes)), (), tuple(dropped), openers)
 
 
@@ -84,6 +84,15 @@ def _after_prefix(text: str, start: int, header: str) -> int:
         first += 1
     after = first + len(header)
     return after if header and text.startswith(header, first) and text.startswith("\n", after) else start
+
+
+def _holes(text: str, commands: list[int], end: int) -> Iterator[Span]:
+    """Yield the spans of commands, those apart that stand in the lines with which one before them goes on."""
+    reached = -1
+    for at in commands:
+        if at >= reached:
+            reached = _end_of_command(text, at, end)
+            yield at, reached
 
 
 def _end_of_command(text: str, at: int, end: int) -> int:
@@ -140,7 +149,7 @@ def _open_scopes(commands: list[_Command]) -> tuple[list[int], int]:
     return sorted(command.line for scope in scopes for command in scope), len(scopes) - 1
 
 
-def _without(start: int, end: int, holes: list[Span]) -> Iterator[Span]:
+def _without(start: int, end: int, holes: Iterable[Span]) -> Iterator[Span]:
     for hole_start, hole_end in holes:
         if start < hole_start:
             yield start, hole_start

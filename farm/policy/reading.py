@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.header import header_end
+from farm.policy.rules import RULES, Action
 from farm.policy.words import (
     AESOP,
     ATTRIBUTES,
@@ -23,7 +24,7 @@ from farm.policy.words import (
     TELLING,
     TRUSTED,
 )
-from farm.scanner import Kind, Token
+from farm.scanner import Kind, Token, tokens
 
 Found = tuple[int, int, str]  # start, end, rule
 
@@ -85,7 +86,7 @@ class Reader:
                 is_attributes=listed,
                 at_name=listed,
                 within_attributes=within,
-                of_aesop=within and around.of_aesop,
+                of_aesop=within and around.of_aesop and not listed,
             )
         )
         return None
@@ -104,29 +105,48 @@ class Reader:
     def _name(self, place: int, token: Token) -> str | None:
         word = self._text[token.start : token.end]
         group = self._groups[-1]
-        if word not in TELLING and not (group.is_attributes or group.within_attributes):
+        listed = group.is_attributes or group.within_attributes
+        if word not in TELLING and (not listed or self._is_field(place)):
             return self._trusted(word)
-        if self._is_field(token):
+        if self._is_field(place):
             return None
-        if word in AESOP:
+        if word in AESOP and (listed or self._word(place - 1) == "("):
             group.of_aesop = True
-        if group.is_attributes or group.within_attributes:
-            return self._attribute(word, group)
+        return self._attribute(place, token, word) if listed else self._anywhere(place, token, word)
+
+    def _anywhere(self, place: int, token: Token, word: str) -> str | None:
         return (
             self._hashed(place, token, word)
             or self._keyword(place, word)
             or self._in_context(place, token, word)
+            or self._trusted(word)
         )
 
-    def _is_field(self, token: Token) -> bool:
-        """Whether a name stands behind a dot, where words that are keywords elsewhere name fields."""
-        text, start = self._text, token.start
-        return text[start - 1 : start] == "." and text[start - 2 : start - 1] not in (".", "")
+    def _is_field(self, place: int) -> bool:
+        """Whether a name stands behind a value's dot, where words that are keywords elsewhere name fields.
 
-    def _attribute(self, word: str, group: _Group) -> str | None:
+        Without a value straight before it, a dot may begin a tactic, as in ``by .native_decide``.
+        """
+        if place < 2 or self._word(place - 1) != ".":
+            return False
+        value, dot = self._code[place - 2], self._code[place - 1]
+        if dot.end != self._code[place].start or value.end != dot.start:
+            return False
+        if value.kind is Kind.NUMBER:  # of a projection: ``h.1.symm``, not ``iterate 1.skip``
+            return self._word(place - 3) == "."
+        return value.kind in _VALUES or self._text[dot.start - 2 : dot.start] == "|>"
+
+    def _attribute(self, place: int, token: Token, word: str) -> str | None:
+        group = self._groups[-1]
         due, group.at_name = group.at_name, group.at_name and word in ("local", "scoped")
         known = None if group.of_aesop else ATTRIBUTES.get(_plain(word))
-        return known or ("attribute" if due and not group.at_name else None)
+        if known is not None:
+            return known
+        # No list of attributes, perhaps: ``x@[...]`` is a pattern, and a notation's token can end in ``@[``.
+        rule = self._anywhere(place, token, word)
+        if rule is not None and RULES[rule].action is Action.REJECT:
+            return rule
+        return "attribute" if due and not group.at_name else None
 
     def _hashed(self, place: int, token: Token, word: str) -> str | None:
         if self._word(place - 1) != "#" or self._code[place - 1].end != token.start:
@@ -148,12 +168,18 @@ class Reader:
         if word == "set_option":
             return self._option(_plain(after))
         if word == "unsafe":
-            return None if self._groups[-1].of_aesop else "unsafe"
+            return None if self._is_of_aesop(place) else "unsafe"
         if word == "eval" and after == "%":
             return "run"
         if word == "native" and (self._text[token.start - 1 : token.start] == "+" or after == ":="):
             return "native"
         return MODIFIERS.get(word) if after in DECLARED else None
+
+    def _is_of_aesop(self, place: int) -> bool:
+        """Whether an ``unsafe`` says of a rule for aesop how sure it is, and does not begin a declaration."""
+        if self._word(place + 1) in DECLARED or self._word(place + 1) in MODIFIERS:
+            return False
+        return self._groups[-1].of_aesop or self._word(place - 1) == "add_aesop_rules"
 
     def _option(self, name: str) -> str | None:
         name = name.removeprefix("weak.")
@@ -188,17 +214,25 @@ class Reader:
         return False
 
     def _declares_odd_token(self, place: int) -> bool:
-        """Whether a token that a notation declares could look like the beginning of a comment or a string."""
-        place += 1
+        """Whether a notation's tokens could look like the beginning of a comment or a string.
+
+        Or like the end of a bracket that is not the notation's own: of a list of attributes.
+        """
+        place, depth = place + 1, 0
         while place < len(self._code) and self._word(place) != "=>":
             token = self._code[place]
-            if token.kind is Kind.STRING and _ODD_TOKEN.search(self._word(place)[1:-1]):
-                return True
+            if token.kind is Kind.STRING:
+                brackets = [each.kind for each in tokens(self._word(place)[1:-1])]
+                depth += brackets.count(Kind.OPEN) - brackets.count(Kind.CLOSE)
+                if depth < 0 or _ODD_TOKEN.search(self._word(place)[1:-1]):
+                    return True
             if token.kind is Kind.NAME and self._word(place) in KEYWORDS:
                 return False
             place += 1
         return False
 
 
+#: What may have fields.
+_VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
 #: In a token that a notation declares: what begins or ends a comment, a string, a character or a quoted name.
 _ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|[-/]\s*$""")

@@ -27,6 +27,7 @@ def challenge(statement: str, header: str = HEADER) -> Challenge:
         ("theorem t (h : x := 1) : p := by\n  intro h\n  sorry", "theorem t (h : x := 1) : p := sorry\n"),
         ("def a := 1\n\ntheorem t : p :=\nby", "def a := 1\n\ntheorem t : p := sorry\n"),
         ("/-- x := y -/ lemma t : p := by", "/-- x := y -/ lemma t : p := sorry\n"),
+        ("theorem t : p := by\n  -- theorem t : p :=\n  sorry", "theorem t : p := sorry\n"),
     ],
 )
 def test_a_challenge_is_the_statement_with_a_sorry(statement: str, program: str) -> None:
@@ -77,3 +78,10 @@ def test_a_statement_is_stated_where_lean_reads_it_as_code(
     spans = [(first, first + len(before)), (second, len(program))]
     submitted = [(start, end) for start, end in spans if start < end]
     assert is_stated(challenge(STATED), program, submitted) is stated
+
+
+@pytest.mark.parametrize("said", ["--", "/-", "-- x", "--\n"])
+def test_nothing_is_stated_behind_a_comment_that_takes_in_what_is_the_datasets(said: str) -> None:
+    program = f"{said}def p := q -- -/\n{STATED} x"
+    own = [(0, len(said)), (len(program) - 2, len(program))]
+    assert is_stated(challenge(STATED, header="def p := q -- -/\n"), program, own) is said.endswith("\n")

@@ -40,6 +40,8 @@ def read(text: str) -> list[tuple[str, str]]:
         ('s!"{f "q" {y}}"', "name string name string open name close string"),
         ('s!"a\\{x" y', "name string name"),
         ('throwError "a{x}"', "name string name string"),
+        ('s! /- -/ "a{x}"', "name comment string name string"),
+        ('s! -- to the end\n"a{x}"', "name comment string name string"),
         ('f "a{x}"', "name string"),
         ("✝ \0 \ud800", "symbol symbol symbol"),
     ],

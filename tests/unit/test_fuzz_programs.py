@@ -1,0 +1,32 @@
+"""A few mutated programs through all that reads them, and hostile texts of some length: see `make fuzz`."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz.families import FAMILIES, growths
+from fuzz.mutants import Example
+from fuzz.programs import Checks, run, wrong_with
+
+
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_what_reads_programs_stands_every_change(first: int) -> None:
+    found = run(0, range(first, first + 100))
+    assert found.failure is None, found.failure[1]
+    assert found.done == 100
+
+
+def test_a_failure_is_told_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuzz.programs.header_end", lambda text: len(text) + 1)
+    found = run(0, range(5))
+    assert found.failure is not None
+    number, wrong, kept = found.failure
+    assert (number, found.done) == (0, 1)
+    assert "AssertionError" in wrong
+    assert wrong_with(Checks(Example.read(kept))) == wrong
+    monkeypatch.undo()
+    assert wrong_with(Checks(Example.read(kept))) is None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_twice_the_text_takes_about_twice_the_time(family: str) -> None:
+    assert [growth for growth in growths(family, 16_000, 8_000) if not growth.is_linear] == []
