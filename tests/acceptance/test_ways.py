@@ -15,7 +15,7 @@ from typing import BinaryIO
 import pytest
 from processes import Process, eventually, family
 
-from farm.assurance import GOLD, Assurance
+from farm.assurance import GOLD, STRICT, Assurance
 from farm.challenge import Challenge
 from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, Report, judge
@@ -442,3 +442,19 @@ def test_a_worker_whose_files_are_private_can_do_all_that_others_can(
             assert checker.check(Check(program=TRUE), core, way="snapshot").way == "snapshot"
     finally:
         os.umask(before)
+
+
+def test_fork_servers_that_are_killed_cost_time_and_no_verdict(
+    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    asked = Challenge(program=f"{HEADER}theorem t : True := sorry\n", name="t")
+    strict = Check(program=TRUE, challenge=asked, assurance=Assurance(tier=STRICT))
+    with Checker(isolation, home=tmp_path / "home") as checker:
+        assert checker.check(strict, core).way == "forked"
+        servers = [each.pid for each in family(os.getpid()) if "workers.forks" in each.command]
+        assert servers
+        for pid in servers:
+            os.kill(pid, signal.SIGKILL)
+        reports = [checker.check(strict, core) for _ in range(3)]
+        assert [reason(report) for report in reports] == [Reason.OK] * 3
+        assert reports[-1].way == "forked"
