@@ -70,7 +70,8 @@ def test_a_cancelled_check_ends_and_is_no_verdict_about_the_proof(
     endless = (CASES / "timeout" / "endless_instances" / "program.lean").read_text()
     cancel = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        checking = pool.submit(checker.check, endless, core, Limits(wall_seconds=60), cancelled=cancel.is_set)
+        check = Check(program=endless, limits=Limits(wall_seconds=60))
+        checking = pool.submit(checker.check, check, core, cancelled=cancel.is_set)
         cancel.set()
         assert judge(checking.result(30)).outcome is Outcome.JUDGE_ERROR
 
