@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.header import header_end
+from farm.policy.rules import RULES, Action
 from farm.policy.words import (
     AESOP,
     ATTRIBUTES,
+    CODE_ATTRIBUTE,
     DECLARED,
     HASHED,
     INITIALIZERS,
@@ -23,7 +25,7 @@ from farm.policy.words import (
     TELLING,
     TRUSTED,
 )
-from farm.scanner import Kind, Token
+from farm.scanner import Kind, Token, tokens
 
 Found = tuple[int, int, str]  # start, end, rule
 
@@ -96,10 +98,11 @@ class Reader:
         return None
 
     def _symbol(self, _place: int, token: Token) -> str | None:
-        group = self._groups[-1]
-        if group.is_attributes and self._text[token.start] == ",":
-            group.at_name = True
-        return None
+        group, mark = self._groups[-1], self._text[token.start]
+        if group.is_attributes and mark == ",":
+            group.at_name, group.of_aesop = True, False
+        # To Lean, all up to the next » is one name, with line breaks, quotes and what else there is.
+        return "hidden" if mark in "«»" else None
 
     def _name(self, place: int, token: Token) -> str | None:
         word = self._text[token.start : token.end]
@@ -108,15 +111,18 @@ class Reader:
             return self._trusted(word)
         if self._is_field(token):
             return None
-        if word in AESOP:
+        if word in AESOP and (group.at_name or not (group.is_attributes or group.within_attributes)):
             group.of_aesop = True
-        if group.is_attributes or group.within_attributes:
-            return self._attribute(word, group)
-        return (
+        rule = (
             self._hashed(place, token, word)
             or self._keyword(place, word)
             or self._in_context(place, token, word)
         )
+        if group.is_attributes or group.within_attributes:
+            # A token of a notation may look like the beginning of a list of attributes.
+            rejected = rule if rule is not None and RULES[rule].action is Action.REJECT else None
+            return self._attribute(word, group) if rejected in (None, "metaprogram") else rejected
+        return rule
 
     def _is_field(self, token: Token) -> bool:
         """Whether a name stands behind a dot, where words that are keywords elsewhere name fields."""
@@ -125,8 +131,11 @@ class Reader:
 
     def _attribute(self, word: str, group: _Group) -> str | None:
         due, group.at_name = group.at_name, group.at_name and word in ("local", "scoped")
-        known = None if group.of_aesop else ATTRIBUTES.get(_plain(word))
-        return known or ("attribute" if due and not group.at_name else None)
+        if not group.of_aesop and (known := ATTRIBUTES.get(_plain(word))):
+            return known
+        if CODE_ATTRIBUTE.fullmatch(_plain(word)):
+            return "metaprogram"
+        return self._trusted(word) or ("attribute" if due and not group.at_name else None)
 
     def _hashed(self, place: int, token: Token, word: str) -> str | None:
         if self._word(place - 1) != "#" or self._code[place - 1].end != token.start:
@@ -148,7 +157,7 @@ class Reader:
         if word == "set_option":
             return self._option(_plain(after))
         if word == "unsafe":
-            return None if self._groups[-1].of_aesop else "unsafe"
+            return None if self._groups[-1].of_aesop and after not in DECLARED else "unsafe"
         if word == "eval" and after == "%":
             return "run"
         if word == "native" and (self._text[token.start - 1 : token.start] == "+" or after == ":="):
@@ -164,6 +173,8 @@ class Reader:
         return None if not name or name.partition(".")[0] in STYLE else "setting"
 
     def _trusted(self, word: str) -> str | None:
+        if SKIP_KERNEL in word:
+            return "option"
         if word.endswith(TRUSTED) or ("«" in word and _plain(word).endswith(TRUSTED)):
             return "trusted_name"
         return "initialize" if INITIALIZERS.fullmatch(word) else None
@@ -179,26 +190,56 @@ class Reader:
             return False
         place += 1
         while place < len(self._code) and self._code[place].kind is Kind.NAME:
-            name = _plain(self._word(place))
-            if name in KEYWORDS or name in ("in", "theorem", "lemma", "example", "set_option"):
+            word = self._word(place)
+            if word in KEYWORDS or word in ("in", "theorem", "lemma", "example", "set_option"):
                 return False
-            if name.partition(".")[0] == "Lean":
+            if _plain(word).partition(".")[0] == "Lean":
                 return True
             place += 1
         return False
 
     def _declares_odd_token(self, place: int) -> bool:
-        """Whether a token that a notation declares could look like the beginning of a comment or a string."""
+        """Whether a token that a notation declares could make other text look like what it is not."""
         place += 1
+        brackets: list[str] = []
         while place < len(self._code) and self._word(place) != "=>":
-            token = self._code[place]
-            if token.kind is Kind.STRING and _ODD_TOKEN.search(self._word(place)[1:-1]):
-                return True
-            if token.kind is Kind.NAME and self._word(place) in KEYWORDS:
+            token, word = self._code[place], self._word(place)
+            if token.kind is Kind.STRING:
+                if _is_odd_token(word[1:-1].strip()):
+                    return True
+                brackets += _BRACKET.findall(word)
+            if token.kind is Kind.NAME and KEYWORDS.get(word) == "notation":
                 return False
             place += 1
-        return False
+        return not _match(brackets)
 
 
-#: In a token that a notation declares: what begins or ends a comment, a string, a character or a quoted name.
-_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|[-/]\s*$""")
+#: In a token that a notation declares: what begins or ends a comment, a string, a character, a quoted name or
+#: a list of attributes; a dot, behind which a keyword would look like a field; letters that not every Lean
+#: takes for letters.
+_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|@\[|[-/.]$|[À-ÖØ-öø-ſⱼ]""")
+_HEXADECIMAL = re.compile(r"0[xX]")
+_BRACKET = re.compile(r"[(\[{⟨⟪⟦⦃)\]}⟩⟫⟧⦄]")
+_CLOSING = dict(zip(")]}⟩⟫⟧⦄", "([{⟨⟪⟦⦃", strict=True))
+
+
+def _is_odd_token(token: str) -> bool:
+    """Whether what stands behind a token may be taken for a part of it, or something else be hidden by it."""
+    if _ODD_TOKEN.search(token):
+        return True
+    parts = list(tokens(token))
+    # To Lean, ∎_axiom is a token ∎_ and a keyword.
+    last = parts[-1] if len(parts) > 1 else None
+    return last is not None and (last.kind is Kind.NAME or _HEXADECIMAL.match(token, last.start) is not None)
+
+
+def _match(brackets: list[str]) -> bool:
+    """Whether brackets are in pairs."""
+    still: list[str] = []
+    for bracket in brackets:
+        opened = _CLOSING.get(bracket)
+        if opened is None:
+            still.append(bracket)
+        elif not still or still.pop() != opened:
+            return False
+    return not still
