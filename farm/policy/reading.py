@@ -16,6 +16,7 @@ from farm.policy.words import (
     HASHED,
     INITIALIZERS,
     KEYWORDS,
+    LEAN_S_OWN,
     LIMITS,
     MODIFIERS,
     OPTION_FAMILIES,
@@ -120,8 +121,8 @@ class Reader:
         )
         if group.is_attributes or group.within_attributes:
             # A token of a notation may look like the beginning of a list of attributes.
-            rejected = rule if rule is not None and RULES[rule].action is Action.REJECT else None
-            return self._attribute(word, group) if rejected in (None, "metaprogram") else rejected
+            is_rejected = rule is not None and RULES[rule].action is Action.REJECT
+            return rule if is_rejected else self._attribute(word, group)
         return rule
 
     def _is_field(self, token: Token) -> bool:
@@ -177,6 +178,8 @@ class Reader:
             return "option"
         if word.endswith(TRUSTED) or ("«" in word and _plain(word).endswith(TRUSTED)):
             return "trusted_name"
+        if _plain(word).startswith(LEAN_S_OWN):
+            return "metaprogram"
         return "initialize" if INITIALIZERS.fullmatch(word) else None
 
     def _end_of_header(self) -> int:

@@ -69,6 +69,10 @@ CODE_ATTRIBUTE = re.compile(
     r"|doc_(?:role|code_block|directive|command)|try_suggestion"
 )
 
+#: Of these namespaces, a submission needs nothing: what is in them runs code, or changes what Lean does. Code
+#: need not be a command's: a tactic's configuration is evaluated, and aesop runs what it is given as a rule.
+LEAN_S_OWN = ("Lean.", "IO.")
+
 #: Names that end so stand for axioms with which anything can be proved.
 TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "reduceBool", "reduceNat", "trustCompiler")
 
@@ -90,7 +94,7 @@ AESOP = frozenset({"aesop", "add", "add_aesop_rules"})
 #: Names that say something by themselves, or by where they stand.
 TELLING = _SUSPECTS | frozenset(HASHED) | AESOP
 _SUSPECT_PARTS = re.compile(
-    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|«",
+    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|«|Lean\.|\bIO\.",
     re.IGNORECASE,
 )
 
