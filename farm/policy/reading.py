@@ -161,9 +161,20 @@ class Reader:
             return None if self._groups[-1].of_aesop and after not in DECLARED else "unsafe"
         if word == "eval" and after == "%":
             return "run"
-        if word == "native" and (self._text[token.start - 1 : token.start] == "+" or after == ":="):
+        if word == "native" and (
+            self._text[token.start - 1 : token.start] == "+" or after in (":=", ",", "}")
+        ):
             return "native"
+        if word == "config" and after == ":=":
+            return "native" if self._configures_decide(place) else None
         return MODIFIERS.get(word) if after in DECLARED else None
+
+    def _configures_decide(self, place: int) -> bool:
+        """Whether a configuration without its fields' names may tell `decide` to believe the compiler."""
+        if "decide" not in map(self._word, range(max(0, place - _FAR), place)):
+            return False
+        opening, name, sign = map(self._word, range(place + 2, place + 5))
+        return opening != "{" or not (name == "}" or sign == ":=")
 
     def _option(self, name: str) -> str | None:
         name = name.removeprefix("weak.")
@@ -178,7 +189,7 @@ class Reader:
             return "option"
         if word.endswith(TRUSTED) or ("«" in word and _plain(word).endswith(TRUSTED)):
             return "trusted_name"
-        if _plain(word).startswith(LEAN_S_OWN):
+        if _plain(word).startswith(LEAN_S_OWN) or _plain(word) == "IO":
             return "metaprogram"
         return "initialize" if INITIALIZERS.fullmatch(word) else None
 
@@ -216,6 +227,9 @@ class Reader:
             place += 1
         return not _match(brackets)
 
+
+#: So many words may stand between a tactic and its configuration.
+_FAR = 12
 
 #: In a token that a notation declares: what begins or ends a comment, a string, a character, a quoted name or
 #: a list of attributes; a dot, behind which a keyword would look like a field; letters that not every Lean

@@ -78,7 +78,7 @@ TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "reduceBool", "reduceNat", 
 
 #: Options of these families are not the submission's to set.
 OPTION_FAMILIES = frozenset(
-    {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap"}
+    {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap", "doc"}
 )
 SINGLE_OPTIONS = frozenset({"stderrAsMessages", "warningAsError"})
 #: Of these families, options only say what is shown and what is good style.
@@ -88,13 +88,17 @@ SKIP_KERNEL = "skipKernelTC"
 
 #: A text is looked at closely only when one of these words is anywhere in it.
 WORD = re.compile(r"\w+[!?]*", re.ASCII)  # in ``x⁻¹axiom`` the last word is one to Lean
-_SUSPECTS = frozenset(KEYWORDS) | frozenset(MODIFIERS) | frozenset({"set_option", "unsafe", "native", "eval"})
+_SUSPECTS = (
+    frozenset(KEYWORDS)
+    | frozenset(MODIFIERS)
+    | frozenset({"set_option", "unsafe", "native", "eval", "config"})
+)
 #: Speaking of rules for aesop, in which ``unsafe`` is a word like any other.
 AESOP = frozenset({"aesop", "add", "add_aesop_rules"})
 #: Names that say something by themselves, or by where they stand.
 TELLING = _SUSPECTS | frozenset(HASHED) | AESOP
 _SUSPECT_PARTS = re.compile(
-    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|«|Lean\.|\bIO\.",
+    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|«|Lean»?\.|\bIO\b",
     re.IGNORECASE,
 )
 
