@@ -219,7 +219,7 @@ class Reader:
         while place < len(self._code) and self._word(place) != "=>":
             token, word = self._code[place], self._word(place)
             if token.kind is Kind.STRING:
-                if _is_odd_token(word[1:-1].strip()):
+                if _is_odd_token(word[1:-1].strip(" ")):
                     return True
                 brackets += _BRACKET.findall(word)
             if token.kind is Kind.NAME and KEYWORDS.get(word) == "notation":
@@ -233,8 +233,8 @@ _FAR = 12
 
 #: In a token that a notation declares: what begins or ends a comment, a string, a character, a quoted name or
 #: a list of attributes; a dot, behind which a keyword would look like a field; letters that not every Lean
-#: takes for letters.
-_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|@\[|[-/.]$|[À-ÖØ-öø-ſⱼ]""")
+#: takes for letters; space that is none to Lean.
+_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|@\[|[-/.]$|[À-ÖØ-öø-ſⱼ]|[^\S ]""")
 _HEXADECIMAL = re.compile(r"0[xX]")
 _BRACKET = re.compile(r"[(\[{⟨⟪⟦⦃)\]}⟩⟫⟧⦄]")
 _CLOSING = dict(zip(")]}⟩⟫⟧⦄", "([{⟨⟪⟦⦃", strict=True))

@@ -100,6 +100,7 @@ def rejected(text: str) -> list[tuple[str, str]]:
         ('notation "∎." => 1', "token", "notation"),
         ('notation "∎_" => 1', "token", "notation"),
         ('notation "∎0xa" => 1', "token", "notation"),
+        ('notation "\u00a0x" => 1', "token", "notation"),
         ('notation "⟅@[" => 1', "token", "notation"),
         ('notation "⟅(" x "]" => x', "token", "notation"),
         ('infix:50 (name := alias) " ~a " => f', "token", "infix"),
