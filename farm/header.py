@@ -97,7 +97,7 @@ _CODE = re.compile(
     r"|(?:elab|macro|syntax|simproc|dsimproc|initialize|delab|app_delab|unexpand|app_unexpander"
     r"|binder_predicate|include_str|load_dynlib|code_action|widget)(?:_\w+)?"
 )
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+", re.ASCII)  # in ``x⁻¹elab`` the last word is one to Lean
 _EVAL = re.compile(r"\#[ \t]*eval|eval%")
 _ATTRIBUTE = re.compile(r"@\[|\battribute\b\s*(\[?)")
 #: Attributes that run none of the program's own code while Lean reads it.

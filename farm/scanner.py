@@ -17,7 +17,7 @@ _LETTER = "A-Za-z_À-ÖØ-öø-ſΑ-ΟΡΤ-Ωα-κμ-ωϊ-ϻἀ-῾℀-⅏\U0001
 _REST = _LETTER + "0-9'!?₀-₉ₐ-ₜᵢ-ᵪⱼ"
 _PART = rf"(?:[{_LETTER}][{_REST}]*+|«[^«»\n]*+»)"
 _STRING = r'"(?:[^"\\]++|\\.)*+"?'
-_CHAR = r"'(?:[^'\\\n]|\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))'"
+_CHAR = r"'(?:[^'\\]|\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))'"
 _RAW = r'r(?P<hashes>\#*+)"'
 
 NAME = rf"{_PART}(?:\.{_PART})*+"
@@ -147,7 +147,8 @@ def _comment(text: str, start: int, line_end: int, stop: int) -> Token:
 
 
 def _block_end(text: str, start: int, stop: int) -> int:
-    depth, position = 1, start + 2
+    # Lean takes three characters for the beginning: ``/-/`` opens no second comment, ``/--/`` closes none.
+    depth, position = 1, start + 3
     while found := _NEST.search(text, position, stop):
         position = found.end()
         depth += 1 if found.group() == "/-" else -1

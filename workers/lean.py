@@ -247,5 +247,7 @@ def _most_telling(messages: list[Message]) -> tuple[Message, ...]:
     if len(messages) <= MOST_MESSAGES:
         return tuple(messages)
     weight = {"error": 0, "warning": 1, "information": 2}
-    order = sorted(range(len(messages)), key=lambda i: (weight[messages[i].severity], i))
+    # That something is admitted is as telling as an error: no number of other warnings may hide it.
+    ranks = [0 if says_sorry(each) else weight[each.severity] for each in messages]
+    order = sorted(range(len(messages)), key=lambda i: (ranks[i], i))
     return tuple(messages[i] for i in sorted(order[:MOST_MESSAGES]))

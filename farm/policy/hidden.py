@@ -57,11 +57,14 @@ def is_doubtful(text: str, token: Token) -> bool:
     """Whether Lean may see something else than a comment, a string or a character that this token is.
 
     The character before can belong to one token with this (``//-``, ``⁻¹'"'``). Whether the text in a
-    string's braces is code depends on what the string is given to, which only Lean knows.
+    string's braces is code depends on what the string is given to, which only Lean knows. And a comment that
+    begins ``/-/`` or ``/--/`` is shorter or longer to another eye.
     """
     if token.kind not in OPAQUE:
         return False
     if token.kind is Kind.STRING and "{" in text[token.start : token.end]:
+        return True
+    if text.startswith(("/-/", "/--/"), token.start):
         return True
     before = text[token.start - 1 : token.start]
     return bool(before) and not _BEFORE.fullmatch(before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.header import header_end
@@ -11,10 +11,12 @@ from farm.policy.rules import RULES, Action
 from farm.policy.words import (
     AESOP,
     ATTRIBUTES,
+    CODE_ATTRIBUTE,
     DECLARED,
     HASHED,
     INITIALIZERS,
     KEYWORDS,
+    LEAN_S_OWN,
     LIMITS,
     MODIFIERS,
     OPTION_FAMILIES,
@@ -97,10 +99,11 @@ class Reader:
         return None
 
     def _symbol(self, _place: int, token: Token) -> str | None:
-        group = self._groups[-1]
-        if group.is_attributes and self._text[token.start] == ",":
-            group.at_name = True
-        return None
+        group, mark = self._groups[-1], self._text[token.start]
+        if group.is_attributes and mark == ",":
+            group.at_name, group.of_aesop = True, False
+        # To Lean, all up to the next » is one name, with line breaks, quotes and what else there is.
+        return "hidden" if mark in "«»" else None
 
     def _name(self, place: int, token: Token) -> str | None:
         word = self._text[token.start : token.end]
@@ -110,7 +113,7 @@ class Reader:
             return self._trusted(word)
         if self._is_field(place):
             return None
-        if word in AESOP and (listed or self._word(place - 1) == "("):
+        if word in AESOP and (group.at_name or (not listed and self._word(place - 1) == "(")):
             group.of_aesop = True
         return self._attribute(place, token, word) if listed else self._anywhere(place, token, word)
 
@@ -139,9 +142,10 @@ class Reader:
     def _attribute(self, place: int, token: Token, word: str) -> str | None:
         group = self._groups[-1]
         due, group.at_name = group.at_name, group.at_name and word in ("local", "scoped")
-        known = None if group.of_aesop else ATTRIBUTES.get(_plain(word))
-        if known is not None:
+        if not group.of_aesop and (known := ATTRIBUTES.get(_plain(word))):
             return known
+        if CODE_ATTRIBUTE.fullmatch(_plain(word)):
+            return "metaprogram"
         # No list of attributes, perhaps: ``x@[...]`` is a pattern, and a notation's token can end in ``@[``.
         rule = self._anywhere(place, token, word)
         if rule is not None and RULES[rule].action is Action.REJECT:
@@ -171,8 +175,12 @@ class Reader:
             return None if self._is_of_aesop(place) else "unsafe"
         if word == "eval" and after == "%":
             return "run"
-        if word == "native" and (self._text[token.start - 1 : token.start] == "+" or after == ":="):
+        if word == "native" and (
+            self._text[token.start - 1 : token.start] == "+" or after in (":=", ",", "}")
+        ):
             return "native"
+        if word == "config" and after == ":=":
+            return "native" if self._configures_decide(place) else None
         return MODIFIERS.get(word) if after in DECLARED else None
 
     def _is_of_aesop(self, place: int) -> bool:
@@ -180,6 +188,13 @@ class Reader:
         if self._word(place + 1) in DECLARED or self._word(place + 1) in MODIFIERS:
             return False
         return self._groups[-1].of_aesop or self._word(place - 1) == "add_aesop_rules"
+
+    def _configures_decide(self, place: int) -> bool:
+        """Whether a configuration without its fields' names may tell `decide` to believe the compiler."""
+        if "decide" not in map(self._word, range(max(0, place - _FAR), place)):
+            return False
+        opening, name, sign = map(self._word, range(place + 2, place + 5))
+        return opening != "{" or not (name == "}" or sign == ":=")
 
     def _option(self, name: str) -> str | None:
         name = name.removeprefix("weak.")
@@ -190,8 +205,12 @@ class Reader:
         return None if not name or name.partition(".")[0] in STYLE else "setting"
 
     def _trusted(self, word: str) -> str | None:
+        if SKIP_KERNEL in word:
+            return "option"
         if word.endswith(TRUSTED) or ("«" in word and _plain(word).endswith(TRUSTED)):
             return "trusted_name"
+        if _plain(word).startswith(LEAN_S_OWN) or _plain(word) == "IO":
+            return "metaprogram"
         return "initialize" if INITIALIZERS.fullmatch(word) else None
 
     def _end_of_header(self) -> int:
@@ -205,34 +224,59 @@ class Reader:
             return False
         place += 1
         while place < len(self._code) and self._code[place].kind is Kind.NAME:
-            name = _plain(self._word(place))
-            if name in KEYWORDS or name in ("in", "theorem", "lemma", "example", "set_option"):
+            word = self._word(place)
+            if word in KEYWORDS or word in ("in", "theorem", "lemma", "example", "set_option"):
                 return False
-            if name.partition(".")[0] == "Lean":
+            if _plain(word).partition(".")[0] == "Lean":
                 return True
             place += 1
         return False
 
     def _declares_odd_token(self, place: int) -> bool:
-        """Whether a notation's tokens could look like the beginning of a comment or a string.
-
-        Or like the end of a bracket that is not the notation's own: of a list of attributes.
-        """
-        place, depth = place + 1, 0
+        """Whether a token that a notation declares could make other text look like what it is not."""
+        place += 1
+        brackets: list[str] = []
         while place < len(self._code) and self._word(place) != "=>":
-            token = self._code[place]
+            token, word = self._code[place], self._word(place)
             if token.kind is Kind.STRING:
-                brackets = [each.kind for each in tokens(self._word(place)[1:-1])]
-                depth += brackets.count(Kind.OPEN) - brackets.count(Kind.CLOSE)
-                if depth < 0 or _ODD_TOKEN.search(self._word(place)[1:-1]):
+                if _is_odd_token(word[1:-1].strip(" ")):
                     return True
-            if token.kind is Kind.NAME and self._word(place) in KEYWORDS:
+                brackets += _BRACKET.findall(word)
+            if token.kind is Kind.NAME and KEYWORDS.get(word) == "notation":
                 return False
             place += 1
-        return False
+        return not _match(brackets)
 
 
 #: What may have fields.
 _VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
-#: In a token that a notation declares: what begins or ends a comment, a string, a character or a quoted name.
-_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|[-/]\s*$""")
+#: So many words may stand between a tactic and its configuration.
+_FAR = 12
+
+#: In a token that a notation declares: what begins or ends a comment, a string, a character, a quoted name or
+#: a list of attributes; a dot, behind which a keyword would look like a field; letters that not every Lean
+#: takes for letters; space that is none to Lean.
+_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|@\[|[-/.]$|[À-ÖØ-öø-ſⱼ]|[^\S ]""")
+_HEXADECIMAL = re.compile(r"0[xX]")
+_BRACKET = re.compile(r"[(\[{⟨⟪⟦⦃)\]}⟩⟫⟧⦄]")
+_CLOSING = frozenset(")]}⟩⟫⟧⦄")
+
+
+def _is_odd_token(token: str) -> bool:
+    """Whether what stands behind a token may be taken for a part of it, or something else be hidden by it."""
+    if _ODD_TOKEN.search(token):
+        return True
+    parts = list(tokens(token))
+    # To Lean, ∎_axiom is a token ∎_ and a keyword.
+    last = parts[-1] if len(parts) > 1 else None
+    return last is not None and (last.kind is Kind.NAME or _HEXADECIMAL.match(token, last.start) is not None)
+
+
+def _match(brackets: Iterable[str]) -> bool:
+    """Whether as many brackets are closed as are opened, each behind one, of whatever kind they are."""
+    depth = 0
+    for bracket in brackets:
+        depth += -1 if bracket in _CLOSING else 1
+        if depth < 0:
+            return False
+    return depth == 0

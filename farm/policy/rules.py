@@ -41,9 +41,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "messages": Rule(action=_REJECT, threat="hides messages"),
         "imports": Rule(action=_REJECT, threat="chooses what the statement stands on"),
         "trusted_name": Rule(action=_REJECT, threat="uses an axiom that proves anything"),
-        "token": Rule(
-            action=_REJECT, threat="declares a token that makes text look like a comment or a string"
-        ),
+        "token": Rule(action=_REJECT, threat="declares a token that makes text look like what it is not"),
         "hidden": Rule(action=_REJECT, threat="may hide code in what looks like a comment or a string"),
         "native": Rule(action=_REJECT, threat="trusts the compiler"),
         "partial": Rule(action=_REPORT, threat="declares a constant whose value nobody sees"),

@@ -63,12 +63,22 @@ ATTRIBUTES = (
     )
 )
 
+#: Other attributes that hand Lean code to run.
+CODE_ATTRIBUTE = re.compile(
+    r"builtin_\w+|\w+_(?:parser|elab|delab|handler|propagator)|\w*simproc\w*|\w+_proc|sevalproc|cpass"
+    r"|doc_(?:role|code_block|directive|command)|try_suggestion"
+)
+
+#: Of these namespaces, a submission needs nothing: what is in them runs code, or changes what Lean does. Code
+#: need not be a command's: a tactic's configuration is evaluated, and aesop runs what it is given as a rule.
+LEAN_S_OWN = ("Lean.", "IO.")
+
 #: Names that end so stand for axioms with which anything can be proved.
-TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "trustCompiler")
+TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "reduceBool", "reduceNat", "trustCompiler")
 
 #: Options of these families are not the submission's to set.
 OPTION_FAMILIES = frozenset(
-    {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap"}
+    {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap", "doc"}
 )
 SINGLE_OPTIONS = frozenset({"stderrAsMessages", "warningAsError"})
 #: Of these families, options only say what is shown and what is good style.
@@ -77,14 +87,19 @@ LIMITS = frozenset({"maxHeartbeats", "maxRecDepth", "synthInstance.maxHeartbeats
 SKIP_KERNEL = "skipKernelTC"
 
 #: A text is looked at closely only when one of these words is anywhere in it.
-WORD = re.compile(r"\w+[!?]*")
-_SUSPECTS = frozenset(KEYWORDS) | frozenset(MODIFIERS) | frozenset({"set_option", "unsafe", "native", "eval"})
+WORD = re.compile(r"\w+[!?]*", re.ASCII)  # in ``x⁻¹axiom`` the last word is one to Lean
+_SUSPECTS = (
+    frozenset(KEYWORDS)
+    | frozenset(MODIFIERS)
+    | frozenset({"set_option", "unsafe", "native", "eval", "config"})
+)
 #: Speaking of rules for aesop, in which ``unsafe`` is a word like any other.
 AESOP = frozenset({"aesop", "add", "add_aesop_rules"})
 #: Names that say something by themselves, or by where they stand.
 TELLING = _SUSPECTS | frozenset(HASHED) | AESOP
 _SUSPECT_PARTS = re.compile(
-    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|skipKernel|\#|@\[", re.IGNORECASE
+    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|«|Lean»?\.|\bIO\b",
+    re.IGNORECASE,
 )
 
 

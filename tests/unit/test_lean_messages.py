@@ -105,6 +105,13 @@ def test_of_too_many_messages_the_errors_are_kept_in_their_order() -> None:
     assert kept[-3:] == [str(MOST_MESSAGES - 3), "w", "e"]
 
 
+def test_of_too_many_messages_a_sorry_is_kept() -> None:
+    many = [line("warning", str(i)) for i in range(MOST_MESSAGES)]
+    sorry = "declaration uses `sorry`"
+    kept = texts("\n".join([*many, line("warning", sorry)]))
+    assert (len(kept), kept[-1]) == (MOST_MESSAGES, sorry)
+
+
 @given(st.binary(max_size=200), st.binary(max_size=200))
 def test_any_bytes_can_be_read(stdout: bytes, stderr: bytes) -> None:
     parse(stdout, stderr, mark=MARK).foreign_output.encode()

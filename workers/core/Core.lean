@@ -494,8 +494,10 @@ inductive Syntax where
   | ident (info : SourceInfo) (rawVal : Slice) (val : Name) (preresolved : List Syntax.Preresolved) : Syntax
 instance : Inhabited Syntax := ⟨.missing⟩
 end Lean
+abbrev autoParam (α : Sort u) (tactic : Lean.Syntax) : Sort u := α
 
 @[extern "native"] opaque Array.mkEmpty {α : Type u} (c : Nat) : Array α
+def Array.empty {α : Type u} : Array α := Array.mkEmpty 0
 @[extern "native"] opaque Array.push {α : Type u} (a : Array α) (v : α) : Array α
 
 /-! ## Monads, as far as macros need them -/
@@ -667,6 +669,7 @@ namespace Syntax
 @[extern "native"] opaque isOfKind (stx : Syntax) (k : SyntaxNodeKind) : Bool
 @[extern "native"] opaque matchesNull (stx : Syntax) (n : Nat) : Bool
 @[extern "native"] opaque matchesIdent (stx : Syntax) (id : Name) : Bool
+@[extern "native"] opaque _root_.Lean.mkAtom (val : String) : Syntax
 @[extern "native"] opaque mkCApp (fn : Name) (args : Array Syntax) : Syntax
 def node1 (i : SourceInfo) (k : SyntaxNodeKind) (a0 : Syntax) : Syntax :=
   .node i k (Array.push (Array.mkEmpty 1) a0)
