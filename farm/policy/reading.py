@@ -67,7 +67,8 @@ class Reader:
             look = by_kind.get(token.kind)
             rule = look(place, token) if look else None
             if rule is not None:
-                named = self._code[place + 1] if rule in ("option", "limits", "setting") else token
+                is_option = self._word(place) == "set_option" and place + 1 < len(self._code)
+                named = self._code[place + 1] if is_option else token
                 yield token.start, named.end, rule
 
     def _word(self, place: int) -> str:

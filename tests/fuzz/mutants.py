@@ -155,7 +155,7 @@ def programs() -> tuple[str, ...]:
     texts: set[str] = set()
     for path in sorted((ROOT / "workers" / "exploits").glob("*.toml")):
         for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]:
-            texts |= {case["program"], case["statement"]}
+            texts |= {case[field] for field in ("program", "statement", "answer", "before") if field in case}
     texts |= {path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "cases").rglob("*.lean")}
     for folder in (ROOT / "tests" / "cases", ROOT / "tests" / "vectors", ROOT / "examples"):
         for path in folder.rglob("*.jsonl"):
