@@ -14,7 +14,7 @@ from farm.challenge import ALLOWED_AXIOMS, Challenge, is_stated
 from farm.header import brings_code, header_end, prefix_end
 from farm.job import Check, Limits
 from farm.log import logger
-from farm.policy import Hit, Screen
+from farm.policy import Hit, Screen, refusing
 from farm.scanner import sorry_tokens
 from farm.verdict import Outcome, Report, judge, judge_text
 from workers import box
@@ -127,17 +127,19 @@ class Checker:
         tier, challenge = check.assurance.tier if check.assurance else FAST, check.challenge
         question = question_of(check.program, environment, check.limits, cancelled)
         if tier != FAST and challenge is not None:
-            first = self._strictly(check, question, challenge, gold=tier == GOLD)
+            gold = tier == GOLD or _is_past_kernel(check, environment)
+            first = self._strictly(check, question, challenge, gold=gold)
         else:
             first = self._report(check.program, self._ask(question, way), question)
         if judge(first).outcome is not Outcome.PROVED:
             return first
         if challenge is None:
             return replace(first, audit=NOTHING_TO_COMPARE)
-        if not _is_open(check, challenge):
+        if not _is_open(check, challenge, environment):
             return first
         roomy = replace(question, limits=_roomier(check.limits))
-        gold = check.assurance is not None and check.assurance.strongest == GOLD
+        asked = check.assurance is not None and check.assurance.strongest == GOLD
+        gold = asked or _is_past_kernel(check, environment)
         return _overruling(first, self._strictly(check, roomy, challenge, gold=gold))
 
     def _strictly(self, check: Check, question: Question, challenge: Challenge, *, gold: bool) -> Report:
@@ -233,10 +235,22 @@ def _looked_at(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, .
     if check.assurance is None:
         return (), None
     screen = Screen(policy=check.assurance.policy, submitted=check.submitted)
-    return screen.look(check.program, header=environment.header)
+    hits, refused = screen.look(check.program, header=environment.header)
+    can_replay = environment.checker is not None and check.challenge is not None
+    if refused is None and not can_replay and (hit := screen.past_kernel(check.program)) is not None:
+        hits, refused = (*hits, hit), refusing([hit])
+    return hits, refused
 
 
-def _is_open(check: Check, challenge: Challenge) -> bool:
+def _is_past_kernel(check: Check, environment: LeanEnvironment) -> bool:
+    """Whether a text that the policy lets pass names what takes constants past the kernel, to be replayed."""
+    if check.assurance is None or environment.checker is None:
+        return False
+    screen = Screen(policy=check.assurance.policy, submitted=check.submitted)
+    return screen.past_kernel(check.program) is not None
+
+
+def _is_open(check: Check, challenge: Challenge, environment: LeanEnvironment) -> bool:
     """Whether more than Lean's word is needed for what the first tier calls proved.
 
     So it is when the run asks for more; when only an audit can say whether what was proved is what the
@@ -245,7 +259,7 @@ def _is_open(check: Check, challenge: Challenge) -> bool:
     assurance = check.assurance
     if assurance is not None and (assurance.tier != FAST or assurance.strongest != FAST):
         return assurance.strongest != assurance.tier
-    if assurance is not None and assurance.policy.is_weakened:
+    if assurance is not None and (assurance.policy.is_weakened or _is_past_kernel(check, environment)):
         return True
     whole = ((0, len(check.program)),)
     return not is_stated(challenge, check.program, whole if check.submitted is None else check.submitted)

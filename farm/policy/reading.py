@@ -210,7 +210,7 @@ class Reader:
             return "option"
         if word.endswith(TRUSTED) or ("«" in word and _plain(word).endswith(TRUSTED)):
             return "trusted_name"
-        if _plain(word).startswith(LEAN_S_OWN) or _plain(word) == "IO":
+        if _plain(word).startswith(_OWN) or _plain(word) == "IO":
             return "metaprogram"
         return "initialize" if INITIALIZERS.fullmatch(word) else None
 
@@ -228,7 +228,7 @@ class Reader:
             word = self._word(place)
             if word in KEYWORDS or word in ("in", "theorem", "lemma", "example", "set_option"):
                 return False
-            if _plain(word).partition(".")[0] == "Lean":
+            if _plain(word).partition(".")[0] in LEAN_S_OWN:
                 return True
             place += 1
         return False
@@ -249,6 +249,7 @@ class Reader:
         return not _match(brackets)
 
 
+_OWN = tuple(f"{name}." for name in LEAN_S_OWN)
 #: What may have fields.
 _VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
 #: So many words may stand between a tactic and its configuration.

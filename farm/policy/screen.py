@@ -11,7 +11,7 @@ from farm.header import header_end
 from farm.policy.hidden import OPAQUE, hidden
 from farm.policy.reading import Reader
 from farm.policy.rules import RULES, Action
-from farm.policy.words import LONGEST, is_suspect
+from farm.policy.words import LONGEST, SKIP_KERNEL, is_suspect
 from farm.scanner import Kind, Token, tokens
 
 
@@ -103,6 +103,20 @@ class Screen:
         if own and action is not Action.OFF and _is_world_of_its_own(program, header):
             hits = (_hit(program, 0, max(1, header_end(program)), "imports", action), *hits)
         return hits, refusing(hits)
+
+    def past_kernel(self, program: str) -> Hit | None:
+        """Return where the submission names what takes constants past the kernel, in code or anywhere else.
+
+        Nothing but a replay finds such a constant. So it is not left to any reading of the text whether the
+        place is code: what stands there has to be replayed, or rejected.
+        """
+        own = [(0, len(program))] if self.submitted is None else self.submitted
+        for start, end in own:
+            at = program.find(SKIP_KERNEL, max(0, start - LONGEST), end + LONGEST)
+            if at >= 0:
+                action = self.policy.action("hidden")
+                return _hit(program, at, at + len(SKIP_KERNEL), "hidden", action)
+        return None
 
 
 def _is_world_of_its_own(program: str, header: str) -> bool:

@@ -71,7 +71,7 @@ CODE_ATTRIBUTE = re.compile(
 
 #: Of these namespaces, a submission needs nothing: what is in them runs code, or changes what Lean does. Code
 #: need not be a command's: a tactic's configuration is evaluated, and aesop runs what it is given as a rule.
-LEAN_S_OWN = ("Lean.", "IO.")
+LEAN_S_OWN = ("Lean", "IO")
 
 #: Names that end so stand for axioms with which anything can be proved.
 TRUSTED = ("sorryAx", "ofReduceBool", "ofReduceNat", "reduceBool", "reduceNat", "trustCompiler")

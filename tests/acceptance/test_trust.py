@@ -163,15 +163,42 @@ def test_a_run_says_which_axioms_a_proof_may_rest_on(
 SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide +kernel"
 
 
-def test_only_gold_finds_what_the_kernel_was_not_asked_about(checker: Checker, core: LeanEnvironment) -> None:
+@pytest.mark.parametrize("tier", TIERS)
+def test_what_names_a_skipped_kernel_is_replayed_or_rejected(
+    checker: Checker, core: LeanEnvironment, tier: str
+) -> None:
     asked = challenge(core, "theorem t : 1 = 2 := by sorry")
-    reasons = {}
-    for tier in TIERS:
-        assurance = Assurance(tier=tier, policy=Policy.parse(["option=off"]))
-        program = f"{core.header}{SKIPPED}\n"
-        check = Check(program=program, challenge=asked, assurance=assurance)
-        reasons[tier] = judge(checker.check(check, core)).reason
-    assert reasons == {FAST: Reason.OK, STRICT: Reason.OK, GOLD: Reason.KERNEL}
+    policy = Policy.parse(["option=off"])
+    check = Check(
+        program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=Assurance(tier=tier, policy=policy)
+    )
+    assert judge(checker.check(check, core)).reason is Reason.KERNEL
+    if tier != GOLD:  # which is refused there
+        assert judge(checker.check(check, replace(core, checker=None))).reason is Reason.POLICY
+    if tier == FAST:
+        assert judge(checker.check(replace(check, challenge=None), core)).reason is Reason.POLICY
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_an_honest_proof_that_names_a_skipped_kernel_is_replayed(
+    checker: Checker, core: LeanEnvironment, tier: str
+) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    pieces = ("theorem t : 1 = 1 := by\n", "  exact rfl -- no debug.skipKernelTC\n")
+    report = stated(checker, core, tier, *pieces, challenge=asked)
+    assert judge(report).outcome is Outcome.PROVED
+    assert report.audit is not None
+    assert report.audit["replay"]["accepted"] is True
+
+
+def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    asked = challenge(core, "theorem t : 1 = 2 := by sorry")
+    unseen = replace(core, checker=None)  # and a policy that lets everything pass
+    assurance = Assurance(tier=STRICT, policy=Policy.parse(["option=off", "hidden=off"]))
+    check = Check(program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=assurance)
+    assert judge(checker.check(check, unseen)).reason is Reason.OK
 
 
 @pytest.mark.parametrize(

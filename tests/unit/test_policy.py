@@ -133,6 +133,7 @@ def rejected(text: str) -> list[tuple[str, str]]:
         ("def f : IO Unit := .FS.writeFile a b", "metaprogram", "IO"),
         ("example := Lean.reduceBool f", "trusted_name", "Lean.reduceBool"),
         ("set_option doc.verso true", "option", "set_option"),
+        ("open IO in\ntheorem t : True := trivial", "metaprogram", "open"),
         ("example := x.skipKernelTC", "option", "x.skipKernelTC"),
         ("example : 1 = 1 := by decide (config := ⟨true⟩)", "native", "config"),
         ("example : 1 = 1 := by decide +kernel (config := {c with kernel := true})", "native", "config"),

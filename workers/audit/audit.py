@@ -13,7 +13,7 @@ from workers.audit.challenge import target_of
 from workers.audit.declarations import Constant, Kind, Module, Safety
 from workers.audit.extensions import influence
 from workers.audit.findings import Finding, Findings, Word, found
-from workers.audit.kernel import KNOWN_AXIOMS, PRIMITIVES
+from workers.audit.kernel import KNOWN_AXIOMS, NATIVE, PRIMITIVES, TRUST_COMPILER
 from workers.audit.names import shown
 from workers.audit.olean import Name
 from workers.audit.statement import Comparison, compare
@@ -225,6 +225,8 @@ def _judge(case: _Case, pair: Comparison | None, constant: Constant, reach: _Rea
 
 def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
     test = case.is_imported_axiom
+    if name in NATIVE:
+        _judge_axiom(case, TRUST_COMPILER, reach, f"for it rests on {shown(name)}")
     if name in KNOWN_AXIOMS if test is None else test(name):
         _judge_axiom(case, name, reach, "which is imported")
     if case.is_imported is not None and not case.is_imported(name):

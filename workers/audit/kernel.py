@@ -29,3 +29,7 @@ PRIMITIVES = frozenset(tuple[str, ...](name.split(".")) for name in _NAMES.split
 #: Axioms of Lean's library by which anything can be had, or the compiler is believed; they are known as
 #: axioms even where nothing says what the imports declare.
 KNOWN_AXIOMS = frozenset(tuple[str, ...](name.split(".")) for name in _AXIOMS.split())
+
+#: What the kernel has compiled code decide, and the axiom that Lean says such a proof rests on.
+NATIVE = frozenset({("Lean", "reduceBool"), ("Lean", "reduceNat")})
+TRUST_COMPILER = ("Lean", "trustCompiler")
