@@ -129,6 +129,7 @@ class ServedEnvironment:
     toolchain: str
     silent_seconds: float
     checker: str | None = None
+    audited: bool = True
 
 
 _RUNS = """
@@ -167,7 +168,7 @@ class Queries:
         """Return every environment that a worker has ever served, by name."""
         rows = self._all(
             """
-            SELECT name, digest, toolchain, checker,
+            SELECT name, digest, toolchain, checker, audited,
                    extract(epoch FROM now() - seen_at)::float AS silent_seconds
             FROM environments ORDER BY name
             """

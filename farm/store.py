@@ -30,13 +30,15 @@ MAX_ATTEMPTS = 3
 class Served:
     """An environment that a worker serves, as the store knows it.
 
-    `checker` is what replays a compiled module through the kernel there, None where nothing does.
+    `checker` is what replays a compiled module through the kernel there, None where nothing does. Where
+    modules cannot be audited it is not `audited`.
     """
 
     name: str
     digest: str
     toolchain: str
     checker: str | None = None
+    audited: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,10 +64,11 @@ class Decision:
 
 
 _REGISTER = text("""
-    INSERT INTO environments (name, digest, toolchain, checker, seen_at)
-    VALUES (:name, :digest, :toolchain, :checker, now())
+    INSERT INTO environments (name, digest, toolchain, checker, audited, seen_at)
+    VALUES (:name, :digest, :toolchain, :checker, :audited, now())
     ON CONFLICT (name) DO UPDATE SET
-        digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker, seen_at = now()
+        digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker,
+        audited = excluded.audited, seen_at = now()
 """)
 
 _CLAIM = text("""

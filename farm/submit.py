@@ -12,7 +12,7 @@ from pathlib import Path
 from celery import Celery
 
 from farm.advisories import advisories
-from farm.assurance import GOLD, Assurance
+from farm.assurance import FAST, GOLD, Assurance
 from farm.broker import publish
 from farm.challenge import challenge_of
 from farm.errors import ManifestError, ServerDown, UsageError
@@ -130,6 +130,11 @@ def _problem(name: str, unfit: Mapping[str, _Problem | None]) -> _Problem | None
 
 def _unfit(environment: ServedEnvironment, assurance: Assurance) -> _Problem | None:
     """Return why an environment cannot give the assurance that a run asks for."""
+    if assurance.strongest != FAST and not environment.audited:
+        return (
+            f"what the environment {environment.name!r} compiles cannot be audited",
+            "use another environment, or the tier fast alone",
+        )
     if assurance.strongest != GOLD:
         return None
     if environment.checker is None:

@@ -70,6 +70,8 @@ environments = Table(
     Column("toolchain", Text, nullable=False),
     # What replays a compiled module through the kernel there; null where nothing does.
     Column("checker", Text),
+    # Whether compiled modules can be audited there.
+    Column("audited", Boolean, nullable=False, server_default=text("true")),
     # Kept fresh by the heartbeat of every worker that serves it.
     Column("seen_at", DateTime(timezone=True), nullable=False),
 )

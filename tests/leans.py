@@ -57,6 +57,20 @@ def credulous(folder: Path) -> Toolchain:
     return _toolchain(folder, _CREDULOUS, "")
 
 
+def unreadable(folder: Path, core: LeanEnvironment) -> Toolchain:
+    """Dress the embedded Lean as one that writes modules in a format that nobody else knows."""
+    made = toolchain(folder, core)
+    real = made.lean.rename(made.lean.with_name("real"))
+    script(
+        made.lean,
+        f"'{real}' \"$@\"; status=$?",
+        'for word; do test "$last" = -o && out=$word; last=$word; done',
+        'test -z "$out" || printf "\\011" | dd of="$out" bs=1 seek=5 conv=notrunc 2>/dev/null',
+        "exit $status",
+    )
+    return made
+
+
 def _toolchain(folder: Path, program: str, first: str, *visible: Path) -> Toolchain:
     (folder / "lib" / "lean").mkdir(parents=True)
     (folder / "call.py").write_text(program)

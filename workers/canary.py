@@ -105,7 +105,7 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:
         questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
-    questions += [(canary, COLD) for canary in (AUDITED, OTHER)]
+    questions += [(canary, COLD) for canary in (AUDITED, OTHER)] if environment.audited else []
     questions += [(REPLAYED, COLD)] if environment.checker else []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reports = list(pool.map(lambda asked: _report(environment, checker, *asked), questions))
@@ -124,9 +124,20 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
     examined = examine(environment, checker)
     name = f"environment {environment.name!r} ({environment.toolchain})"
     if examined.wrong:
-        raise FarmError(f"{name} is not fit to judge: {'; '.join(examined.wrong)}")
+        raise FarmError(f"{name} is not fit to judge: {'; '.join(examined.wrong)}{_remedy(examined)}")
     if checker.way not in examined.ways:
         _log.warning("Lean cannot be run in the %s way and is run cold: %s", checker.way, name)
+
+
+def _remedy(examined: Examination) -> str:
+    """Say what can be done where nothing is wrong but that modules cannot be audited."""
+    names = {AUDITED.name, OTHER.name, REPLAYED.name}
+    if any(each.partition(" (")[0] not in names for each in examined.wrong):
+        return ""
+    return (
+        "; the audit cannot read what this Lean compiles: with `audit = false` in its table it is served "
+        "without, on the tier fast"
+    )
 
 
 def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:

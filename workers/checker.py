@@ -39,6 +39,12 @@ NOTHING_TO_COMPARE = {
     "findings": [],
     "not_checked": ["That the program proves anything in particular: the line has no formal_statement."],
 }
+#: And where the environment's modules cannot be audited.
+NOT_AUDITED = {
+    "accepted": None,
+    "findings": [],
+    "not_checked": ["That the program proves the line's formal_statement: nothing here can be audited."],
+}
 
 
 class Checker:
@@ -137,6 +143,8 @@ class Checker:
             return replace(first, audit=NOTHING_TO_COMPARE)
         if not _is_open(check, challenge, environment):
             return first
+        if not environment.audited:
+            return replace(first, audit=NOT_AUDITED)
         roomy = replace(question, limits=_roomier(check.limits))
         asked = check.assurance is not None and check.assurance.strongest == GOLD
         gold = asked or _is_past_kernel(check, environment)
@@ -244,7 +252,7 @@ def _looked_at(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, .
 
 def _is_past_kernel(check: Check, environment: LeanEnvironment) -> bool:
     """Whether a text that the policy lets pass names what takes constants past the kernel, to be replayed."""
-    if check.assurance is None or environment.checker is None:
+    if check.assurance is None or environment.checker is None or not environment.audited:
         return False
     screen = Screen(policy=check.assurance.policy, submitted=check.submitted)
     return screen.past_kernel(check.program) is not None

@@ -191,6 +191,7 @@ def _listed_facts(each: Listed) -> dict[str, object]:
         "digest": each.known and each.known.digest,
         "headers": each.headers,
         "checker": each.checker,
+        "audited": each.audited,
         "advisories": [asdict(known) for known in each.advisories],
         "installed": each.here is not None,
         "problem": each.problem,
@@ -203,7 +204,13 @@ def _listed_facts(each: Listed) -> dict[str, object]:
 def _listed_cells(each: Listed) -> tuple[str, ...]:
     headers = "; ".join(" ".join(header.split()) for header in each.headers)
     known = (each.known.toolchain, each.known.digest[:12]) if each.known else ("", "")
-    return each.name, *known, headers, each.checker or "", each.state
+    return (
+        each.name,
+        *known,
+        headers,
+        each.checker or ("" if each.audited else "not even audited"),
+        each.state,
+    )
 
 
 def _text(file: str) -> str:

@@ -54,7 +54,8 @@ class LeanEnvironment:
     able to read. `header` is what a program here can always begin with: its canaries do. `headers` are worth
     being ready for before a program asks. `digest` is a SHA-256, in hex, over all that decides what a check
     means: Lean's version and commit, options, pinned packages, the compiled modules' contents; equal on all
-    machines. `toolchain` is for people. `checker` is None where nothing replays a module.
+    machines. `toolchain` is for people. `checker` is None where nothing replays a module, and
+    `audited` is False where its owner has said that the audit cannot read them either.
     """
 
     name: str
@@ -66,6 +67,7 @@ class LeanEnvironment:
     headers: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
     checker: KernelChecker | None = None
+    audited: bool = True
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -131,6 +133,7 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         headers = ["import Mathlib\n"]    # to be ready for; default: header
         visible = ["/nix/store"]          # what else Lean must be able to read
         checker = ["/path/to/leanchecker", "{module}"]  # replays a compiled module, for the tier gold
+        audit = false                     # compiled modules of this Lean cannot be audited; fast only
 
     What is wrong with one environment keeps none of the others back: `Installed.problems` tells it, with
     file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises
@@ -238,7 +241,8 @@ def _lean(library: Path, workshop: Path, words: Sequence[str], isolation: Isolat
 # Configured environments.
 
 _KEYS = frozenset(
-    {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible", "checker"}
+    {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"}
+    | {"checker", "audit"}
 )
 
 
@@ -298,6 +302,7 @@ class _Table:
             headers=headers,
             visible=tuple(self._folders("visible")),
             checker=self._checker(),
+            audited=self._audited(),
         )
 
     def _text(self, key: str) -> str | None:
@@ -316,6 +321,14 @@ class _Table:
         header = self._text("header")
         headers = self._texts("headers") if "headers" in self._table else [header] if header else []
         return tuple(map(_line, headers))
+
+    def _audited(self) -> bool:
+        audited = self._table.get("audit", True)
+        if not isinstance(audited, bool):
+            raise SettingsError("audit: must be true or false")
+        if not audited and "checker" in self._table:
+            raise SettingsError("checker: only what has been audited is replayed; remove checker or audit")
+        return audited
 
     def _checker(self) -> KernelChecker | None:
         words = self._texts("checker")

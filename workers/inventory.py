@@ -38,6 +38,11 @@ class Listed:
         return self.served.checker if self.served else None
 
     @property
+    def audited(self) -> bool:
+        """Whether compiled modules can be audited there."""
+        return self.known.audited if self.known else True
+
+    @property
     def advisories(self) -> tuple[Advisory, ...]:
         """The known soundness bugs of its kernel."""
         return (advisories(self.known.toolchain) or ()) if self.known else ()

@@ -75,6 +75,7 @@ class Desk:
                 digest=e.digest,
                 toolchain=e.toolchain,
                 checker=e.checker.name if e.checker else None,
+                audited=e.audited,
             )
             for e in self.environments.values()
         ]

@@ -16,7 +16,9 @@ _SCHEMA = """
         CONSTRAINT challenges_pkey PRIMARY KEY (sha256)
     );
 
-    ALTER TABLE environments ADD COLUMN IF NOT EXISTS checker TEXT;
+    ALTER TABLE environments
+        ADD COLUMN IF NOT EXISTS checker TEXT,
+        ADD COLUMN IF NOT EXISTS audited BOOLEAN NOT NULL DEFAULT true;
 
     ALTER TABLE checks
         ADD COLUMN IF NOT EXISTS submitted JSONB NOT NULL DEFAULT '[[0, 2147483647]]',

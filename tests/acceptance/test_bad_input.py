@@ -169,6 +169,15 @@ def test_a_bad_option_is_named_and_nothing_is_stored(quiet: Quiet, tmp_path: Pat
     refused(quiet, path, *flags, says=says)
 
 
+def test_a_tier_that_an_environment_cannot_give_is_refused(quiet: Quiet, tmp_path: Path) -> None:
+    Store(quiet.engine).register([Served(name="old", digest="d2", toolchain="Lean 4.22.0", audited=False)])
+    made = {"header": "h\n", "formal_statement": "theorem t : True := by sorry", "generation": "trivial"}
+    path = write(tmp_path / "good.jsonl", made)
+    for asked in (("--tier", "strict"), ("--confirm", "strict"), ("--tier", "gold")):
+        refused(quiet, path, "--environment", "old", *asked, says=("'old'", "cannot be audited", "fast"))
+    assert quiet.farm("submit", path, "--environment", "old", "--no-wait").returncode == 0
+
+
 def test_a_kernel_with_known_holes_is_named_unless_told_otherwise(quiet: Quiet, tmp_path: Path) -> None:
     old = Served(name="old", digest="d2", toolchain="Lean 4.32.0", checker="leanchecker")
     Store(quiet.engine).register([old])

@@ -281,6 +281,10 @@ def _of(line: str) -> Callable[[Path], str]:
     ("line", "words"),
     [
         (_of("laen = 'lean'"), ["unknown key 'laen'", "lean_path"]),
+        (_of("audit = 'no'"), ["audit: must be true or false"]),
+        (_of("audit = false\nchecker = ['/bin/sh']"), ["checker: ", "audited", "remove checker or audit"]),
+        (_of("checker = ['leanchecker']"), ["checker: leanchecker", "absolute path", "mend or remove"]),
+        (_of("checker = 'x'"), ["checker: must be a list of strings"]),
         (_of("lean = 1"), ["lean: must be a string"]),
         (_of("options = 'x'"), ["options: must be a list of strings"]),
         (_of("headers = [1]"), ["headers: must be a list of strings"]),
