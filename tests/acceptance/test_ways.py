@@ -22,12 +22,13 @@ from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, Report, judge
 from workers import box
 from workers.box.isolation import Isolation
-from workers.checker import Checker, question_of
+from workers.checker import Checker
 from workers.environments import LeanEnvironment
 from workers.forks.server import PerThread
 from workers.ways.cold import Cold
 from workers.ways.forked import Forked
 from workers.ways.snapshot import Snapshot
+from workers.ways.way import Question
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAMS = sorted(CASES.glob("*/*/program.lean")) + sorted(Path(__file__).with_name("core").glob("*.lean"))
@@ -159,7 +160,7 @@ def test_a_fork_of_a_lean_that_has_begun_compiles_as_a_fresh_one_does(
     cold, servers = Cold(isolation), PerThread(isolation)
     forked = Forked(servers, cold, Snapshot(isolation, tmp_path / "snapshots", most_mib=100))
     text, limits = COMPILED[name]
-    question = question_of(text, core, limits, box.never)
+    question = Question.of(text, core, limits, box.never)
     try:
         expected, module = cold.compile(question, tmp_path)
         expected_bytes = _content(module)

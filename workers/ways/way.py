@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from farm.header import header_end, prefix_end
 from farm.job import Limits
 from workers.box import Run
 from workers.environments import LeanEnvironment
-from workers.lean import Answer
+from workers.lean import Answer, with_end_mark
 
 COLD, SNAPSHOT, RESIDENT, FORKED = "cold", "snapshot", "resident", "forked"
 WAYS = (RESIDENT, SNAPSHOT, COLD)
@@ -29,6 +31,23 @@ class Question:
     environment: LeanEnvironment
     limits: Limits
     cancelled: Callable[[], bool]
+
+    @classmethod
+    def of(
+        cls, program: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool]
+    ) -> Question:
+        """Return what is asked of Lean about a program, with an end mark that nobody can guess."""
+        mark = secrets.token_hex(16)
+        end = header_end(program)
+        return cls(
+            program=with_end_mark(program, mark),
+            mark=mark,
+            header_end=end,
+            prefix_end=prefix_end(program, end),
+            environment=environment,
+            limits=limits,
+            cancelled=cancelled,
+        )
 
     @property
     def header(self) -> str:

@@ -1,0 +1,138 @@
+"""Asking step: gives one program to Lean, in the way that suits it, and returns the facts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from farm.header import brings_code, header_end
+from farm.log import logger
+from farm.scanner import sorry_tokens
+from farm.verdict import Report
+from workers import box
+from workers.box.cell import BoxFailed
+from workers.box.isolation import Isolation
+from workers.environments import LeanEnvironment
+from workers.lean import NO_ANSWER, Answer
+from workers.ways.cold import Cold
+from workers.ways.pool import Resident
+from workers.ways.snapshot import Snapshot
+from workers.ways.way import RESIDENT, SNAPSHOT, Doubtful, Question, Reply
+
+_log = logger(__name__)
+
+
+class Leans:
+    """The Leans of this machine, for many threads; `close` ends every process of them.
+
+    `way` is how Lean is run unless a question says otherwise: ``resident``, ``snapshot`` or ``cold``.
+    Whatever it is, a program that brings code of its own gets a fresh process, and so does one that another
+    way could not answer beyond doubt. `residents` bounds the resident processes kept, `snapshot_mib` the
+    snapshots in `home`.
+    """
+
+    def __init__(
+        self,
+        isolation: Isolation,
+        *,
+        home: Path,
+        way: str,
+        concurrency: int,
+        residents: int,
+        snapshot_mib: int,
+    ) -> None:
+        self._isolation = isolation
+        self.way = way
+        self.cold = Cold(isolation)
+        self.snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
+        self._resident = Resident(isolation, concurrency=concurrency, most=residents)
+
+    def close(self) -> None:
+        """End every process; nothing may be asked any more."""
+        self._resident.close()
+
+    def prewarm(self, environment: LeanEnvironment) -> None:
+        """Get the environment's headers ready, in the background, where that helps."""
+        if self.way == RESIDENT:
+            for header in environment.headers:
+                self._resident.prewarm(environment, header[: header_end(header)] + "\n")
+
+    def ask(self, program: str, question: Question, way: str | None = None) -> Report:
+        """Return what comes of a program, which is what the question is about."""
+        return self.report(program, question, self._ask(question, way or self.way))
+
+    def report(self, program: str, question: Question, reply: Reply) -> Report:
+        """Return the facts of a reply, with what is wrong with the environment, if that is to blame."""
+        return replace(report_of(program, reply), environment_error=self._environment_error(reply, question))
+
+    def failed(self, error: Exception, way: str) -> Reply:
+        """Return what is replied when the box failed."""
+        run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
+        return Reply(run=run, answer=NO_ANSWER, way=way)
+
+    def _ask(self, question: Question, way: str) -> Reply:
+        if way == RESIDENT and brings_code(question.program):
+            way = SNAPSHOT
+        try:
+            if way == RESIDENT:
+                return self._resident.ask(question)
+            if way == SNAPSHOT:
+                return self.snapshot.ask(question)
+        except Doubtful as doubt:
+            _log.debug("A fresh Lean is asked: %s", doubt)
+        except (BoxFailed, OSError) as error:
+            return self.failed(error, way)
+        return self.cold.ask(question)
+
+    def _environment_error(self, reply: Reply, question: Question) -> str | None:
+        """Say what is broken when imports fail that the environment itself promises.
+
+        A program may ask for a module that never was; then its own header is to blame. So the text of the
+        error only asks the question: the environment's header, alone, answers it.
+        """
+        first = _first_error(reply.answer)
+        if first is None or not _IMPORT_FAILED.match(first):
+            return None
+        environment = question.environment
+        probe = Question.of(environment.header, environment, question.limits, question.cancelled)
+        found = _first_error(self.cold.ask(probe).answer)
+        return found and found.partition("\n")[0]
+
+
+#: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).
+_IMPORT_FAILED = re.compile(
+    r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
+)
+
+
+def _first_error(answer: Answer) -> str | None:
+    return next((m.text for m in answer.messages if m.severity == "error"), None)
+
+
+def not_run(program: str) -> Report:
+    """Return the facts of a program that Lean was not given."""
+    return report_of(program, Reply(run=box.NOT_RUN, answer=NO_ANSWER, way="none"))
+
+
+def report_of(program: str, reply: Reply) -> Report:
+    """Return the facts of a reply to a program."""
+    run, answer = reply.run, reply.answer
+    return Report(
+        exit_status=run.exit_status,
+        signal=run.signal,
+        wall_seconds=run.wall_seconds,
+        cpu_seconds=run.cpu_seconds,
+        peak_memory_kib=run.peak_memory_kib,
+        limit=run.limit,
+        output_bytes=run.output_bytes,
+        output_cut=run.output_cut,
+        messages=answer.messages,
+        reached_end=answer.reached_end,
+        foreign_output=answer.foreign_output,
+        sorry_tokens=sorry_tokens(program),
+        box_error=run.box_error,
+        isolation=run.isolation,
+        way=reply.way,
+        stopped_at=reply.stopped_at,
+    )
