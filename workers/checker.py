@@ -10,17 +10,20 @@ from types import TracebackType
 from farm.assurance import FAST, GOLD
 from farm.challenge import ALLOWED_AXIOMS, Challenge
 from farm.job import Check, Limits
-from farm.verdict import Outcome, Report, judge, judge_text
+from farm.log import logger
+from farm.verdict import Outcome, Reason, Report, judge, judge_text
 from workers import box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
-from workers.doubt import is_open, is_past_kernel, screened
+from workers.doubt import blames_statement, is_open, is_past_kernel, screened
 from workers.environments import LeanEnvironment
 from workers.forks.server import PerThread
 from workers.leans import Leans, not_run, report_of
 from workers.strict import BadChallenge, Strict
 from workers.ways.forked import Forked
 from workers.ways.way import COLD, RESIDENT, Question
+
+_log = logger(__name__)
 
 #: What stands in the place of an audit where nothing says what was to be proved.
 NOTHING_TO_COMPARE = {
@@ -125,7 +128,7 @@ class Checker:
         else:
             first = self._leans.ask(check.program, question, way)
         if judge(first).outcome is not Outcome.PROVED:
-            return first
+            return self._with_blame(check, question, first)
         if challenge is None:
             return replace(first, audit=NOTHING_TO_COMPARE)
         if not is_open(check, challenge, environment):
@@ -137,22 +140,33 @@ class Checker:
         gold = asked or is_past_kernel(check, environment)
         return _overruling(first, self._strictly(check, roomy, challenge, gold=gold))
 
+    def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
+        """Return the report of what is not proved; that the statement is to blame is a problem of its own."""
+        challenge, environment = check.challenge, question.environment
+        if judge(report).reason is not Reason.ERROR or challenge is None or not environment.audited:
+            return report
+        if not blames_statement(check, challenge, report):
+            return report
+        try:
+            self._strict.require(challenge, environment, _asker(question))
+        except BadChallenge as error:
+            return replace(report, challenge_error=str(error))
+        except (BoxFailed, OSError) as error:
+            _log.warning("It was not found out whether a statement compiles: %s", error)
+        return report
+
     def _strictly(self, check: Check, question: Question, challenge: Challenge, *, gold: bool) -> Report:
         """Have a fresh Lean compile the program, and its module audited when it is accepted.
 
         With `gold` the environment's own checker is asked as well.
         """
-
-        def ask(text: str, limits: Limits) -> Question:
-            return Question.of(text, question.environment, limits, question.cancelled)
-
         try:
             with self._strict.compiled(question) as (reply, module):
                 report = self._leans.report(check.program, question, reply)
                 if judge(report).outcome is not Outcome.PROVED:
                     return report
                 axioms = check.assurance.axioms if check.assurance else ALLOWED_AXIOMS
-                audit = self._strict.audit(module, challenge, axioms, question.environment, ask)
+                audit = self._strict.audit(module, challenge, axioms, question.environment, _asker(question))
                 if gold and audit["accepted"]:
                     audit = audit | {"replay": self._strict.replay(module, question.environment)}
                 return replace(report, audit=audit)
@@ -160,6 +174,11 @@ class Checker:
             return replace(report, challenge_error=str(error))
         except (BoxFailed, OSError) as error:
             return report_of(check.program, self._leans.failed(error, COLD))
+
+
+def _asker(question: Question) -> Callable[[str, Limits], Question]:
+    """Return what asks the same Lean about another program."""
+    return lambda text, limits: Question.of(text, question.environment, limits, question.cancelled)
 
 
 #: What a second look may take, beside twice what the first one might: it imports everything anew.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from farm.assembly.declaration import read_target
 from farm.assurance import FAST
 from farm.challenge import Challenge, is_stated
 from farm.job import Check
 from farm.policy import Hit, Screen, refusing
+from farm.verdict import Report
 from workers.environments import LeanEnvironment
 
 
@@ -19,6 +21,30 @@ def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...
     if refused is None and not can_replay and (hit := screen.past_kernel(check.program)) is not None:
         hits, refused = (*hits, hit), refusing([hit])
     return hits, refused
+
+
+def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:
+    """Whether Lean's first error is about what the dataset has written: the header, or the statement.
+
+    What a submission says before the statement may be to blame all the same.
+    """
+    first = next((message for message in report.messages if message.severity == "error"), None)
+    core = read_target(challenge.program).core
+    begins = check.program.find(core) if core else -1
+    if first is None or begins < 0:
+        return False
+    at = _offset(check.program, first.line) + first.column
+    submitted = check.submitted or ()
+    own = any(start <= at < end for start, end in submitted if not start <= begins < end)
+    return at < begins + len(core) and not own
+
+
+def _offset(text: str, line: int) -> int:
+    """Return where a line, counted from 1, begins."""
+    at = 0
+    for _ in range(line - 1):
+        at = text.find("\n", at) + 1
+    return at
 
 
 def is_past_kernel(check: Check, environment: LeanEnvironment) -> bool:

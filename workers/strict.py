@@ -79,6 +79,12 @@ class Strict:
                 stack.enter_context(module)
             yield reply, module
 
+    def require(
+        self, challenge: Challenge, environment: LeanEnvironment, ask: Callable[[str, Limits], Question]
+    ) -> None:
+        """Raise `BadChallenge` when the statement does not compile; the answer is kept, as for an audit."""
+        self._challenge(challenge, environment, ask)
+
     def audit(
         self,
         module: BinaryIO | None,

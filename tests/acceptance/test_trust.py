@@ -160,6 +160,41 @@ def test_a_run_says_which_axioms_a_proof_may_rest_on(
     assert judge(checker.check(check, core)).reason == reason
 
 
+BAD = "theorem t : Nat = 2 := by sorry"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_statement_that_does_not_compile_is_no_fault_of_the_proof(
+    checker: Checker, core: LeanEnvironment, tier: str, whole: bool
+) -> None:
+    own = "  exact rfl\n"
+    pieces = ("", f"theorem t : Nat = 2 := by\n{own}") if whole else ("theorem t : Nat = 2 := by\n", own)
+    report = stated(checker, core, tier, *pieces, challenge=challenge(core, BAD))
+    assert judge(report).reason is Reason.BAD_CHALLENGE
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_statement_that_a_submission_breaks_is_the_submission_s_fault(
+    checker: Checker, core: LeanEnvironment, tier: str
+) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    before = 'notation "1" => Nat\n'
+    report = stated(checker, core, tier, "", before, "theorem t : 1 = 1 := by\n", "  rfl\n", challenge=asked)
+    assert judge(report).reason in (Reason.ERROR, Reason.STATEMENT_MISMATCH)
+
+
+def test_an_error_of_the_proof_does_not_ask_what_the_statement_is(
+    isolation: Any, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    pieces = ("theorem t : 1 = 1 := by\n", "  exact nothing\n")
+    with Checker(isolation, home=tmp_path) as own:
+        report = stated(own, core, FAST, *pieces, challenge=asked)
+    assert judge(report).reason is Reason.ERROR
+    assert not (tmp_path / "strict").exists()
+
+
 SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide +kernel"
 
 
