@@ -17,12 +17,12 @@ from farm.export import export
 from farm.queries import Queries
 from farm.store import Store
 from farm.submit import submit
-from tests.bench.farm_at_work import UNSERVED, options
+from tests.bench.farm_at_work import options
 
 
 def _submit(database_url: str, manifest: str) -> str:
     store = Store(db.connect(database_url, application="farm-bench"))
-    return submit(store, [Path(manifest)], options(), known=[UNSERVED])
+    return submit(store, [Path(manifest)], options(), known=Queries(store.engine).served())
 
 
 def _export(database_url: str, run: str) -> str:
