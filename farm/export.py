@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +152,18 @@ def fields(
             "accepted_first": verdict.accepted_first,
             "isolation": verdict.isolation,
             "toolchain": verdict.toolchain,
-            "advisories": [known.id for known in advisories(verdict.toolchain) or ()],
+            "advisories": _known_holes(verdict.toolchain),
             "checker_version": verdict.checker_version,
             "farm_version": __version__,
             "attempts": job.attempt,
             "run_id": run.id,
         },
     }
+
+
+@lru_cache(maxsize=256)  # asked for every line
+def _known_holes(toolchain: str) -> tuple[str, ...]:
+    return tuple(known.id for known in advisories(toolchain) or ())
 
 
 def _message(job: Judged, message: Message, entry: Mapping[str, Any] | None) -> dict[str, object]:
