@@ -27,6 +27,7 @@ from farm.site import Site
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm.assurance import Assurance
     from farm.queries import Judged, Queries, Run, StoredManifest, Tally
     from farm.submit import SubmitOptions
 
@@ -73,6 +74,20 @@ PolicyActions = Annotated[
         show_default=False,
     ),
 ]
+Tier = Annotated[str, Option(help="How sure a proved is: fast, strict (audited) or gold (replayed).")]
+Confirm = Annotated[
+    str | None, Option(help="Have what is proved judged once more: strict or gold.", show_default=False)
+]
+Axioms = Annotated[
+    list[str] | None,
+    Option(help="An axiom that proofs may rest on, besides Lean's own three. Can be given again."),
+]
+RequireStatement = Annotated[
+    bool, Option("--require-statement", help="Refuse lines that do not say what they have to prove.")
+]
+AcceptAdvisories = Annotated[
+    bool, Option("--accept-advisories", help="gold: let a Lean with known holes in its kernel do.")
+]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file, not into the manifest.")]
 
 
@@ -101,33 +116,18 @@ def submit(
     timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
-    tier: Annotated[
-        str, Option(help="How sure a proved is: fast, strict (audited) or gold (replayed).")
-    ] = "fast",
-    confirm: Annotated[
-        str | None,
-        Option(help="Have what is proved judged once more: strict or gold.", show_default=False),
-    ] = None,
+    tier: Tier = "fast",
+    confirm: Confirm = None,
     policy: PolicyActions = None,
-    axiom: Annotated[
-        list[str] | None,
-        Option(help="An axiom that proofs may rest on, besides Lean's own three. Can be given again."),
-    ] = None,
-    require_statement: Annotated[
-        bool, Option("--require-statement", help="Refuse lines that do not say what they have to prove.")
-    ] = False,
-    accept_advisories: Annotated[
-        bool, Option("--accept-advisories", help="gold: let a Lean with known holes in its kernel do.")
-    ] = False,
+    axiom: Axioms = None,
+    require_statement: RequireStatement = False,
+    accept_advisories: AcceptAdvisories = False,
     wait: Annotated[bool, Option(help="Wait for the verdicts.")] = True,
     export: Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Judge every line of manifests and write `proof_status` back into them."""
-    from farm.assurance import Assurance
-    from farm.challenge import ALLOWED_AXIOMS
     from farm.manifest import expand
-    from farm.policy import Policy
     from farm.submit import SubmitOptions
 
     site = Site.here()
@@ -144,11 +144,11 @@ def submit(
         wall_seconds=timeout,
         cpu_seconds=cpu,
         memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
-        assurance=Assurance(
+        assurance=_assurance(
+            policy or (),
+            axiom or (),
             tier=tier,
             confirm=confirm,
-            policy=Policy.parse(policy or ()),
-            axioms=(*ALLOWED_AXIOMS, *(axiom or ())),
             requires_statement=require_statement,
             accepts_advisories=accept_advisories,
         ),
@@ -168,6 +168,14 @@ def _assembly(profile: str, final_answer_key: str | None, **options: object) -> 
     if final_answer_key is not None:
         options["final_answer_key"] = final_answer_key
     return AssemblyOptions(profile=profile, **options)  # type: ignore[arg-type] # each is the flag's own type
+
+
+def _assurance(policy: Sequence[str], axioms: Sequence[str], **options: object) -> Assurance:
+    from farm.assurance import Assurance
+    from farm.challenge import ALLOWED_AXIOMS
+    from farm.policy import Policy
+
+    return Assurance(policy=Policy.parse(policy), axioms=(*ALLOWED_AXIOMS, *axioms), **options)  # type: ignore[arg-type] # as above
 
 
 def _load(site: Site, paths: Sequence[Path], options: SubmitOptions) -> str:

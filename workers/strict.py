@@ -43,6 +43,8 @@ _NAMES, _AXIOMS = "names", "axioms"
 _FORMAT = "2"
 #: How a process of the audit ends that has an answer: nothing found, something found, a malformed file.
 _ANSWERED = (0, 1, 4)
+#: A server that has ended since it was last asked has a successor, which is asked once.
+_TURNS = 2
 #: So many challenges are kept; after so many new ones it is looked whether there are more.
 _MOST_KEPT, _LOOK_AFTER = 50_000, 1_000
 
@@ -115,13 +117,10 @@ class Strict:
             variables=(),
             visible=(*forks.FOLDERS, *audit.FOLDERS),
         )
-        try:
-            return self._servers.get(program).run(words, files=files, limits=_AUDIT_LIMITS)[0]
-        except ServerGone:  # of old age, perhaps
-            try:
+        for _ in range(_TURNS):
+            with contextlib.suppress(ServerGone):
                 return self._servers.get(program).run(words, files=files, limits=_AUDIT_LIMITS)[0]
-            except ServerGone as error:
-                raise BoxFailed(f"the audit failed: {error}") from error
+        raise BoxFailed("the audit failed: its server ended, and a fresh one too")
 
     def replay(self, module: BinaryIO | None, environment: LeanEnvironment) -> dict[str, Any]:
         """Return what the environment's checker says of a module: accepted, said, checker.
