@@ -13,6 +13,8 @@ from farm.policy import Policy
 #: by the toolchain's own checker, which has the kernel check that module again. From weak to strong.
 FAST, STRICT, GOLD = "fast", "strict", "gold"
 TIERS = (FAST, STRICT, GOLD)
+#: Of all allowed axioms' names together: they are told to every audit.
+_MOST_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +45,10 @@ class Assurance:
             )
         if odd := [name for name in self.axioms if not name.strip() or "," in name]:
             raise UsageError(f"{odd[0]!r} is no name of an axiom; write it as Lean does, such as propext")
+        if sum(map(len, self.axioms)) > _MOST_CHARACTERS:
+            raise UsageError(
+                f"the names of axioms are longer than {_MOST_CHARACTERS} characters; allow fewer"
+            )
 
     @property
     def strongest(self) -> str:

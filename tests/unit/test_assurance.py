@@ -33,6 +33,7 @@ def test_the_strongest_tier_says_what_is_needed(
         {"tier": GOLD, "confirm": STRICT},
         {"axioms": ("propext", " ")},
         {"axioms": ("propext,False",)},
+        {"axioms": ("Some.axiom",) * 2000},
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(asked: dict[str, object]) -> None:
