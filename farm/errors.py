@@ -3,6 +3,7 @@
     FarmError                      exit 1: the farm itself failed
     ├── ServerDown                 PostgreSQL or Redis cannot be reached
     ├── DatabaseVersion            the database is older or newer than this farm
+    ├── QueueFull                  exit 4: too much waits already; later there will be room
     └── UsageError                 exit 2: what was asked for cannot be done
         ├── SettingsError          a FARM_* variable or a configuration file is wrong
         ├── UnknownRun             no run has this id
@@ -27,6 +28,12 @@ class ServerDown(FarmError):
 
 class DatabaseVersion(FarmError):
     """The database schema is not the one this version of the farm works with."""
+
+
+class QueueFull(FarmError):
+    """More checks would wait than the farm takes; the same can be asked again later."""
+
+    exit_status = 4
 
 
 class UsageError(FarmError):
