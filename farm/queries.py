@@ -130,6 +130,7 @@ class ServedEnvironment:
     silent_seconds: float
     checker: str | None = None
     audited: bool = True
+    checker_version: str = ""
 
 
 _RUNS = """
