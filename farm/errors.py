@@ -15,6 +15,10 @@ Foreign errors are translated into these at the edge, with ``raise ... from``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Self
+
 
 class FarmError(Exception):
     """The farm itself failed; the message says what to do next."""
@@ -70,6 +74,11 @@ class ManifestError(UsageError):
         super().__init__(f"{where}: {what}; {remedy}")
         self.path, self.line, self.field = path, line, field
         self.problem, self.remedy = problem, remedy
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Self], tuple[str, str]]:
+        """Say how it is made again, in another process: its arguments are not those of `Exception`."""
+        again = partial(type(self), remedy=self.remedy, line=self.line, field=self.field)
+        return again, (self.path, self.problem)
 
 
 class ManifestChanged(ManifestError):
