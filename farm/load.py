@@ -74,7 +74,7 @@ _CHECKS = text("""
     SELECT check_id, identity, program_sha256, submitted::jsonb, challenge_sha256, challenge_name,
            environment, environments.digest, environments.checker_version, :tier, :confirm,
            CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
-           :priority, begun.turn + ordinal, CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
+           :priority, begun.turn + ordinal - 1, CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM first JOIN begun USING (environment) JOIN environments ON environments.name = environment
     ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
 """)
@@ -111,7 +111,7 @@ _ATTACHED = text("""
 _HASTEN = text("""
     UPDATE checks SET priority = :priority, turn = wanted.turn
     FROM (
-        SELECT check_id, min(begun.turn + ordinal) AS turn
+        SELECT jobs.check_id, min(begun.turn + ordinal - 1) AS turn
         FROM jobs JOIN staged USING (manifest, line) JOIN begun USING (environment)
         WHERE run_id = :run_id AND jobs.check_id = ANY(:ids) GROUP BY 1
     ) AS wanted

@@ -151,7 +151,7 @@ _JUDGED = """
            cancelled, shared, checks.attempt,
            environment, tier, confirm, source, program_sha256 AS sha256, segments::text, warnings::text, verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
            verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
-           peak_memory_kib, isolation, environment_digest, toolchain, checker_version
+           peak_memory_kib, isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
     FROM jobs
     JOIN checks ON checks.id = jobs.check_id
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true

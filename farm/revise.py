@@ -35,7 +35,7 @@ _RETRY = text(f"""
         ) AS named
     ), made AS (
         INSERT INTO checks (id, status, turn, wall_seconds, cpu_seconds, memory_mib, {_KEPT})
-        SELECT new_id, 'queued', begun.turn + row_number() OVER (ORDER BY manifest, line),
+        SELECT new_id, 'queued', begun.turn + row_number() OVER (ORDER BY manifest, line) - 1,
                coalesce(:wall, wall_seconds),
                coalesce(cpu_seconds * (CAST(:wall AS float8) / wall_seconds), cpu_seconds),
                coalesce(:memory_mib, memory_mib), {_KEPT}

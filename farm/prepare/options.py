@@ -10,7 +10,7 @@ from farm.advisories import advisories
 from farm.assurance import FAST, GOLD, Assurance
 from farm.errors import UsageError
 from farm.files.lines import printable
-from farm.job import CPU_PER_WALL, Limits, require_possible
+from farm.job import CPU_PER_WALL, Limits, Priority, require_possible
 from farm.program import AssemblyOptions
 
 
@@ -19,7 +19,9 @@ class SubmitOptions:
     """How the lines of a run are assembled and checked, where a line does not say so itself.
 
     Without `cpu_seconds` the limit of processor time follows each line's wall limit. With `share` a line
-    whose check is the same as one that was done already gets the verdict of that.
+    whose check is the same as one that was done already gets the verdict of that. What has not begun
+    `deadline_seconds` after the submit is cancelled, and with `stop_on_first_proof` what is left of a group
+    when one of it is proved.
     """
 
     assembly: AssemblyOptions
@@ -29,6 +31,9 @@ class SubmitOptions:
     memory_mib: int = 4096
     assurance: Assurance = field(default_factory=Assurance)
     share: bool = True
+    priority: Priority = Priority.BATCH
+    deadline_seconds: float | None = None
+    stop_on_first_proof: bool = False
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for a limit that is none."""
