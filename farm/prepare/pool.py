@@ -38,7 +38,10 @@ Answer = Block | FarmError | None
 
 
 class Pool:
-    """Some children that are at work until the pool is closed; as a context, at its end."""
+    """Some children that are at work until the pool is closed; as a context, at its end.
+
+    For one thread, which must not end before: to the kernel it is the children's parent.
+    """
 
     def __init__(self, options: SubmitOptions, known: Mapping[str, Place], *, processes: int) -> None:
         self._selector = selectors.DefaultSelector()
@@ -64,6 +67,8 @@ class Pool:
         """Kill the children and wait until they are gone."""
         for child in self._children:
             child.kill()
+        for child in self._children:
+            child.reap()
         self._children.clear()
         self._selector.close()
 
@@ -134,8 +139,11 @@ class _Child:
         self._write()
 
     def kill(self) -> None:
-        """End it and wait until it is gone."""
+        """End it; it may still be there for a moment."""
         self._process.kill()
+
+    def reap(self) -> None:
+        """Wait until it is gone, after it was killed."""
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             cast("IO[bytes]", pipe).close()
