@@ -212,7 +212,7 @@ def test_a_lean_that_is_killed_from_outside_is_tried_again_and_named_only_in_the
     assert attempts(queries, run_id) == ["judge_error"] * MAX_FAILURES
     verdict = judged(queries, run_id).verdict
     assert verdict is not None
-    assert (verdict.outcome, verdict.reason) == ("judge_error", "killed")
+    assert verdict.outcome == "judge_error"
 
 
 def kill_a_lean() -> bool:
