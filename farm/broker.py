@@ -18,7 +18,7 @@ from farm.errors import ServerDown
 #: The one task, by name: the farm sends it, `workers.tasks` carries it out.
 VERIFY = "farm.verify"
 
-# Celery gives a message to a second worker when the first has not acknowledged it for so long: a call too many.
+# After so long Celery gives a message that was not acknowledged to another worker: a call too many.
 _VISIBILITY_SECONDS = 6 * 3600
 
 

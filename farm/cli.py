@@ -414,7 +414,7 @@ def retry(
 
 @app.command(epilog="Example: farm sweep")
 def sweep(as_json: AsJson = False) -> None:
-    """Take back what workers that died held, and cancel what is past its deadline; workers do so themselves."""
+    """Take back what dead workers held, and cancel what is past its deadline; workers do so themselves."""
     from farm import screen
 
     swept = Site.here().store.sweep(checker_version=__version__)

@@ -64,7 +64,8 @@ _CHECKS = text("""
     WITH first AS (
         SELECT DISTINCT ON (coalesce(identity, int8send(check_id))) * FROM staged
         WHERE NOT :again OR NOT EXISTS (
-            SELECT FROM jobs WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
+            SELECT FROM jobs
+            WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
         ORDER BY coalesce(identity, int8send(check_id)), ordinal
     )
     INSERT INTO checks (
@@ -88,7 +89,8 @@ _JOBS = text("""
         WHEN staged.identity IS NULL THEN staged.check_id
         ELSE (SELECT id FROM checks AS equal WHERE equal.identity = staged.identity) END
     WHERE NOT :again OR NOT EXISTS (
-        SELECT FROM jobs WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
+        SELECT FROM jobs
+        WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
 """)
 
 _VERDICTS = text("""
@@ -99,8 +101,8 @@ _VERDICTS = text("""
     FROM staged WHERE verdict IS NOT NULL
 """)
 
-# What others brought and is unfinished may end, or be cancelled, before this run is there to be seen: held for
-# the moment that is left, so that it can be seen what became of it.
+# What others brought and is unfinished may end, or be cancelled, before this run is there to be seen: it is
+# held for the moment that is left.
 _ATTACHED = text("""
     SELECT id FROM checks WHERE status IN ('queued', 'running')
     AND id IN (SELECT check_id FROM jobs WHERE run_id = :run_id AND shared)

@@ -149,7 +149,8 @@ _ROWS = 100
 _JUDGED = """
     SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END AS status,
            cancelled, shared, checks.attempt,
-           environment, tier, confirm, source, program_sha256 AS sha256, segments::text, warnings::text, verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
+           environment, tier, confirm, source, program_sha256 AS sha256, segments::text, warnings::text,
+           verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
            verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
            peak_memory_kib, isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
     FROM jobs

@@ -16,7 +16,7 @@ _GOES_ON = text("UPDATE runs SET cancelled_at = NULL, deadline_at = NULL WHERE i
 # Of a check, all but its limits is kept; the new ones begin at the turn that their class has come to.
 _KEPT = waiting.WORK.replace(" wall_seconds, cpu_seconds, memory_mib,", "")
 
-_RETRY = text(f"""
+_RETRY = """
     WITH chosen AS (
         SELECT run_id, manifest, line, check_id, nextval(pg_get_serial_sequence('checks', 'id')) AS new_id
         FROM jobs LEFT JOIN verdicts USING (check_id)
@@ -34,16 +34,16 @@ _RETRY = text(f"""
             SELECT DISTINCT environment, priority FROM checks JOIN chosen ON check_id = checks.id
         ) AS named
     ), made AS (
-        INSERT INTO checks (id, status, turn, wall_seconds, cpu_seconds, memory_mib, {_KEPT})
+        INSERT INTO checks (id, status, turn, wall_seconds, cpu_seconds, memory_mib, {kept})
         SELECT new_id, 'queued', begun.turn + row_number() OVER (ORDER BY manifest, line) - 1,
                coalesce(:wall, wall_seconds),
                coalesce(cpu_seconds * (CAST(:wall AS float8) / wall_seconds), cpu_seconds),
-               coalesce(:memory_mib, memory_mib), {_KEPT}
+               coalesce(:memory_mib, memory_mib), {kept}
         FROM chosen JOIN checks ON check_id = checks.id JOIN begun USING (environment, priority)
     )
     UPDATE jobs SET check_id = new_id, shared = false, cancelled = NULL FROM chosen
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (chosen.run_id, chosen.manifest, chosen.line)
-""")
+"""
 
 
 def cancel(store: Store, run_id: str) -> int:
@@ -72,7 +72,7 @@ def retry(
     """
     values = {"run_id": run_id, "words": list(words), "wall": wall_seconds, "memory_mib": memory_mib}
     with store.transaction() as connection:
-        chosen = connection.execute(_RETRY, values).rowcount
+        chosen = connection.execute(text(_RETRY.format(kept=_KEPT)), values).rowcount
         if chosen:
             connection.execute(_GOES_ON, {"run_id": run_id})
     return chosen

@@ -138,19 +138,19 @@ _WAITING = text("""
     WHERE EXISTS (SELECT FROM checks WHERE status = 'queued' AND environment = name)
 """)
 
-_HELD = "unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)"
-
-_LOST = text(f"""
-    SELECT held.id FROM {_HELD}
+_LOST = text("""
+    SELECT held.id FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
     WHERE NOT EXISTS (
         SELECT FROM checks
         WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running')
 """)
 
-_EXTEND = text(f"""
+_EXTEND = text("""
     UPDATE checks SET lease_until = now() + :lease * interval '1 second'
     FROM (
-        SELECT checks.id FROM checks JOIN {_HELD} USING (id, attempt) WHERE status = 'running'
+        SELECT checks.id
+        FROM checks JOIN unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+        USING (id, attempt) WHERE status = 'running'
         ORDER BY checks.id FOR UPDATE OF checks SKIP LOCKED
     ) AS kept WHERE checks.id = kept.id
 """)
@@ -286,7 +286,7 @@ class Store:
         most: int = 1,
         suspects: bool = True,
     ) -> list[Claim]:
-        """Take up to `most` queued checks of these environments for this worker, those first whose turn it is.
+        """Take up to `most` queued checks of these environments, those first whose turn it is.
 
         Among equals, the environments come in the order given. Of checks that the farm failed at before, one
         is taken at most, and none without `suspects`.
@@ -307,7 +307,7 @@ class Store:
             return list(connection.scalars(_WAITING, {"served": list(served)}))
 
     def lost(self, held: Mapping[int, int]) -> frozenset[int]:
-        """Return those of the held checks (id to attempt) that are no longer held: cancelled or taken back."""
+        """Return those of these checks (id to attempt) that were cancelled or taken back."""
         with reaching(self.engine), self.engine.connect() as connection:
             return frozenset(connection.scalars(_LOST, _held(held)))
 

@@ -1,4 +1,4 @@
-"""The submit step: manifests become a run in the store, or are found there; then their verdicts are awaited."""
+"""The submit step: manifests become a run in the store, or are found there; then verdicts are awaited."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def submit(
     queue_limit: int | None = None,
     seen: Callable[[int], None] = lambda _lines: None,
 ) -> Submitted:
-    """Load a run of these manifests, or find the one that there is; nothing is stored unless every line is right.
+    """Load a run of these manifests, or find the one there is; nothing is stored unless every line is right.
 
     A run is found when its files and options are the same, and the files are as they were submitted or as
     the farm wrote them since; not with `new_run`. ``known`` are the environments that may be named; ``seen``

@@ -107,7 +107,7 @@ manifests = Table(
     Index(None, "path"),
 )
 
-# Not unique: of two runs that are loaded at once, each may bring the same text, and neither waits for the other.
+# Not unique: of two runs that are loaded at once each may bring the same text, and neither waits.
 programs = Table(
     "programs",
     metadata,

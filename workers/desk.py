@@ -45,7 +45,7 @@ class Crew:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Desk:
-    """All that a worker works with. `called` is set when another thread, here or elsewhere, should be called."""
+    """All that a worker works with; `calling` is set when a thread, here or elsewhere, should be called."""
 
     store: Store
     environments: Mapping[str, LeanEnvironment]

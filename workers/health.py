@@ -1,4 +1,4 @@
-"""Health step: when the farm failed at a check, is it the check or this machine?
+"""Health step: when the farm failed at a check, was it the check or this machine that did it.
 
 A full disk, a folder that is gone or a broken library fails whatever it is asked to check. So after a failure
 a program is checked whose worth is known. Comes that out wrong, the machine is unwell: its checks go back

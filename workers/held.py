@@ -1,4 +1,4 @@
-"""What a worker holds: the checks it has claimed, from the claim until the database knows what became of them."""
+"""What a worker holds: checks, from their claim until the database knows what became of them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Upkeep:
             desk.store.register(desk.served())
 
     def wake(self) -> None:
-        """Call others when there is work, or when an idle thread here does not know of it; sweep in between."""
+        """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
         desk = self._desk
         if time.monotonic() - self._swept_at >= self._beat_seconds:
             self._swept_at = time.monotonic()

@@ -111,7 +111,7 @@ class Supervisor:
 
     def _start_worker(self, database_url: str, broker_url: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.endswith("_URL_FILE")}
-        # `farm down` is not to take as long as the longest check: what runs is returned, and begun anew later.
+        # `farm down` is not to take as long as the longest check: what runs is begun anew later.
         environment = (
             {"FARM_GRACE_SECONDS": _WORKER_GRACE_SECONDS}
             | inherited
