@@ -7,7 +7,7 @@ is no failure: machines are shared. Close what else runs before believing a numb
     policy         processor time of the text policy, for the same answers
     submit         `farm.submit.submit` in a process of its own, every program new, committed to PostgreSQL
     export         `farm.export.export` in a process of its own, two lines of three with a message of Lean's
-    sending        committed checks into their queue
+    known          the same manifest as another run, when every line has its verdict
     cold checks    a worker beside a shell loop over the same programs, in turns
     confirm        a run with a second look at what is proved beside one without, through the farm
     demo           `make demo` in a fresh clone with an empty home (only with --demo: it installs everything)
@@ -26,7 +26,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.confirm import confirmed_checks
 from tests.bench.demo import demo
 from tests.bench.figures import table
-from tests.bench.throughput import assembly, policy, sending, submit_and_export
+from tests.bench.throughput import assembly, policy, submit_and_export
 from workers.bench.figures import Figure
 
 
@@ -36,7 +36,6 @@ def main() -> None:
         "assembly": assembly,
         "policy": policy,
         "submit": lambda: submit_and_export(options.lines),
-        "sending": sending,
         "cold": cold_checks,
         "confirm": confirmed_checks,
         "demo": demo,
@@ -58,8 +57,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=("assembly", "policy", "submit", "sending", "cold", "confirm", "demo"),
-        help="measure this alone; can be given several times; submit includes export",
+        choices=("assembly", "policy", "submit", "cold", "confirm", "demo"),
+        help="measure this alone; can be given several times; submit includes export and known",
     )
     parser.add_argument("--demo", action="store_true", help="measure `make demo`, too: a minute or two")
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")

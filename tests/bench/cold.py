@@ -109,15 +109,16 @@ def _loop(files: list[Path], environment: LeanEnvironment, at_once: int) -> floa
 
 
 _SECONDS = text("""
-    SELECT EXTRACT(epoch FROM max(decided_at) - CAST(:begun AS timestamptz)) FROM verdicts WHERE run_id = :run
+    SELECT EXTRACT(epoch FROM max(decided_at) - CAST(:begun AS timestamptz))
+    FROM verdicts JOIN jobs USING (check_id) WHERE run_id = :run
 """)
 
 
 def _through_farm(farm: FarmAtWork, manifest: Path) -> float:
-    """Return the seconds from the first sent id to the last verdict, by the database's clock."""
-    run = submit(farm.store, [manifest], options(EMBEDDED), known=farm.queries.served())
+    """Return the seconds from the first call to the last verdict, by the database's clock."""
+    run = submit(farm.store, [manifest], options(EMBEDDED), known=farm.queries.served()).run_id
     begun = farm.now()
-    broker.publish(farm.app, farm.store, run_id=run)
+    broker.call(farm.app, [EMBEDDED])
     while (tally := farm.queries.tally(run)).unfinished:
         time.sleep(0.2)
     assert not tally.unjudged, "some lines could not be judged"

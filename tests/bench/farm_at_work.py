@@ -20,10 +20,10 @@ from farm import broker, db
 from farm.assurance import Assurance
 from farm.embedded import down, ensure
 from farm.job import Limits
+from farm.prepare import SubmitOptions
 from farm.program import AssemblyOptions
 from farm.queries import Queries
 from farm.store import Served, Store
-from farm.submit import SubmitOptions
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,8 +79,13 @@ def farm_at_work() -> Iterator[FarmAtWork]:
             down(home)
 
 
-def options(environment: str = UNSERVED, assurance: Assurance | None = None) -> SubmitOptions:
-    """Return the options that runs are submitted with: the command line's defaults, unless said otherwise."""
+def options(
+    environment: str = UNSERVED, assurance: Assurance | None = None, *, share: bool = False
+) -> SubmitOptions:
+    """Return the options that runs are submitted with: the command line's defaults, unless said otherwise.
+
+    Nothing is shared by default: what is measured is the work.
+    """
     limits = Limits()
     return SubmitOptions(
         assembly=AssemblyOptions(),
@@ -88,6 +93,7 @@ def options(environment: str = UNSERVED, assurance: Assurance | None = None) -> 
         wall_seconds=limits.wall_seconds,
         memory_mib=limits.memory_mib,
         assurance=assurance or Assurance(),
+        share=share,
     )
 
 

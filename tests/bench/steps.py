@@ -1,6 +1,7 @@
 """Benchmarks, one measured process: a step of the farm, its seconds and its peak memory, as JSON::
 
 python -m tests.bench.steps submit DATABASE_URL MANIFEST
+python -m tests.bench.steps again DATABASE_URL MANIFEST
 python -m tests.bench.steps export DATABASE_URL RUN
 """
 
@@ -22,7 +23,17 @@ from tests.bench.farm_at_work import options
 
 def _submit(database_url: str, manifest: str) -> str:
     store = Store(db.connect(database_url, application="farm-bench"))
-    return submit(store, [Path(manifest)], options(), known=Queries(store.engine).served())
+    known = Queries(store.engine).served()
+    return submit(store, [Path(manifest)], options(share=True), known=known).run_id
+
+
+def _again(database_url: str, manifest: str) -> str:
+    """Submit what is known, as another run, and return how many lines are shared."""
+    store = Store(db.connect(database_url, application="farm-bench"))
+    queries = Queries(store.engine)
+    asked = options(share=True)
+    made = submit(store, [Path(manifest)], asked, known=queries.served(), new_run=True)
+    return made.run_id
 
 
 def _export(database_url: str, run: str) -> str:
@@ -41,7 +52,7 @@ def _peak_mib() -> float:
 
 
 def main() -> None:
-    step = {"submit": _submit, "export": _export}[sys.argv[1]]
+    step = {"submit": _submit, "again": _again, "export": _export}[sys.argv[1]]
     begun = time.perf_counter()
     result = step(*sys.argv[2:])
     seconds = time.perf_counter() - begun

@@ -12,12 +12,11 @@ from statistics import median
 
 from sqlalchemy import text
 
-from farm import broker
 from farm.manifest import fingerprint
 from farm.policy import Policy, Screen
 from farm.program import AssemblyOptions, Program, assemble
 from tests.bench.assembly import LINES, entries, rate
-from tests.bench.farm_at_work import UNSERVED, FarmAtWork, Measured, farm_at_work, in_own_process
+from tests.bench.farm_at_work import FarmAtWork, Measured, farm_at_work, in_own_process
 from workers.bench.figures import Figure
 
 #: How often each figure is measured.
@@ -83,16 +82,22 @@ def submit_and_export(lines: int) -> Iterator[Figure]:
     with farm_at_work() as farm:
         manifest = write_manifest(farm.home.parent / "answers.jsonl", lines)
         submitted = [_submit_afresh(farm, manifest) for _ in range(TIMES)]
-        yield from _both("submit", lines, submitted, at_least=5000)
+        yield from _both("submit", lines, submitted, at_least=10_000)
         run = submitted[-1].result
-        _judge_all(farm, run)
+        _judge_all(farm)
         with _as_submitted(farm, run, manifest) as restore:
             exported = []
             for _ in range(TIMES):
                 restore()
                 exported.append(in_own_process("export", farm.database_url, run))
+            restore()
+            known = [in_own_process("again", farm.database_url, str(manifest)) for _ in range(TIMES)]
         assert {one.result for one in exported} == {str(lines)}, "not every line was exported"
-        yield from _both("export", lines, exported, at_least=10_000)
+        assert all(farm.queries.tally(one.result).shared == lines for one in known), (
+            "not every line was known"
+        )
+        yield from _both("export", lines, exported, at_least=20_000)
+        yield from _both("known", lines, known, at_least=20_000)
 
 
 def _both(step: str, lines: int, samples: list[Measured], *, at_least: float) -> Iterator[Figure]:
@@ -105,7 +110,7 @@ def _both(step: str, lines: int, samples: list[Measured], *, at_least: float) ->
 def _submit_afresh(farm: FarmAtWork, manifest: Path) -> Measured:
     """Submit into an empty store: a program that is there already would cost less."""
     with farm.engine.begin() as connection:
-        connection.execute(text("TRUNCATE runs, programs CASCADE"))
+        connection.execute(text("TRUNCATE runs, programs, checks CASCADE"))
     return in_own_process("submit", farm.database_url, str(manifest))
 
 
@@ -114,23 +119,21 @@ _MESSAGE = """[{"severity": "error", "kind": "", "line": 14, "column": 4, "end_l
 
 _JUDGE = text("""
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
+        check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, run_id, 1, CASE WHEN id % 3 = 0 THEN 'proved' ELSE 'rejected' END,
+    SELECT id, 1, CASE WHEN id % 3 = 0 THEN 'proved' ELSE 'rejected' END,
            CASE WHEN id % 3 = 0 THEN 'ok' ELSE 'error' END, 'as Lean says',
            CASE WHEN id % 3 = 0 THEN '[]' ELSE CAST(:messages AS jsonb) END, '[]',
            1.5, 1.25, 345678, 'rlimit', repeat('0', 64), 'Lean 4.35.0', '0.1.0'
-    FROM checks WHERE run_id = :run
+    FROM checks
 """)
 
 
-def _judge_all(farm: FarmAtWork, run: str) -> None:
+def _judge_all(farm: FarmAtWork) -> None:
     """Give every line a verdict, two of three with a message, as if workers had."""
     with farm.engine.begin() as connection:
-        connection.execute(
-            text("UPDATE checks SET status = 'done', attempt = 1 WHERE run_id = :run"), {"run": run}
-        )
-        connection.execute(_JUDGE, {"run": run, "messages": _MESSAGE})
+        connection.execute(text("UPDATE checks SET status = 'done', attempt = 1"))
+        connection.execute(_JUDGE, {"messages": _MESSAGE})
     with farm.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE"))
 
@@ -147,17 +150,3 @@ def _as_submitted(farm: FarmAtWork, run: str, manifest: Path) -> Iterator[Callab
         farm.store.exported(run, 0)
 
     yield restore
-
-
-def sending(ids: int = 10_000) -> Iterator[Figure]:
-    """Send committed checks to their queue, one id a message."""
-    with farm_at_work() as farm:
-        manifest = write_manifest(farm.home.parent / "answers.jsonl", ids)
-        in_own_process("submit", farm.database_url, str(manifest))
-        samples = []
-        for _ in range(TIMES):
-            begun = time.perf_counter()
-            broker.publish(farm.app, farm.store)
-            samples.append(ids / (time.perf_counter() - begun))
-            farm.store.unpublish([UNSERVED], older_than_seconds=0)
-        yield Figure(key="sending", name="sending", unit="ids/s", samples=tuple(samples))
