@@ -212,7 +212,7 @@ class Queries:
             """
             SELECT name FROM environments WHERE EXISTS (
                 SELECT FROM jobs JOIN checks ON checks.id = check_id
-                WHERE run_id = :run_id AND status = 'queued' AND environment = name)
+                WHERE run_id = :run_id AND status = 'queued' AND environment = environments.name)
             """,
             run_id=run_id,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import PROVED, entry, lines
-from farms import CORE, a_decision, load
+from farms import CORE, finished, load
 from sqlalchemy import Engine, text
 
 from farm.errors import ManifestChanged, ServerDown
@@ -38,14 +38,10 @@ def queries(database: Engine) -> Queries:
     return Queries(database)
 
 
-def judge_all(store: Store, run_id: str, *messages: Message) -> None:
-    with store.engine.connect() as connection:
-        ids = connection.scalars(text("SELECT id FROM checks WHERE run_id = :run"), {"run": run_id}).all()
+def judge_all(store: Store, *messages: Message) -> None:
     facts = {"exit_status": 1, "messages": messages} if messages else {}
-    for check_id in ids:
-        claim = store.claim(check_id, worker="w", served=["core"], lease_seconds=60)
-        assert claim is not None
-        assert store.finish(claim, a_decision(**facts))
+    for claim in store.claim(["core"], worker="w", lease_seconds=60, most=1000):
+        assert finished(store, claim, **facts)
 
 
 def exported(store: Store, queries: Queries, run_id: str) -> Run:
@@ -62,14 +58,11 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
     statement = "theorem t : 1 = 1 := by sorry"
     asked = {"name": "t", "header": "open A\n", "formal_statement": statement, "generation": answer}
     run_id = load(store, path, asked)
-    with store.engine.connect() as connection:
-        check_id = connection.scalar(text("SELECT id FROM checks WHERE run_id = :run"), {"run": run_id})
-    claim = store.claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
-    assert claim is not None
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
     screen = Screen(policy=Policy(), submitted=claim.check.submitted)
     hits, refused = screen.look(claim.check.program, header="")
     assert refused is not None
-    assert store.finish(claim, a_decision(exit_status=None, hits=hits, refused=refused))
+    assert finished(store, claim, exit_status=None, hits=hits, refused=refused)
     exported(store, queries, run_id)
     farm = lines(path)[0]["farm"]
     assert (farm["verdict"], farm["reason"]) == ("rejected", "native_decide")
@@ -82,7 +75,7 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
 def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queries, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, entry(PROVED, 1))
-    judge_all(store, run_id)
+    judge_all(store)
     exported(store, queries, run_id)
     (line,) = lines(path)
     farm = line["farm"]
@@ -110,7 +103,7 @@ def test_a_message_points_to_its_place_in_the_answer(store: Store, queries: Quer
             "generation": "So ℝ:\n\n```lean4\ntheorem t : True := by\n  have := 1\n  wrong\n```\n",
         },
     )
-    judge_all(store, run_id, an_error(4, 2), an_error(2, 0))
+    judge_all(store, an_error(4, 2), an_error(2, 0))
     exported(store, queries, run_id)
     (line,) = lines(path)
     assert line["predicted_proof"].split("\n")[3] == "  wrong"
@@ -126,7 +119,7 @@ def test_a_message_about_a_ready_program_points_into_it(
 ) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, entry(PROVED, 1))
-    judge_all(store, run_id, an_error(4, 22))
+    judge_all(store, an_error(4, 22))
     exported(store, queries, run_id)
     (message,) = lines(path)[0]["farm"]["messages"]
     assert message["in"] == {"field": "predicted_proof", "line": 4, "column": 22}
@@ -135,7 +128,7 @@ def test_a_message_about_a_ready_program_points_into_it(
 def test_a_message_beyond_the_program_has_no_place(store: Store, queries: Queries, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, entry(PROVED, 1))
-    judge_all(store, run_id, an_error(99, 0))
+    judge_all(store, an_error(99, 0))
     exported(store, queries, run_id)
     (message,) = lines(path)[0]["farm"]["messages"]
     assert (message["line"], "in" in message) == (99, False)
@@ -150,9 +143,9 @@ def test_every_line_of_a_long_manifest_gets_its_own_verdict(
         connection.execute(text("UPDATE checks SET status = 'done'"))
         connection.execute(
             text(
-                "INSERT INTO verdicts (check_id, run_id, attempt, verdict, reason, detail, messages, hits, "
+                "INSERT INTO verdicts (check_id, attempt, verdict, reason, detail, messages, hits, "
                 "wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, "
-                "checker_version) SELECT check_id, run_id, 1, 'proved', 'ok', name, '[]', '[]', "
+                "checker_version) SELECT check_id, 1, 'proved', 'ok', name, '[]', '[]', "
                 "1, 1, 1, '', '', '', '' FROM jobs"
             )
         )
@@ -166,10 +159,10 @@ def test_a_second_run_of_an_exported_file_replaces_the_verdicts(
 ) -> None:
     path = tmp_path / "a.jsonl"
     first = load(store, path, entry(PROVED, 1))
-    judge_all(store, first)
+    judge_all(store)
     exported(store, queries, first)
     second = load(store, path, *lines(path))
-    judge_all(store, second, an_error(4, 22))
+    judge_all(store, an_error(4, 22))
     exported(store, queries, second)
     (line,) = lines(path)
     assert (line["proof_status"], line["farm"]["run_id"]) == ("error", second)
@@ -181,7 +174,7 @@ def test_an_export_to_another_file_leaves_what_is_known_of_the_manifest(
 ) -> None:
     path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     run_id = load(store, path, entry(PROVED, 1))
-    judge_all(store, run_id)
+    judge_all(store)
     run = queries.run(run_id)
     (manifest,) = queries.manifests(run_id)
     written = export_to(queries, run, manifest, other)
@@ -223,7 +216,7 @@ def test_an_export_that_ended_at_any_point_can_be_repeated(
 ) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, entry(PROVED, 1))
-    judge_all(store, run_id)
+    judge_all(store)
     with pytest.raises(ServerDown):
         list(export(dying(store.engine), queries, queries.run(run_id)))
     exported(store, queries, run_id)
@@ -236,7 +229,7 @@ def test_a_manifest_changed_by_somebody_else_is_still_refused_after_an_export_th
 ) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, entry(PROVED, 1))
-    judge_all(store, run_id)
+    judge_all(store)
     with pytest.raises(ServerDown):
         list(export(_DiesBeforeTheRename(store.engine), queries, queries.run(run_id)))
     path.write_text(path.read_text() + "\n")
