@@ -252,8 +252,8 @@ def _say_stored(site: Site, submitted: Submitted) -> Run:
     if submitted.resumed:
         when = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         screen.say(
-            f"Run {run.id}: the same as submitted at {when}, {tally.done} of {lines} done; "
-            "it goes on. For another: --new-run"
+            f"Run {run.id}: submitted before, at {when}; {tally.done} of {lines} done. "
+            "To have them all judged anew: --new-run"
         )
     else:
         shared = f", {tally.shared} shared with equal ones" if tally.shared else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import redis
-from commands import Command, write
+from commands import Command, Running, write
 from processes import eventually
 from sqlalchemy import Engine, text
 
@@ -64,6 +65,14 @@ class Quiet:
             )
             for check_id in waiting:  # none where an equal line was judged already
                 assert finished(self.store, claimed(self.store, int(str(check_id))), **facts)
+
+
+@contextmanager
+def a_worker(quiet: Quiet, folder: Path, **settings: str) -> Iterator[Running]:
+    """A `farm worker` of the test's own, serving when the block begins."""
+    with quiet.farm.having(**settings).started(folder, "worker") as worker:
+        eventually(lambda: "Serving" in worker.said, seconds=60)
+        yield worker
 
 
 def load(store: Store, path: Path, *entries: Mapping[str, object], **options: Any) -> str:

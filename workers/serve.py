@@ -78,6 +78,8 @@ class Ending:
         if self._desk.crew.stopping:
             self._desk.held.recall()
             return
+        # Not logged: a signal may come while the log is being written to.
+        os.write(2, b"Ending: running checks are finished first; once more, and they are given back\n")
         self._desk.crew.stopping = True
         patience = threading.Timer(self._grace_seconds, self._desk.held.recall)
         patience.daemon = True

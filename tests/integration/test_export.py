@@ -161,7 +161,7 @@ def test_a_second_run_of_an_exported_file_replaces_the_verdicts(
     first = load(store, path, entry(PROVED, 1))
     judge_all(store)
     exported(store, queries, first)
-    second = load(store, path, *lines(path))
+    second = load(store, path, *lines(path), share=False)
     judge_all(store, an_error(4, 22))
     exported(store, queries, second)
     (line,) = lines(path)

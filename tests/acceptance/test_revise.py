@@ -1,0 +1,229 @@
+"""What users change about a run that is under way, and how workers end: nothing of it costs a verdict."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from commands import ENDLESS, PROVED, WRONG, entry, lines, verdicts, write
+from farms import Quiet, a_worker, wait_for_run
+from processes import eventually, family
+from sqlalchemy import text
+
+LONG = {"timeout": 600}
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    """A manifest whose lines take as long as they may."""
+    return write(tmp_path / "long.jsonl", *(entry(ENDLESS, number, **LONG) for number in range(4)))
+
+
+def outcomes(quiet: Quiet) -> list[object]:
+    return quiet.ask("SELECT outcome FROM attempts ORDER BY check_id, number")
+
+
+class TestCancel:
+    def test_what_waits_ends_at_once_and_what_runs_within_two_seconds(
+        self, quiet: Quiet, long: Path, tmp_path: Path
+    ) -> None:
+        before = long.read_bytes()
+        with (
+            a_worker(quiet, tmp_path / "worker") as worker,
+            quiet.farm.started(tmp_path / "submit", "submit", long) as submit,
+        ):
+            run_id = wait_for_run(quiet.queries, long, "running")
+            leans = [each for each in family(worker.process.pid) if "libleanshared" in each.command]
+            said = quiet.farm("cancel", run_id)
+            asked = time.monotonic()
+            assert said.returncode == 0, said.stderr
+            assert f"Run {run_id}: cancelled 4 lines" in said.stderr
+            assert quiet.queries.tally(run_id).statuses == {"cancelled": 4}
+            eventually(lambda: not any(lean.alive for lean in leans))
+            assert time.monotonic() - asked < 2
+            assert submit.ended() == 0, submit.said
+        assert long.read_bytes() == before
+        assert set(outcomes(quiet)) == {"cancelled"}
+
+    def test_of_an_unknown_run_is_refused(self, quiet: Quiet) -> None:
+        said = quiet.farm("cancel", "nosuchrun")
+        assert said.returncode == 2
+        assert "no run begins with 'nosuchrun'; see them with: farm list" in said.stderr
+
+    def test_without_a_run_says_which_are_there(self, quiet: Quiet) -> None:
+        assert quiet.farm("cancel").returncode == 2
+
+    def test_for_scripts(self, quiet: Quiet, long: Path) -> None:
+        run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
+        assert quiet.farm.json("cancel", run_id) == {"schema": 1, "run": run_id, "cancelled": 4}
+
+
+class TestRetry:
+    def test_only_the_lines_of_that_reason_are_judged_anew(self, quiet: Quiet, tmp_path: Path) -> None:
+        slow = entry(ENDLESS, 2) | {"predicted_proof": entry(PROVED, 2)["predicted_proof"], "timeout": 0.001}
+        path = write(tmp_path / "a.jsonl", entry(PROVED, 1), slow, entry(WRONG, 3))
+        with a_worker(quiet, tmp_path / "worker"):
+            assert quiet.farm("submit", path).returncode == 0
+            assert verdicts(path) == [PROVED, ENDLESS, WRONG]
+            run_id = lines(path)[0]["farm"]["run_id"]
+            said = quiet.farm("retry", run_id, "--reason", "timeout", "--timeout", 120)
+            assert said.returncode == 0, said.stderr
+            assert "1 line to be checked anew" in said.stderr
+        assert verdicts(path) == [PROVED, PROVED, WRONG]
+        assert [line["farm"]["run_id"] for line in lines(path)] == [run_id] * 3
+
+    @pytest.mark.parametrize(
+        ("flags", "words"),
+        [
+            (("--reason", "slow"), "--reason slow is no verdict, reason or status; those are proved"),
+            (("--reason", "timeout", "--timeout", "-1"), "a timeout of -1 s is not possible"),
+            ((), "--reason"),
+        ],
+    )
+    def test_what_cannot_be_retried_is_refused(
+        self, quiet: Quiet, long: Path, flags: tuple[str, ...], words: str
+    ) -> None:
+        run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
+        said = quiet.farm("retry", run_id, *flags)
+        assert said.returncode == 2
+        assert words in said.stderr
+
+
+class TestSubmitAgain:
+    def test_goes_on_with_the_same_run_and_says_so(self, quiet: Quiet, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", entry(PROVED, 1), entry(WRONG, 2))
+        run_id = quiet.farm.json("submit", path, "--no-wait")["run"]
+        with a_worker(quiet, tmp_path / "worker"):
+            said = quiet.farm("submit", path)
+        assert said.returncode == 0, said.stderr
+        assert f"Run {run_id}: submitted before" in said.stderr
+        assert verdicts(path) == [PROVED, WRONG]
+        again = quiet.farm("submit", path)
+        assert f"Run {run_id}: submitted before" in again.stderr
+        assert "--new-run" in again.stderr
+        assert [run.id for run in quiet.queries.runs()] == [run_id]
+
+    def test_after_a_kill_in_the_middle_finishes_the_job(self, quiet: Quiet, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", *(entry(PROVED, number) for number in range(3000)))
+        waiting = (
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'farm'"
+        )
+        with quiet.engine.connect() as connection:
+            connection.execute(text("LOCK TABLE manifests IN ACCESS EXCLUSIVE MODE"))
+            with quiet.farm.started(tmp_path / "submit", "submit", path) as submit:
+                eventually(lambda: quiet.ask(waiting), seconds=60)
+                submit.process.kill()
+                submit.process.wait()
+            connection.rollback()
+        assert quiet.rows() == {}
+        assert quiet.farm("submit", path, "--no-wait").returncode == 0
+        run = quiet.queries.run(None)
+        assert quiet.queries.tally(run.id).statuses == {"queued": 3000}
+        assert len(quiet.queries.runs()) == 1
+
+    def test_shared_verdicts_are_counted(self, quiet: Quiet, tmp_path: Path) -> None:
+        entries = [entry(PROVED, 1), entry(PROVED, 1), entry(WRONG, 2)]
+        with a_worker(quiet, tmp_path / "worker"):
+            first = quiet.farm.json("submit", write(tmp_path / "a.jsonl", *entries))
+            second = quiet.farm("submit", write(tmp_path / "b.jsonl", *entries))
+        assert first["shared"] == 1
+        assert "3 shared with equal ones" in second.stderr
+        assert "3 lines shared the check of an equal one." in second.stdout
+
+
+class TestBadOptions:
+    @pytest.mark.parametrize(
+        ("flags", "words"),
+        [
+            (("--priority", "urgent"), "--priority urgent: the classes are interactive, online, batch"),
+            (("--deadline", "soon"), "--deadline soon: give a time such as 90s, 30m, 2h or 1d"),
+            (("--deadline", "0s"), "--deadline 0s: give a time"),
+        ],
+    )
+    def test_are_refused_and_nothing_is_stored(
+        self, quiet: Quiet, long: Path, flags: tuple[str, ...], words: str
+    ) -> None:
+        said = quiet.farm("submit", long, *flags)
+        assert said.returncode == 2
+        assert words in said.stderr
+        assert quiet.rows() == {}
+
+    def test_a_full_queue_is_said_to_be_full(self, quiet: Quiet, long: Path) -> None:
+        said = quiet.farm.having(FARM_QUEUE_LIMIT="3")("submit", long)
+        assert said.returncode == 4
+        assert "more than 3 checks would wait" in said.stderr
+        assert quiet.rows() == {}
+
+
+def test_a_deadline_cancels_what_has_not_begun(quiet: Quiet, long: Path, tmp_path: Path) -> None:
+    with a_worker(quiet, tmp_path / "worker", FARM_CONCURRENCY="1"):
+        run_id = quiet.farm.json("submit", long, "--no-wait", "--deadline", "1s")["run"]
+        eventually(lambda: quiet.queries.tally(run_id).statuses == {"running": 1, "cancelled": 3})
+        quiet.farm("cancel", run_id)
+
+
+def test_a_group_ends_with_its_first_proof(quiet: Quiet, tmp_path: Path) -> None:
+    entries = [entry(PROVED, 1, group="g"), *(entry(ENDLESS, n, group="g", **LONG) for n in range(2, 5))]
+    path = write(tmp_path / "a.jsonl", *entries)
+    with a_worker(quiet, tmp_path / "worker"):
+        facts = quiet.farm.json("submit", path, "--stop-on-first-proof")
+    assert facts["statuses"] == {"done": 1, "cancelled": 3}
+    assert [line.get("proof_status") for line in lines(path)] == ["completed", None, None, None]
+
+
+def test_an_interactive_run_overtakes_a_long_one(quiet: Quiet, tmp_path: Path) -> None:
+    long = write(tmp_path / "a.jsonl", *(entry(ENDLESS, number) for number in range(40)))
+    short = write(tmp_path / "b.jsonl", entry(PROVED, 100))
+    with a_worker(quiet, tmp_path / "worker", FARM_CONCURRENCY="1"):
+        run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
+        wait_for_run(quiet.queries, long, "running")
+        assert quiet.farm("submit", short, "--priority", "interactive").returncode == 0
+        assert quiet.queries.tally(run_id).statuses["queued"] > 30
+        quiet.farm("cancel", run_id)
+    assert verdicts(short) == [PROVED]
+
+
+class TestAWorkerThatIsToldToStop:
+    def test_returns_what_does_not_end_within_its_grace(
+        self, quiet: Quiet, long: Path, tmp_path: Path
+    ) -> None:
+        run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
+        with a_worker(quiet, tmp_path / "worker", FARM_GRACE_SECONDS="1") as worker:
+            eventually(lambda: quiet.queries.tally(run_id).statuses.get("running") == 2)
+            members = family(worker.process.pid)
+            worker.process.terminate()
+            assert worker.ended(seconds=20) == 0, worker.said
+        assert not any(member.alive for member in members)
+        assert quiet.queries.tally(run_id).statuses == {"queued": 4}
+        assert set(outcomes(quiet)) == {"returned"}
+
+    def test_twice_returns_it_at_once(self, quiet: Quiet, long: Path, tmp_path: Path) -> None:
+        run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
+        with a_worker(quiet, tmp_path / "worker", FARM_GRACE_SECONDS="600") as worker:
+            eventually(lambda: quiet.queries.tally(run_id).statuses.get("running") == 2)
+            worker.process.send_signal(signal.SIGINT)
+            eventually(lambda: "Ending" in worker.said)
+            assert quiet.queries.tally(run_id).statuses["running"] == 2
+            worker.process.terminate()
+            assert worker.ended(seconds=20) == 0, worker.said
+        assert quiet.queries.tally(run_id).statuses == {"queued": 4}
+
+    def test_ends_while_redis_is_down(self, quiet: Quiet, tmp_path: Path) -> None:
+        broker = quiet.farm.settings["FARM_BROKER_URL"]
+        nowhere = broker.replace("valkey.sock", "nowhere.sock")
+        assert nowhere != broker
+        with quiet.farm.having(FARM_BROKER_URL=nowhere).started(tmp_path / "worker", "worker") as worker:
+            eventually(lambda: "Serving" in worker.said, seconds=60)
+            worker.process.terminate()
+            assert worker.ended(seconds=20) == 0, worker.said
+
+
+def test_a_sweep_by_hand_takes_back_what_a_dead_worker_held(quiet: Quiet, long: Path) -> None:
+    quiet.farm("submit", long, "--no-wait")
+    assert quiet.store.claim(["core"], worker="dead", lease_seconds=-1)
+    said = quiet.farm("sweep", "--json")
+    assert json.loads(said.stdout) == {"schema": 1, "taken_back": 1, "past_deadline": 0}
+    assert "Took back 1 check" in said.stderr
