@@ -1,0 +1,92 @@
+"""The lines of a chaos run: programs of every worth, all cheap, one in five the same as an earlier one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.commands import HEADER, PROGRAMS
+
+#: How much memory a check of a chaos run may use.
+MEMORY_MIB = 256
+
+#: One line in so many repeats an earlier one's program.
+_REPEATED = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """A kind of program: how often it comes, its text, and the time it may take where that is its own."""
+
+    weight: int
+    program: str
+    timeout: float | None = None
+
+
+_CLIMBS = """class Climbs{n} (n : Nat) where
+  x : Nat
+instance climb{n} (n : Nat) [Climbs{n} (Nat.succ n)] : Climbs{n} n := Climbs{n}.mk 0
+set_option maxHeartbeats 1 in
+theorem t{n} : Climbs{n}.x 0 = 0 := Eq.refl _
+"""
+_TACTICS = """theorem t{n} (p q : Prop) (h : p ∧ q) : q ∧ p := by
+  constructor
+  exact h.right
+  exact h.left
+"""
+_EVER_MORE = """theorem dup{n} {{p : Prop}} (h k : p) : p := h
+theorem t{n} (p : Prop) : p ∨ ¬p := by
+  repeat' apply dup{n}
+"""
+
+#: Some proofs have a time of their own that is ample, and shorter than a worker is stopped for: a worker
+#: that slept must not call them late.
+KINDS = (
+    Kind(weight=25, program=PROGRAMS["proved", "ok"]),
+    Kind(weight=15, program=_TACTICS, timeout=5.0),
+    Kind(weight=15, program=PROGRAMS["rejected", "error"]),
+    Kind(weight=10, program=PROGRAMS["rejected", "has_sorry"]),
+    Kind(weight=15, program=PROGRAMS["timeout", "wall_limit"], timeout=0.7),
+    Kind(weight=5, program=_CLIMBS),
+    Kind(weight=5, program="axiom a{n} : False\ntheorem t{n} : False := a{n}\n"),
+    Kind(weight=5, program="theorem t{n} : Nat.shiftLeft 1 (2 ^ 34) % 3 = 1 := by decide\n"),
+    Kind(weight=1, program=_EVER_MORE),
+    Kind(weight=1, program="theorem t{n} : True := True.intro -- \0\n"),
+)
+
+
+def entries(count: int, seed: int) -> list[dict[str, object]]:
+    """Return so many manifest lines; the same for the same seed."""
+    return list(_entries(count, random.Random(seed)))
+
+
+def _entries(count: int, chance: random.Random) -> Iterator[dict[str, object]]:
+    first: list[dict[str, object]] = []
+    for number in range(count):
+        if first and chance.randrange(_REPEATED) == 0:
+            program = chance.choice(first)
+        else:
+            program = _program(number, chance)
+            first.append(program)
+        yield {"name": f"line{number}", **program, **_others(number, chance)}
+
+
+def _program(number: int, chance: random.Random) -> dict[str, object]:
+    (kind,) = chance.choices(KINDS, [kind.weight for kind in KINDS])
+    limit = {} if kind.timeout is None else {"timeout": kind.timeout}
+    return {"predicted_proof": HEADER + kind.program.format(n=number), **limit}
+
+
+def _others(number: int, chance: random.Random) -> dict[str, object]:
+    """Return fields that are none of the farm's, which it has to leave as they are."""
+    return {"split": "chaos", "∀": {"order": number, "scores": [chance.random(), None, "é\n"]}}
+
+
+def write(path: Path, lines: list[dict[str, object]]) -> Path:
+    """Write lines to a manifest, half of them with characters escaped."""
+    texts = (json.dumps(line, ensure_ascii=number % 2 == 0) for number, line in enumerate(lines))
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
