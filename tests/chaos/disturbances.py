@@ -133,6 +133,17 @@ def fill_disk(field: Field) -> str:
     return f"that of {worker.name} for {seconds:.1f} s"
 
 
+def kill_on_full_disk(field: Field) -> str:
+    """Kill a worker whose disk is full, so that it has to begin anew on such a disk."""
+    worker = field.some_worker()
+    begun = len(worker.lives)
+    with worker.disk.full():
+        worker.signal(signal.SIGKILL)
+        eventually(lambda: len(worker.lives) > begun, seconds=60)
+        field.last(field.chance.uniform(0.0, 4.0))
+    return f"that of {worker.name}"
+
+
 def export_twice(field: Field) -> str:
     """Write what is known into the manifest twice at the same time."""
     words = facts.export(field.run)
@@ -171,7 +182,7 @@ DISTURBANCES: Mapping[str, Callable[[Field], str]] = MappingProxyType(
     {
         each.__name__.replace("_", "-"): each
         for each in (
-            *(kill_worker, kill_lean, stop_worker, end_worker, end_worker_twice, fill_disk),
+            *(kill_worker, kill_lean, stop_worker, end_worker, end_worker_twice, fill_disk, kill_on_full_disk),
             *(restart_redis, flush_redis),
             *(restart_postgres, crash_postgres, kill_backend, end_connections),
             *(kill_loading, kill_submit, export_twice),

@@ -19,11 +19,25 @@ _REPEATED = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """A kind of program: how often it comes, its text, and the time it may take where that is its own."""
+    """A kind of program: how often it comes, its text, and what else its line says.
+
+    That is the time it may take where that is its own, and what it has to prove where only an audit of the
+    compiled program can tell that it does: such checks write to the worker's disk.
+    """
 
     weight: int
     program: str
     timeout: float | None = None
+    statement: str | None = None
+
+    def line(self, number: int) -> dict[str, object]:
+        """Return the fields of a line that has this program under a number of its own."""
+        line: dict[str, object] = {"predicted_proof": HEADER + self.program.format(n=number)}
+        if self.timeout is not None:
+            line["timeout"] = self.timeout
+        if self.statement is not None:
+            line |= {"header": HEADER, "formal_statement": self.statement.format(n=number)}
+        return line
 
 
 _CLIMBS = """class Climbs{n} (n : Nat) where
@@ -37,6 +51,7 @@ _TACTICS = """theorem t{n} (p q : Prop) (h : p ∧ q) : q ∧ p := by
   exact h.right
   exact h.left
 """
+_INDIRECT = "def helper{n} : Nat := 0\n" + PROGRAMS["proved", "ok"]
 _EVER_MORE = """theorem dup{n} {{p : Prop}} (h k : p) : p := h
 theorem t{n} (p : Prop) : p ∨ ¬p := by
   repeat' apply dup{n}
@@ -53,6 +68,8 @@ KINDS = (
     Kind(weight=5, program=_CLIMBS),
     Kind(weight=5, program="axiom a{n} : False\ntheorem t{n} : False := a{n}\n"),
     Kind(weight=5, program="theorem t{n} : Nat.shiftLeft 1 (2 ^ 34) % 3 = 1 := by decide\n"),
+    Kind(weight=8, program=_INDIRECT, statement="theorem t{n} : True := by\n"),
+    Kind(weight=4, program=_INDIRECT, statement="theorem t{n} : True ∧ True := by\n"),
     Kind(weight=1, program=_EVER_MORE),
     Kind(weight=1, program="theorem t{n} : True := True.intro -- \0\n"),
 )
@@ -76,8 +93,7 @@ def _entries(count: int, chance: random.Random) -> Iterator[dict[str, object]]:
 
 def _program(number: int, chance: random.Random) -> dict[str, object]:
     (kind,) = chance.choices(KINDS, [kind.weight for kind in KINDS])
-    limit = {} if kind.timeout is None else {"timeout": kind.timeout}
-    return {"predicted_proof": HEADER + kind.program.format(n=number), **limit}
+    return kind.line(number)
 
 
 def _others(number: int, chance: random.Random) -> dict[str, object]:
