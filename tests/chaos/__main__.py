@@ -8,6 +8,7 @@ status is 0 when all of that holds.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from statistics import median
 
@@ -16,6 +17,7 @@ from tests.chaos.run import Cost, Plan, Result, run
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left then, either
     options = _options()
     results = [run(_plan(options, seed)) for seed in range(options.seed, options.seed + options.seeds)]
     for result in results:
@@ -30,6 +32,7 @@ def _plan(options: argparse.Namespace, seed: int) -> Plan:
         seconds=options.seconds,
         only=tuple(options.only or ()),
         most=options.most,
+        pause_seconds=(0.4 * options.pause, options.pause),
         attempts=options.attempts or None,
     )
 
@@ -41,6 +44,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=2000, help="lines of the manifest (2000)")
     parser.add_argument("--seconds", type=float, default=3600.0, help="disturb for so long at most (3600)")
     parser.add_argument("--most", type=int, help="disturb so many times at most")
+    parser.add_argument("--pause", type=float, default=5.0, help="the longest pause between two (5)")
     parser.add_argument(
         "--only", action="append", choices=list(DISTURBANCES), help="this alone; can be given several times"
     )
@@ -64,7 +68,9 @@ def _report(result: Result) -> str:
 
 
 def _row(cost: Cost) -> str:
-    seconds = (f"{median(cost.seconds):10.1f}{max(cost.seconds):8.1f}") if cost.seconds else f"{'-':>10}{'-':>8}"
+    seconds = (
+        (f"{median(cost.seconds):10.1f}{max(cost.seconds):8.1f}") if cost.seconds else f"{'-':>10}{'-':>8}"
+    )
     return f"{cost.name:<20}{cost.times:>6}{seconds}"
 
 

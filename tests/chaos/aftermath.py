@@ -88,23 +88,22 @@ def left_on_machine(workers: list[Worker], folder: Path) -> Iterator[str]:
         for each in worker.disk.folder.rglob("farm-*"):
             if each.name.startswith("farm-check-") or _OWN.fullmatch(each.name):
                 yield f"a folder of {worker.name} is left: {each}"
-    own = {life.pid for worker in workers for life in worker.lives}
     for each in processes():
         if str(folder / "disk") in each.command:
             yield f"a process that names a worker's disk is left: {each.pid} {each.command[:200]}"
-    for group in _groups():
-        if int(group.name.split("-")[1]) in own:
-            yield f"a control group is left: {group}"
+    for group in own_groups({life.pid for worker in workers for life in worker.lives}):
+        yield f"a control group is left: {group}"
 
 
 #: What the farm calls folders and control groups of its own: the process and its start come first.
 _OWN = re.compile(r"farm-(\d+)-(\d+)-(\d+)-\d+")
 
 
-def _groups() -> Iterator[Path]:
-    for group in Path("/sys/fs/cgroup").rglob("farm-*"):
-        if group.is_dir() and _OWN.fullmatch(group.name):
-            yield group
+def own_groups(pids: set[int]) -> list[Path]:
+    """Return the control groups that are there of processes of the farm, which may be gone."""
+    found = Path("/sys/fs/cgroup").rglob("farm-*")
+    names = ((group, _OWN.fullmatch(group.name)) for group in found)
+    return [group for group, name in names if name and int(name[1]) in pids]
 
 
 def few(complaints: Iterator[str]) -> list[str]:

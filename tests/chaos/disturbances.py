@@ -13,6 +13,7 @@ from types import MappingProxyType
 import redis
 
 from tests.chaos import facts
+from tests.chaos.aftermath import own_groups
 from tests.chaos.facts import LEASE_SECONDS
 from tests.chaos.field import Field
 from tests.chaos.lines import entries, write
@@ -111,12 +112,14 @@ def kill_loading(field: Field) -> str:
     runs = field.facts.runs(manifest)
     for run in runs:
         if (lines := len(field.facts.lines(run))) != _BIG:
-            field.journal.complain(f"a submitter killed at its load left {lines} of {_BIG} lines of run {run}")
+            field.journal.complain(
+                f"a submitter killed at its load left {lines} of {_BIG} lines of run {run}"
+            )
     return f"its run is {'whole' if runs else 'not there'}"
 
 
 def kill_submit(field: Field) -> str:
-    """Kill who waits for the verdicts, and come back with the very same command where that resumes the run."""
+    """Kill who waits for the verdicts, and come back: with the very same command where that resumes a run."""
     status = field.submitter.status
     field.submitter.kill()
     words = facts.come_back(field.manifest, field.run)
@@ -165,6 +168,19 @@ def end_worker_twice(field: Field) -> str:
     return _end_worker(field, times=2)
 
 
+def end_beginning_worker(field: Field) -> str:
+    """Kill a worker, and tell the one that takes its place to end before it takes any check."""
+    worker = field.some_worker()
+    begun = len(worker.lives)
+    worker.signal(signal.SIGKILL)
+    eventually(lambda: len(worker.lives) > begun, seconds=60)
+    beginning = worker.process
+    field.last(field.chance.uniform(0.5, 4.0))
+    worker.signal(signal.SIGTERM)
+    eventually(lambda: beginning.poll() is not None, seconds=_END_SECONDS)
+    return f"{worker.name} ended with {beginning.returncode}"
+
+
 def _end_worker(field: Field, *, times: int) -> str:
     worker = field.some_worker()
     ending, begun = worker.process, time.monotonic()
@@ -172,8 +188,11 @@ def _end_worker(field: Field, *, times: int) -> str:
         worker.signal(signal.SIGTERM)
         field.last(0.3)
     eventually(lambda: ending.poll() is not None, seconds=_END_SECONDS)
-    if ending.returncode != 0:
+    # A second signal can meet a Python that has done all its work and put its own handlers away.
+    if ending.returncode not in (0, -signal.SIGTERM)[:times]:
         field.journal.complain(f"{worker.name} ended with {ending.returncode} when it was told to end")
+    if groups := own_groups({ending.pid}):
+        field.journal.complain(f"{worker.name} left control groups when it was told to end: {groups}")
     return f"{worker.name} after {time.monotonic() - begun:.1f} s"
 
 
@@ -182,7 +201,9 @@ DISTURBANCES: Mapping[str, Callable[[Field], str]] = MappingProxyType(
     {
         each.__name__.replace("_", "-"): each
         for each in (
-            *(kill_worker, kill_lean, stop_worker, end_worker, end_worker_twice, fill_disk, kill_on_full_disk),
+            *(kill_worker, kill_lean, stop_worker),
+            *(end_worker, end_worker_twice, end_beginning_worker),
+            *(fill_disk, kill_on_full_disk),
             *(restart_redis, flush_redis),
             *(restart_postgres, crash_postgres, kill_backend, end_connections),
             *(kill_loading, kill_submit, export_twice),

@@ -52,7 +52,7 @@ _LOCKS = """
 """
 _LOADING = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-    AND xact_start IS NOT NULL AND query ILIKE 'COPY%%'
+    AND application_name NOT LIKE 'farm-worker%%' AND backend_xid IS NOT NULL
 """
 _BACKENDS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()

@@ -162,7 +162,7 @@ def _workers(place: Place, journal: Journal) -> list[Worker]:
             farm=place.command(disk.folder, FARM_CONCURRENCY=str(number), TMPDIR=str(disk.folder)),
             disk=disk,
             log=place.folder / f"worker{number}.log",
-            say=journal.say,
+            journal=journal,
         )
         for number, disk in enumerate(place.disks, 1)
     ]

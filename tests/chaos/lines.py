@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,14 +57,13 @@ theorem t{n} (p : Prop) : p ∨ ¬p := by
   repeat' apply dup{n}
 """
 
-#: Some proofs have a time of their own that is ample, and shorter than a worker is stopped for: a worker
-#: that slept must not call them late.
+#: What comes to an end. Some proofs have a time of their own that is ample, and shorter than a worker is
+#: stopped for: a worker that slept must not call them late.
 KINDS = (
     Kind(weight=25, program=PROGRAMS["proved", "ok"]),
     Kind(weight=15, program=_TACTICS, timeout=5.0),
     Kind(weight=15, program=PROGRAMS["rejected", "error"]),
     Kind(weight=10, program=PROGRAMS["rejected", "has_sorry"]),
-    Kind(weight=15, program=PROGRAMS["timeout", "wall_limit"], timeout=0.7),
     Kind(weight=5, program=_CLIMBS),
     Kind(weight=5, program="axiom a{n} : False\ntheorem t{n} : False := a{n}\n"),
     Kind(weight=5, program="theorem t{n} : Nat.shiftLeft 1 (2 ^ 34) % 3 = 1 := by decide\n"),
@@ -75,25 +74,22 @@ KINDS = (
 )
 
 
-def entries(count: int, seed: int) -> list[dict[str, object]]:
-    """Return so many manifest lines; the same for the same seed."""
-    return list(_entries(count, random.Random(seed)))
+def entries(count: int, seed: int, *, endless_seconds: float = 0.7) -> list[dict[str, object]]:
+    """Return so many manifest lines, the same for the same seed; what never ends may take so long."""
+    kinds = (*KINDS, Kind(weight=15, program=PROGRAMS["timeout", "wall_limit"], timeout=endless_seconds))
+    return list(_entries(count, kinds, random.Random(seed)))
 
 
-def _entries(count: int, chance: random.Random) -> Iterator[dict[str, object]]:
+def _entries(count: int, kinds: Sequence[Kind], chance: random.Random) -> Iterator[dict[str, object]]:
+    weights = [kind.weight for kind in kinds]
     first: list[dict[str, object]] = []
     for number in range(count):
         if first and chance.randrange(_REPEATED) == 0:
             program = chance.choice(first)
         else:
-            program = _program(number, chance)
+            program = chance.choices(kinds, weights)[0].line(number)
             first.append(program)
         yield {"name": f"line{number}", **program, **_others(number, chance)}
-
-
-def _program(number: int, chance: random.Random) -> dict[str, object]:
-    (kind,) = chance.choices(KINDS, [kind.weight for kind in KINDS])
-    return kind.line(number)
 
 
 def _others(number: int, chance: random.Random) -> dict[str, object]:

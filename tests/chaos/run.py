@@ -24,7 +24,7 @@ from tests.chaos.servers import Servers
 
 #: A run in which no check is finished for so long does not come to its end any more.
 _STANDSTILL_SECONDS = 120.0
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS, _TELL_SECONDS = 0.5, 20.0
 _END_SECONDS = 60.0
 #: How many kilobytes of each log are shown after a failure.
 _LOG_KB = 6
@@ -32,7 +32,11 @@ _LOG_KB = 6
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What is to be done: how many lines, which disturbances, how many, for how long, how far apart."""
+    """What is to be done: how many lines, which disturbances, how many, for how long, how far apart.
+
+    A line that never ends takes `endless_seconds`; `attempts` is how often a check may be lost, for kills
+    every few seconds are not to end an innocent one.
+    """
 
     seed: int
     lines: int
@@ -40,7 +44,7 @@ class Plan:
     only: tuple[str, ...] = ()
     most: int | None = None
     pause_seconds: tuple[float, float] = (2.0, 5.0)
-    #: How often a check may be lost: kills every few seconds are not to end an innocent one.
+    endless_seconds: float = 0.7
     attempts: int | None = 8
 
     def names(self) -> Iterator[str]:
@@ -50,7 +54,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """A disturbance, how often it happened, and the seconds until the next verdict, each time there was one."""
+    """A disturbance, how often it happened, and the seconds until the next verdict, as far as one came."""
 
     name: str
     times: int
@@ -85,7 +89,7 @@ def run(plan: Plan, *, quiet: bool = False) -> Result:
         folder.chmod(0o755)
         place = _place(folder, plan, stack)
         journal.say(f"seed {plan.seed}; the disk of a worker is {place.disks[0].words}")
-        lines = entries(plan.lines, plan.seed)
+        lines = entries(plan.lines, plan.seed, endless_seconds=plan.endless_seconds)
         expected = _undisturbed(place, lines, journal)
         return _disturbed(place, plan, lines, expected, journal)
 
@@ -161,14 +165,17 @@ def _disturb(field: Field, plan: Plan) -> None:
 
 def _wait(field: Field) -> None:
     """Wait until every check is done, for as long as there is any progress."""
-    left, since = field.unfinished(), time.monotonic()
+    left, since, told = field.unfinished(), time.monotonic(), time.monotonic()
     while left:
         field.last(_LOOK_SECONDS)
         before, left = left, field.unfinished()
-        if left != before:
-            since = time.monotonic()
-        if time.monotonic() - since > _STANDSTILL_SECONDS:
+        now = time.monotonic()
+        since = now if left != before else since
+        if now - since > _STANDSTILL_SECONDS:
             raise TimeoutError(f"no check was finished for {_STANDSTILL_SECONDS:g} s; {left} are left")
+        if now - told > _TELL_SECONDS:
+            told = now
+            field.journal.say(f"{left} checks are left")
 
 
 def _end_submitter(field: Field) -> None:
@@ -238,4 +245,3 @@ def _logs(field: Field) -> str:
     logs = [*sorted(field.folder.glob("*.log")), *field.servers.logs]
     ends = (log.read_text(errors="replace")[-1024 * _LOG_KB :] for log in logs)
     return "\n".join(f"--- the end of {log.name}\n{end}" for log, end in zip(logs, ends, strict=True))
-

@@ -8,18 +8,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.disks import Disk
+from tests.chaos.journal import Journal
 from tests.commands import Command
 from tests.processes import Process, family, process
 
 _LOOK_SECONDS = 0.2
 #: A worker that cannot start is not begun again at once.
 _PAUSE_SECONDS = 1.0
+#: How it ends when there is no PostgreSQL at its start, or no disk.
+_CANNOT_START = 1
 _SERVING = "Serving environments="
 
 
@@ -31,10 +34,12 @@ class Worker:
     farm: Command
     disk: Disk
     log: Path
-    say: Callable[[str], None]
+    journal: Journal
     known: dict[int, Process] = field(default_factory=dict)
     #: Numbers and times of the starts of its own processes, one after the other.
     lives: list[Process] = field(default_factory=list)
+    #: Those of the lives that were sent a signal that ends them.
+    told: set[int] = field(default_factory=set)
 
     def begin(self) -> None:
         self._serving = 0 if not self.log.exists() else self.log.read_text().count(_SERVING)
@@ -70,17 +75,26 @@ class Worker:
             for each in family(self.pid):
                 self.known.setdefault(each.pid, each)
         elif self._due is None:
-            self.say(f"{self.name} ended with {self.process.returncode}")
+            self._say_how_it_ended(self.process.returncode)
             self._due = time.monotonic() + _PAUSE_SECONDS
         elif time.monotonic() >= self._due:
             self.begin()
 
+    def _say_how_it_ended(self, status: int) -> None:
+        words = f"{self.name} ({self.pid}) ended with {status}"
+        if self.pid in self.told or status == _CANNOT_START:
+            self.journal.say(words)
+        else:
+            self.journal.complain(f"{words}, and nobody told it to")
+
     def signal(self, number: signal.Signals) -> None:
+        if number not in (signal.SIGSTOP, signal.SIGCONT):
+            self.told.add(self.pid)
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     def leans(self) -> list[Process]:
-        """Return the processes in which Lean is at work now: those furthest down that have it in their words."""
+        """Return the processes in which Lean is now: those furthest down that name it in their command."""
         everyone = family(self.pid)
         parents = {each.parent for each in everyone}
         return [each for each in everyone if each.pid not in parents and "libleanshared" in each.command]
