@@ -6,7 +6,6 @@ The short form of `tests.chaos`; the long one is `make chaos`.
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from farms import Quiet
 from processes import PATIENCE, eventually
 
 from tests.chaos.disturbances import DISTURBANCES
+from tests.chaos.facts import Facts
 from tests.chaos.run import Plan, run
 
 
@@ -37,17 +37,15 @@ def test_a_check_that_is_lost_with_every_worker_ends_as_the_farm_s_failure(
     quiet: Quiet, tmp_path: Path
 ) -> None:
     manifest = write(tmp_path / "endless.jsonl", entry(ENDLESS, 1, timeout=60.0))
+    facts = Facts(quiet.engine.url.render_as_string(hide_password=False))
     with quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit:
-        while submit.process.poll() is None:
+        ended = submit.process.poll
+        while ended() is None:
             with quiet.farm.started(tmp_path / "worker", "worker") as worker:
-                eventually(lambda: submit.process.poll() is not None or _is_held(quiet, worker.process.pid))
-                worker.process.send_signal(signal.SIGKILL)
-    assert submit.process.returncode == 3, submit.said
-    assert quiet.ask("SELECT outcome FROM attempts ORDER BY number") == ["lost"] * 3
-    assert quiet.ask("SELECT reason FROM verdicts") == ["worker_lost"]
-
-
-def _is_held(quiet: Quiet, worker: int) -> bool:
-    """Whether this worker has a check now."""
-    held = quiet.ask("SELECT worker FROM attempts WHERE ended_at IS NULL")
-    return any(str(name).endswith(f":{worker}") for name in held)
+                pid = worker.process.pid
+                eventually(lambda pid=pid: ended() is not None or facts.is_holding(pid), seconds=60)
+                worker.process.kill()
+    assert submit.ended() == 3, submit.said
+    (run,) = facts.runs(manifest)
+    assert [attempt.outcome for attempt in facts.attempts(run)] == ["lost"] * 3
+    assert [line.verdict for line in facts.lines(run)] == [("judge_error", "worker_lost")]

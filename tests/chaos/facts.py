@@ -46,6 +46,11 @@ _PROGRESS = """
     FROM checks WHERE id IN (SELECT check_id FROM jobs WHERE run_id = %(run)s)
 """
 _RUNNING = "SELECT id, attempt FROM checks WHERE status = 'running'"
+_HOLDERS: LiteralString = (
+    "SELECT worker FROM checks WHERE status = 'running'"
+    if RESUMES
+    else "SELECT worker FROM attempts WHERE ended_at IS NULL"
+)
 _LOCKS = """
     SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database
     WHERE locktype = 'advisory' AND datname = current_database()
@@ -120,6 +125,10 @@ class Facts:
     def running(self) -> list[tuple[int, int]]:
         """Return the checks that somebody has a lease of, each with its attempt."""
         return list(self._ask(_RUNNING))
+
+    def is_holding(self, process: int) -> bool:
+        """Whether the worker with this process id has a check now."""
+        return any(worker.endswith(f":{process}") for (worker,) in self._ask(_HOLDERS))
 
     def advisory_locks(self) -> list[int]:
         return [lock for (lock,) in self._ask(_LOCKS)]

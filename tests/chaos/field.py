@@ -32,6 +32,7 @@ class Waiting:
         with log.open("ab") as output:
             output.write(f"$ farm {' '.join(words)}\n".encode())
             output.flush()
+            self._begins = output.tell()
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "farm", *words],
                 stdin=subprocess.DEVNULL,
@@ -47,7 +48,8 @@ class Waiting:
 
     @property
     def said(self) -> str:
-        return self._log.read_text(errors="replace")
+        """What it has said so far, without what others said before it to the same log."""
+        return self._log.read_bytes()[self._begins :].decode(errors="replace")
 
     def kill(self) -> None:
         self.process.kill()
