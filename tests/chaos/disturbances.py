@@ -17,6 +17,7 @@ from tests.chaos.aftermath import own_groups
 from tests.chaos.facts import LEASE_SECONDS
 from tests.chaos.field import Field
 from tests.chaos.lines import entries, write
+from tests.chaos.workers import Worker
 from tests.processes import eventually
 
 _BIG = 20_000
@@ -122,8 +123,7 @@ def kill_submit(field: Field) -> str:
     """Kill who waits for the verdicts, and come back: with the very same command where that resumes a run."""
     status = field.submitter.status
     field.submitter.kill()
-    words = facts.come_back(field.manifest, field.run)
-    field.submitter = field.start("submit", words)
+    field.come_back()
     return f"had ended with {status}" if status is not None else "while it waited"
 
 
@@ -178,6 +178,7 @@ def end_beginning_worker(field: Field) -> str:
     field.last(field.chance.uniform(0.5, 4.0))
     worker.signal(signal.SIGTERM)
     eventually(lambda: beginning.poll() is not None, seconds=_END_SECONDS)
+    _complain_of_groups(field, worker, beginning.pid)
     return f"{worker.name} ended with {beginning.returncode}"
 
 
@@ -191,9 +192,14 @@ def _end_worker(field: Field, *, times: int) -> str:
     # A second signal can meet a Python that has done all its work and put its own handlers away.
     if ending.returncode not in (0, -signal.SIGTERM)[:times]:
         field.journal.complain(f"{worker.name} ended with {ending.returncode} when it was told to end")
-    if groups := own_groups({ending.pid}):
-        field.journal.complain(f"{worker.name} left control groups when it was told to end: {groups}")
+    _complain_of_groups(field, worker, ending.pid)
     return f"{worker.name} after {time.monotonic() - begun:.1f} s"
+
+
+def _complain_of_groups(field: Field, worker: Worker, ended: int) -> None:
+    if groups := own_groups({ended}):
+        left = ", ".join(map(str, groups))
+        field.journal.complain(f"{worker.name} ({ended}) was told to end and left control groups: {left}")
 
 
 #: Every disturbance by the name under which it can be asked for.

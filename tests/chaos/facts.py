@@ -22,6 +22,9 @@ UNFINISHED = frozenset({"lost", "returned", "judge_error"})
 #: Reasons of verdicts that are known when a run is submitted: no worker ever takes such a line.
 KNOWN_AT_ONCE = frozenset({"invalid_text"})
 
+#: What a command says that ends because it reaches no server.
+NO_SERVER = "does not answer"
+
 _SUBMIT = inspect.signature(cli.submit).parameters
 #: Whether the same `farm submit` again goes on with the same run.
 RESUMES = "new_run" in _SUBMIT

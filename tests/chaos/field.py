@@ -126,6 +126,10 @@ class Field:
         """Start a `farm` command; what it says goes to a log of this name."""
         return Waiting(self.farm, self.folder / f"{name}.log", words)
 
+    def come_back(self) -> None:
+        """Have the submitter go on waiting for the run."""
+        self.submitter = self.start("submit", facts.come_back(self.manifest, self.run))
+
     def some_worker(self) -> Worker:
         """Return a worker that takes checks, chosen by chance, after waiting for one."""
         eventually(lambda: any(worker.serving for worker in self.workers), seconds=_START_SECONDS)

@@ -179,7 +179,10 @@ def _wait(field: Field) -> None:
 
 
 def _end_submitter(field: Field) -> None:
-    status = field.submitter.ended()
+    """Let who waits for the verdicts have them; who found no server at the start asks again, as people do."""
+    while (status := field.submitter.ended()) == 1 and facts.NO_SERVER in field.submitter.said:
+        field.journal.say(f"farm {field.submitter.words[0]} ended with 1 and is repeated")
+        field.come_back()
     if status != 0:
         said = field.submitter.said[-2000:]
         field.journal.complain(f"farm {field.submitter.words[0]} ended with {status}: {said}")
