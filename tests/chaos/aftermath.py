@@ -85,9 +85,9 @@ def left_on_machine(workers: list[Worker], folder: Path) -> Iterator[str]:
     for worker in workers:
         for each in worker.left():
             yield f"a process of {worker.name} is left: {each.pid} {each.command[:200]}"
-        for each in worker.disk.folder.rglob("farm-*"):
-            if each.name.startswith("farm-check-") or _OWN.fullmatch(each.name):
-                yield f"a folder of {worker.name} is left: {each}"
+        for box in worker.disk.folder.rglob("farm-*"):
+            if box.name.startswith("farm-check-") or _OWN.fullmatch(box.name):
+                yield f"a folder of {worker.name} is left: {box}"
     for each in processes():
         if str(folder / "disk") in each.command:
             yield f"a process that names a worker's disk is left: {each.pid} {each.command[:200]}"

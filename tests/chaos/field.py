@@ -150,8 +150,7 @@ def at_work(
     """Start a farm's workers, submit a manifest, and yield once its run is stored."""
     with ExitStack() as stack:
         keeper = stack.enter_context(kept(_workers(place, journal)))
-        for worker in keeper.workers:
-            eventually(lambda worker=worker: worker.serving, seconds=_START_SECONDS)
+        eventually(lambda: all(worker.serving for worker in keeper.workers), seconds=_START_SECONDS)
         waiting = Waiting(place.command(place.folder / "user"), place.folder / "submit.log", words)
         field = Field(place, keeper, journal, manifest, chance, waiting, Event())
         stack.callback(lambda: field.submitter.kill())
