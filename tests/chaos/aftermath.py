@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from tests.chaos.facts import KNOWN_AT_ONCE, UNFINISHED, Attempt, Facts, Line
+from tests.chaos.facts import DISK_TROUBLE, KNOWN_AT_ONCE, UNFINISHED, Attempt, Facts, Line
 from tests.chaos.workers import Worker
 from tests.processes import processes
 
@@ -52,6 +52,14 @@ def _wrong(line: Line, made: list[Attempt]) -> str | None:
     if not {each.outcome for each in made[:-1]} <= UNFINISHED:
         return "an earlier attempt had a verdict"
     return None
+
+
+def blamed_for_disks(attempts: list[Attempt]) -> Iterator[str]:
+    """Say which checks were blamed for the full disk of a worker."""
+    for attempt in attempts:
+        if attempt.outcome == "judge_error" and any(word in str(attempt.detail) for word in DISK_TROUBLE):
+            told = f"check {attempt.check}, attempt {attempt.number}, {attempt.worker}: {attempt.detail}"
+            yield f"a check was blamed for a worker's disk: {told}"
 
 
 def wrong_manifest(path: Path, before: list[dict[str, object]], lines: list[Line]) -> Iterator[str]:

@@ -19,6 +19,9 @@ LEASE_SECONDS = 3.0
 #: What may become of an attempt before the one that gave the verdict.
 UNFINISHED = frozenset({"lost", "returned", "judge_error"})
 
+#: What the attempts of a worker say whose disk is full, or closed: the check is not to blame.
+DISK_TROUBLE = ("No space left", "Permission denied")
+
 #: Reasons of verdicts that are known when a run is submitted: no worker ever takes such a line.
 KNOWN_AT_ONCE = frozenset({"invalid_text"})
 

@@ -206,10 +206,11 @@ def _look(field: Field, lines: list[dict[str, object]], expected: list[Verdict])
     runs = field.facts.runs(field.manifest)
     if len(runs) != 1:
         field.journal.complain(f"the manifest has the runs {runs}")
-    stored = field.facts.lines(runs[0])
+    stored, attempts = field.facts.lines(runs[0]), field.facts.attempts(runs[0])
     for complaints in (
         aftermath.wrong_verdicts(stored, expected),
-        aftermath.wrong_attempts(stored, field.facts.attempts(runs[0])),
+        aftermath.wrong_attempts(stored, attempts),
+        aftermath.blamed_for_disks(attempts),
         aftermath.wrong_manifest(field.manifest, lines, stored),
         aftermath.left_in_store(field.facts),
         aftermath.left_on_machine(field.workers, field.folder),
