@@ -20,7 +20,7 @@ class Disk:
     """A folder of a worker's, on a file system of its own where that can be had.
 
     Where nothing may be mounted its folders are closed to their owner instead of filled: to the worker it is
-    another error at the same places.
+    another error at the same places. Root, which may not mount in some containers, is not kept out by that.
     """
 
     folder: Path
@@ -30,7 +30,8 @@ class Disk:
     def words(self) -> str:
         if self.mounted:
             return f"a tmpfs of {_SIZE_MIB} MiB"
-        return "a plain folder, closed instead of filled (nothing can be mounted here)"
+        kept_out = "closed instead of filled" if os.geteuid() else "which root cannot be kept out of"
+        return f"a plain folder, {kept_out} (nothing can be mounted here)"
 
     @contextmanager
     def full(self) -> Iterator[None]:
