@@ -1,14 +1,12 @@
-"""The queue step: check ids to Celery's queues over Redis, sent only after they are committed.
+"""The call step: Celery's messages over Redis wake workers that have nothing to do.
 
-One queue per environment, one id per message. Redis is a doorbell and may be wiped at any moment: no result,
-no lease and no count is kept there.
+One queue per environment. Which checks wait, and whose turn it is, only PostgreSQL knows: a call says that
+there is something. So Redis may be wiped at any moment, and nothing that matters is there.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from celery import Celery
@@ -16,16 +14,11 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from farm.errors import ServerDown
-from farm.store import Store
 
 #: The one task, by name: the farm sends it, `workers.tasks` carries it out.
 VERIFY = "farm.verify"
 
-#: Ids taken from the store and sent at once.
-BATCH = 1000
-
-# Celery gives a message to a second worker when the first has not acknowledged it for so long. Leases in the
-# store decide who may work, so this only has to be longer than any check.
+# After so long Celery gives a message that was not acknowledged to another worker: a call too many.
 _VISIBILITY_SECONDS = 6 * 3600
 
 
@@ -37,8 +30,8 @@ def queue(environment: str) -> str:
 def application(url: str) -> Celery:
     """Return the Celery application; nothing is connected yet.
 
-    A task is acknowledged after it ended, and a worker holds no more messages than it has checks running, so
-    that no proof waits behind a busy worker while another idles.
+    A call is acknowledged when the thread it woke finds nothing more to do. A worker takes no more calls than
+    it has threads: what a busy one would sit on wakes an idle one.
     """
     app = Celery("farm", broker=url, set_as_current=False)
     app.conf.update(
@@ -80,37 +73,12 @@ def require_broker(app: Celery) -> str:
         return str(connection.as_uri())
 
 
-def publish(app: Celery, store: Store, *, run_id: str | None = None, seconds: float = math.inf) -> None:
-    """Send the committed and unsent checks, of one run or of all, for about so many seconds at most.
+def call(app: Celery, environments: Iterable[str]) -> None:
+    """Call a worker to each of these environments, for checks that are committed; raises `ServerDown`.
 
-    Raises `ServerDown`; what was not sent then stays in the store and is sent by the next call, from whoever.
+    A call wakes one idle thread of one worker, which calls the next when it finds work. A call too many finds
+    nothing to do; one that is lost is made again by whichever worker is idle.
     """
-    end = time.monotonic() + seconds
-    while _publish_batch(app, store, run_id) and time.monotonic() < end:
-        pass
-
-
-def _publish_batch(app: Celery, store: Store, run_id: str | None) -> int:
-    with store.outbox(run_id=run_id, most=BATCH) as rows:
-        if rows:
-            _send(app, rows)
-        return len(rows)
-
-
-def _send(app: Celery, rows: list[tuple[int, str]]) -> None:
-    with reaching(app), app.producer_pool.acquire() as producer, producer.batch(BATCH):
-        for check_id, environment in rows:
-            app.send_task(VERIFY, args=[check_id], queue=queue(environment), producer=producer)
-
-
-def resend_when_empty(app: Celery, store: Store, environments: list[str], *, seconds: float) -> None:
-    """Queue again what was sent so long ago and never taken, where the environment's queue is empty.
-
-    An empty queue beside waiting checks means that Redis lost them. A check on its way to a worker at this
-    moment may be sent twice; the second message finds nothing to claim.
-    """
-    with reaching(app), app.connection() as connection:
-        connection.ensure_connection(max_retries=1, timeout=5)
-        channel = connection.default_channel
-        empty = [name for name in environments if channel._size(queue(name)) == 0]
-    store.unpublish(empty, older_than_seconds=seconds)
+    with reaching(app), app.producer_pool.acquire() as producer:
+        for name in environments:
+            app.send_task(VERIFY, queue=queue(name), producer=producer, retry=False)

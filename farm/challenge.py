@@ -84,11 +84,15 @@ def challenge_of(entry: Entry) -> Challenge | None:
     What declares nothing, or no proposition, is a challenge as well: that it cannot be compiled to a single
     theorem is found when it is.
     """
-    statement = entry.formal_statement
+    return challenge_to(entry.header, entry.formal_statement)
+
+
+def challenge_to(header: str, statement: str) -> Challenge | None:
+    """Return the challenge to prove a statement under a header, as `challenge_of` does."""
     if not statement.strip():
         return None
     target = read_target(statement)
     until = target.core_end if target.core else target.kept
     joint = "" if target.core or statement[:until].rstrip().endswith(":=") else " :="
-    header = entry.header if not entry.header or entry.header.endswith("\n") else f"{entry.header}\n"
-    return Challenge(program=f"{header}{statement[:until].rstrip()}{joint} sorry\n", name=target.name)
+    above = header if not header or header.endswith("\n") else f"{header}\n"
+    return Challenge(program=f"{above}{statement[:until].rstrip()}{joint} sorry\n", name=target.name)

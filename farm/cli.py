@@ -1,12 +1,13 @@
 """The `farm` command: each command parses, does one thing, and prints.
 
 Data goes to stdout, talk to stderr. Exit status: 0 all lines judged, 1 the farm failed (a server is down, a
-bug), 2 bad usage or bad input, 3 some lines could not be judged, 130 interrupted.
+bug), 2 bad usage or bad input, 3 some lines could not be judged, 4 too much waits already, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -20,7 +21,7 @@ import typer
 from typer import Argument, Option
 
 from farm import __version__
-from farm.errors import FarmError, UsageError
+from farm.errors import FarmError, ServerDown, UsageError
 from farm.program import AssemblyOptions
 from farm.settings import Settings
 from farm.site import Site
@@ -28,8 +29,10 @@ from farm.site import Site
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.assurance import Assurance
+    from farm.job import Priority
+    from farm.prepare import SubmitOptions
     from farm.queries import Judged, Queries, Run, StoredManifest, Tally
-    from farm.submit import SubmitOptions
+    from farm.submit import Submitted
 
 #: Exit status when some lines could not be judged.
 SOME_UNJUDGED = 3
@@ -51,6 +54,7 @@ Manifests = Annotated[list[str], Argument(help="Manifests or globs: .jsonl, .jso
 RunId = Annotated[
     str | None, Argument(metavar="[RUN]", help="A run's id or how it begins; the newest by default.")
 ]
+SomeRun = Annotated[str, Argument(metavar="RUN", help="A run's id or how it begins.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
 Profile = Annotated[str, Option(help="How answers become programs: farm, nemo-2025-11 or nemo-2025-08.")]
 AnswerKey = Annotated[
@@ -88,6 +92,23 @@ RequireStatement = Annotated[
 AcceptAdvisories = Annotated[
     bool, Option("--accept-advisories", help="gold: let a Lean with known holes in its kernel do.")
 ]
+PriorityClass = Annotated[
+    str, Option("--priority", help="What comes before what: interactive, online or batch.")
+]
+Deadline = Annotated[
+    str | None,
+    Option(help="Cancel what has not begun after this time, such as 90s, 30m or 2h.", show_default=False),
+]
+StopOnFirstProof = Annotated[
+    bool,
+    Option("--stop-on-first-proof", help="Cancel the rest of a group (or name) once one is proved."),
+]
+Share = Annotated[bool, Option(help="Let equal checks, of other runs too, be one.")]
+NewRun = Annotated[
+    bool, Option("--new-run", help="Make another run where the same manifests were submitted before.")
+]
+Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
+Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file, not into the manifest.")]
 
 
@@ -122,13 +143,21 @@ def submit(
     axiom: Axioms = None,
     require_statement: RequireStatement = False,
     accept_advisories: AcceptAdvisories = False,
-    wait: Annotated[bool, Option(help="Wait for the verdicts.")] = True,
-    export: Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")] = True,
+    priority: PriorityClass = "batch",
+    deadline: Deadline = None,
+    stop_on_first_proof: StopOnFirstProof = False,
+    share: Share = True,
+    new_run: NewRun = False,
+    wait: Wait = True,
+    export: Export = True,
     as_json: AsJson = False,
 ) -> None:
-    """Judge every line of manifests and write `proof_status` back into them."""
+    """Judge every line of manifests and write `proof_status` back into them.
+
+    The same manifests with the same options are the same run: submitted again, it goes on where it is.
+    """
     from farm.manifest import expand
-    from farm.submit import SubmitOptions
+    from farm.prepare import SubmitOptions
 
     site = Site.here()
     options = SubmitOptions(
@@ -152,16 +181,40 @@ def submit(
             requires_statement=require_statement,
             accepts_advisories=accept_advisories,
         ),
+        priority=_priority(priority),
+        deadline_seconds=_seconds(deadline),
+        stop_on_first_proof=stop_on_first_proof,
+        share=share,
     )
-    run_id = _load(site, expand(manifests), options)
-    with _may_leave(run_id):
-        run = _say_stored(site, run_id)
+    submitted = _load(site, expand(manifests), options, new_run=new_run)
+    with _may_leave(submitted.run_id):
+        run = _say_stored(site, submitted)
+        _call(site, run)
         if wait:
-            _send_and_wait(site, run)
+            _wait(site, run)
         else:
-            _leave(site, run, as_json=as_json)
+            _leave(run, as_json=as_json)
     if wait:
         _conclude(site, run, export=export, as_json=as_json)
+
+
+def _priority(word: str) -> Priority:
+    from farm.job import Priority
+
+    if word.upper() not in Priority.__members__:
+        classes = ", ".join(each.name.lower() for each in Priority)
+        raise UsageError(f"--priority {word}: the classes are {classes}")
+    return Priority[word.upper()]
+
+
+def _seconds(duration: str | None) -> float | None:
+    """Return the seconds that a duration such as 90s, 30m or 2h means."""
+    if duration is None:
+        return None
+    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", duration, flags=re.ASCII)
+    if found is None or not float(found[1]):
+        raise UsageError(f"--deadline {duration}: give a time such as 90s, 30m, 2h or 1d")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 def _assembly(profile: str, final_answer_key: str | None, **options: object) -> AssemblyOptions:
@@ -178,7 +231,7 @@ def _assurance(policy: Sequence[str], axioms: Sequence[str], **options: object) 
     return Assurance(policy=Policy.parse(policy), axioms=(*ALLOWED_AXIOMS, *axioms), **options)  # type: ignore[arg-type] # as above
 
 
-def _load(site: Site, paths: Sequence[Path], options: SubmitOptions) -> str:
+def _load(site: Site, paths: Sequence[Path], options: SubmitOptions, *, new_run: bool) -> Submitted:
     from farm import screen
     from farm.broker import require_broker
     from farm.submit import submit as load
@@ -187,16 +240,35 @@ def _load(site: Site, paths: Sequence[Path], options: SubmitOptions) -> str:
     with screen.busy("Preparing the farm"):
         known = site.environments()
     with screen.storing() as stored:
-        return load(site.store, paths, options, known=known, seen=stored)
+        limit = site.settings.queue_limit
+        return load(site.store, paths, options, known=known, new_run=new_run, queue_limit=limit, seen=stored)
 
 
-def _say_stored(site: Site, run_id: str) -> Run:
+def _say_stored(site: Site, submitted: Submitted) -> Run:
     from farm import screen
 
-    run, lines = site.queries.run(run_id), site.queries.tally(run_id).total
-    manifests = screen.count(len(run.manifests), "manifest")
-    screen.say(f"Run {run.id}: stored {screen.count(lines, 'line')} of {manifests}")
+    run, tally = site.queries.run(submitted.run_id), site.queries.tally(submitted.run_id)
+    lines, manifests = screen.count(tally.total, "line"), screen.count(len(run.manifests), "manifest")
+    if submitted.resumed:
+        when = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        screen.say(
+            f"Run {run.id}: the same as submitted at {when}, {tally.done} of {lines} done; "
+            "it goes on. For another: --new-run"
+        )
+    else:
+        shared = f", {tally.shared} shared with equal ones" if tally.shared else ""
+        screen.say(f"Run {run.id}: stored {lines} of {manifests}{shared}")
     return run
+
+
+def _call(site: Site, run: Run) -> None:
+    """Call workers to a run; where that fails, idle workers find it by themselves a moment later."""
+    from farm import broker, screen
+
+    try:
+        broker.call(site.broker, site.queries.queued_in(run.id))
+    except ServerDown as error:
+        screen.say(f"{error}; the run is stored, and begins when workers look for work by themselves")
 
 
 @contextmanager
@@ -212,21 +284,12 @@ def _may_leave(run_id: str) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _leave(site: Site, run: Run, *, as_json: bool) -> None:
+def _leave(run: Run, *, as_json: bool) -> None:
     from farm import screen
-    from farm.broker import publish
 
-    publish(site.broker, site.store, run_id=run.id)
     screen.say_how_to_come_back(run.id)
     if as_json:
         print_json(run=run.id)
-
-
-def _send_and_wait(site: Site, run: Run) -> None:
-    from farm.submit import Sending
-
-    Sending(site.broker, site.store, run.id).start()
-    _wait(site, run)
 
 
 def _wait(site: Site, run: Run) -> None:
@@ -269,6 +332,7 @@ def _facts(run: Run, tally: Tally, solved: tuple[int, int]) -> dict[str, object]
             {"verdict": verdict, "reason": reason, "lines": number}
             for (verdict, reason), number in sorted(tally.verdicts.items())
         ],
+        "shared": tally.shared,
         "confirmed": tally.confirmed,
         "overruled": dict(tally.overruled),
         "names": solved[1],
@@ -295,6 +359,71 @@ def status(
         with _may_leave(found.id):
             _wait(site, found)
     _finish(site, found, as_json=as_json)
+
+
+@app.command(epilog="Example: farm cancel k3m9")
+def cancel(run: SomeRun, as_json: AsJson = False) -> None:
+    """Cancel what is unfinished of a run: what waits at once, what runs within two seconds."""
+    from farm import revise, screen
+
+    site = Site.here()
+    found = site.queries.run(run)
+    cancelled = revise.cancel(site.store, found.id)
+    screen.say(f"Run {found.id}: cancelled {screen.count(cancelled, 'line')}")
+    if as_json:
+        print_json(run=found.id, cancelled=cancelled)
+
+
+@app.command(epilog="Example: farm retry k3m9 --reason timeout --timeout 120")
+def retry(
+    run: SomeRun,
+    reason: Annotated[
+        list[str],
+        Option(help="Which lines: those with this verdict, reason or status. Can be given again."),
+    ],
+    timeout: Annotated[
+        float | None, Option(help="Seconds a check may take now; as before by default.", show_default=False)
+    ] = None,
+    memory_mib: Annotated[
+        int | None, Option(help="MiB of memory a check may use now.", show_default=False)
+    ] = None,
+    wait: Wait = True,
+    export: Export = True,
+    as_json: AsJson = False,
+) -> None:
+    """Check lines of a run anew, with other limits if need be; only those are checked."""
+    from farm import revise, screen
+    from farm.job import Limits, require_possible
+
+    for word in reason:
+        _require_known(word, "--reason")
+    usual = Limits()
+    require_possible(wall_seconds=timeout or usual.wall_seconds, memory_mib=memory_mib or usual.memory_mib)
+    site = Site.here()
+    found = site.queries.run(run)
+    chosen = revise.retry(site.store, found.id, reason, wall_seconds=timeout, memory_mib=memory_mib)
+    screen.say(f"Run {found.id}: {screen.count(chosen, 'line')} to be checked anew")
+    _call(site, found)
+    if wait and chosen:
+        with _may_leave(found.id):
+            _wait(site, found)
+        _conclude(site, found, export=export, as_json=as_json)
+    elif as_json:
+        print_json(run=found.id, lines=chosen)
+
+
+@app.command(epilog="Example: farm sweep")
+def sweep(as_json: AsJson = False) -> None:
+    """Take back what dead workers held, and cancel what is past its deadline; workers do so themselves."""
+    from farm import screen
+
+    swept = Site.here().store.sweep(checker_version=__version__)
+    screen.say(
+        f"Took back {screen.count(swept.taken_back, 'check')}, "
+        f"cancelled {screen.count(swept.past_deadline, 'line')} past a deadline"
+    )
+    if as_json:
+        print_json(**asdict(swept))
 
 
 @app.command("list", epilog="Example: farm list --most 5")
@@ -325,7 +454,7 @@ def show(
     """Show a run's lines, or one of them whole: its program, Lean's messages, every attempt."""
     from farm import screen
 
-    _require_known(verdict)
+    _require_known(verdict, "--verdict")
     queries = Site.here().queries
     found = queries.run(run)
     number = _manifest(queries, found, manifest).number
@@ -343,13 +472,13 @@ def show(
                 screen.say(f"There are more: farm show {found.id} --most {10 * most}")
 
 
-def _require_known(word: str | None) -> None:
+def _require_known(word: str | None, flag: str) -> None:
     from farm.job import Status
     from farm.verdict import Outcome, Reason
 
     known = [*Outcome, *Reason, *Status]
     if word is not None and word not in known:
-        raise UsageError(f"--verdict {word} is no verdict, reason or status; those are {', '.join(known)}")
+        raise UsageError(f"{flag} {word} is no verdict, reason or status; those are {', '.join(known)}")
 
 
 def _manifest(queries: Queries, run: Run, number: int) -> StoredManifest:

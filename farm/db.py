@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `migrations/` that this version of the farm works with.
-SCHEMA = "0002"
+SCHEMA = "0003"
 
 _MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 

@@ -3,6 +3,7 @@
     FarmError                      exit 1: the farm itself failed
     ├── ServerDown                 PostgreSQL or Redis cannot be reached
     ├── DatabaseVersion            the database is older or newer than this farm
+    ├── QueueFull                  exit 4: too much waits already; later there will be room
     └── UsageError                 exit 2: what was asked for cannot be done
         ├── SettingsError          a FARM_* variable or a configuration file is wrong
         ├── UnknownRun             no run has this id
@@ -13,6 +14,10 @@ Foreign errors are translated into these at the edge, with ``raise ... from``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Self
 
 
 class FarmError(Exception):
@@ -27,6 +32,12 @@ class ServerDown(FarmError):
 
 class DatabaseVersion(FarmError):
     """The database schema is not the one this version of the farm works with."""
+
+
+class QueueFull(FarmError):
+    """More checks would wait than the farm takes; the same can be asked again later."""
+
+    exit_status = 4
 
 
 class UsageError(FarmError):
@@ -63,6 +74,11 @@ class ManifestError(UsageError):
         super().__init__(f"{where}: {what}; {remedy}")
         self.path, self.line, self.field = path, line, field
         self.problem, self.remedy = problem, remedy
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Self], tuple[str, str]]:
+        """Say how it is made again, in another process: its arguments are not those of `Exception`."""
+        again = partial(type(self), remedy=self.remedy, line=self.line, field=self.field)
+        return again, (self.path, self.problem)
 
 
 class ManifestChanged(ManifestError):

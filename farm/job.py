@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
@@ -18,6 +18,22 @@ class Status(StrEnum):
     RUNNING = "running"
     DONE = "done"
     CANCELLED = "cancelled"
+
+
+class Cancelled(StrEnum):
+    """Why nobody waits for a line's verdict any more; it says nothing about its proof."""
+
+    USER = "user"
+    DEADLINE = "deadline"
+    GROUP = "group"
+
+
+class Priority(IntEnum):
+    """The classes of runs: what waits in one is begun before anything that waits in the next."""
+
+    INTERACTIVE = 0
+    ONLINE = 1
+    BATCH = 2
 
 
 #: The state machine of a check: from each status, the statuses it may go to next. Every update in the store

@@ -1,124 +1,144 @@
 """The load step: a whole run into the store in one transaction, streamed, in bounded memory.
 
-The rows go by binary COPY into a temporary table, and from there by plain inserts into their own: nothing of
-a run is visible before all of it is.
+Texts go straight to their table, what is asked of each line to a temporary one; at the end checks are made of
+the lines, one for all that are equal, here or in any other run. Nothing of a run is visible before all is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from psycopg import Copy
 from sqlalchemy import Connection, text
 
-from farm import __version__
+from farm import __version__, waiting
 from farm.assurance import Assurance
-from farm.challenge import Challenge
-from farm.job import Limits
+from farm.errors import QueueFull
+from farm.job import Priority
 from farm.manifest import Fingerprint
-from farm.program import Program
-from farm.store import Store, storable
-from farm.verdict import Verdict
+from farm.prepare import COLUMNS, Block
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NewJob:
-    """One manifest line on its way into the store.
-
-    ``verdict`` is set when the line was judged without a check, because Lean cannot be given its text.
-    """
-
-    manifest: int
-    line: int
-    name: str
-    group: str | None
-    environment: str
-    limits: Limits
-    program: Program
-    challenge: Challenge | None
-    verdict: Verdict | None
-
-
-_STAGE = text("""
+_STAGE = f"""
     CREATE TEMPORARY TABLE staged (
-        manifest int, line int, name text, group_name text, environment text,
-        wall_seconds float8, cpu_seconds float8, memory_mib int,
-        sha256 bytea, source bytea, submitted text, segments text, warnings text,
-        challenge bytea, challenge_name text, challenge_source bytea, verdict text, reason text, detail text,
+        {", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())},
+        ordinal bigint GENERATED ALWAYS AS IDENTITY,
         check_id bigint DEFAULT nextval(pg_get_serial_sequence('checks', 'id'))
     ) ON COMMIT DROP
+"""
+
+# Of a COPY in binary format, what comes before its rows and after them:
+# https://www.postgresql.org/docs/current/sql-copy.html
+_HEAD, _TAIL = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+_COPY_ROWS = f"COPY staged ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_COPY_TEXTS = "COPY programs (sha256, source) FROM STDIN (FORMAT BINARY)"
+
+_KNOWN = text("SELECT sha256 FROM programs WHERE sha256 = ANY(:sha256s)")
+
+_RUN = text("""
+    INSERT INTO runs (id, options, farm_version, deadline_at)
+    VALUES (:id, CAST(:options AS jsonb), :version, now() + :deadline * interval '1 second')
 """)
-
-_COLUMNS = {
-    "manifest": "int4",
-    "line": "int4",
-    "name": "text",
-    "group_name": "text",
-    "environment": "text",
-    "wall_seconds": "float8",
-    "cpu_seconds": "float8",
-    "memory_mib": "int4",
-    "sha256": "bytea",
-    "source": "bytea",
-    "submitted": "text",
-    "segments": "text",
-    "warnings": "text",
-    "challenge": "bytea",
-    "challenge_name": "text",
-    "challenge_source": "bytea",
-    "verdict": "text",
-    "reason": "text",
-    "detail": "text",
-}
-_COPY = f"COPY staged ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
-
-# In the order of the key, so that two loads of the same programs wait for each other instead of deadlocking.
-_PROGRAMS = text("""
-    INSERT INTO programs (sha256, source)
-    SELECT DISTINCT ON (sha256) sha256, source FROM staged ORDER BY sha256
-    ON CONFLICT (sha256) DO NOTHING
-""")
-
-_CHALLENGES = text("""
-    INSERT INTO challenges (sha256, name, source)
-    SELECT DISTINCT ON (challenge) challenge, challenge_name, challenge_source
-    FROM staged WHERE challenge IS NOT NULL ORDER BY challenge
-    ON CONFLICT (sha256) DO NOTHING
-""")
-
-_CHECKS = text("""
-    INSERT INTO checks (
-        id, run_id, program_sha256, submitted, challenge_sha256, environment, tier, confirm, axioms, policy,
-        wall_seconds, cpu_seconds, memory_mib, status)
-    SELECT check_id, :run_id, sha256, submitted::jsonb, challenge, environment, :tier, :confirm,
-           CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
-           CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
-    FROM staged ORDER BY check_id
-""")
-
-_JOBS = text("""
-    INSERT INTO jobs (run_id, manifest, line, check_id, name, group_name, segments, warnings)
-    SELECT :run_id, manifest, line, check_id, name, group_name, segments::jsonb, warnings::jsonb FROM staged
-""")
-
-_VERDICTS = text("""
-    INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
-        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT check_id, :run_id, 0, verdict, reason, detail, '[]', '[]', 0, 0, 0, '', '', '', :version
-    FROM staged WHERE verdict IS NOT NULL
-""")
-
-_RUN = text("INSERT INTO runs (id, options, farm_version) VALUES (:id, CAST(:options AS jsonb), :version)")
 
 _MANIFEST = text("""
     INSERT INTO manifests (run_id, number, path, sha256, size)
     VALUES (:run_id, :number, :path, :sha256, :size)
 """)
+
+# A run begins at the turn that its class and environment have come to; from there its lines take turns with
+# those of the others (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996).
+_BEGUN = text("""
+    CREATE TEMPORARY TABLE begun ON COMMIT DROP AS
+    SELECT environment, coalesce((
+        SELECT turn FROM checks
+        WHERE status = 'queued' AND checks.environment = named.environment
+          AND priority = :priority AND attempt = 0
+        ORDER BY turn LIMIT 1), 0) AS turn
+    FROM (SELECT DISTINCT environment FROM staged) AS named
+""")
+
+# In the order of identities, so that two loads wait for each other instead of locking up.
+_CHECKS = text("""
+    WITH first AS (
+        SELECT DISTINCT ON (coalesce(identity, int8send(check_id))) * FROM staged
+        WHERE NOT :again OR NOT EXISTS (
+            SELECT FROM jobs
+            WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
+        ORDER BY coalesce(identity, int8send(check_id)), ordinal
+    )
+    INSERT INTO checks (
+        id, identity, program_sha256, submitted, challenge_sha256, challenge_name, environment,
+        environment_digest, checker_version, tier, confirm, axioms, policy,
+        wall_seconds, cpu_seconds, memory_mib, priority, turn, status)
+    SELECT check_id, identity, program_sha256, submitted::jsonb, challenge_sha256, challenge_name,
+           environment, environments.digest, environments.checker_version, :tier, :confirm,
+           CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
+           :priority, begun.turn + ordinal - 1, CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
+    FROM first JOIN begun USING (environment) JOIN environments ON environments.name = environment
+    ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
+""")
+
+_JOBS = text("""
+    INSERT INTO jobs (
+        run_id, manifest, line, check_id, name, group_name, races, shared, segments, warnings)
+    SELECT :run_id, manifest, line, checks.id, name, group_name, :races, checks.id <> staged.check_id,
+           segments::jsonb, warnings::jsonb
+    FROM staged JOIN checks ON checks.id = CASE
+        WHEN staged.identity IS NULL THEN staged.check_id
+        ELSE (SELECT id FROM checks AS equal WHERE equal.identity = staged.identity) END
+    WHERE NOT :again OR NOT EXISTS (
+        SELECT FROM jobs
+        WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
+""")
+
+_VERDICTS = text("""
+    INSERT INTO verdicts (
+        check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
+        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+    SELECT check_id, 0, verdict, reason, detail, '[]', '[]', 0, 0, 0, '', '', '', :version
+    FROM staged WHERE verdict IS NOT NULL
+""")
+
+# What others brought and is unfinished may end, or be cancelled, before this run is there to be seen: it is
+# held for the moment that is left.
+_ATTACHED = text("""
+    SELECT id FROM checks WHERE status IN ('queued', 'running')
+    AND id IN (SELECT check_id FROM jobs WHERE run_id = :run_id AND shared)
+    ORDER BY id FOR NO KEY UPDATE
+""")
+
+# It comes as early as if it were this run's own.
+_HASTEN = text("""
+    UPDATE checks SET priority = :priority, turn = wanted.turn
+    FROM (
+        SELECT jobs.check_id, min(begun.turn + ordinal - 1) AS turn
+        FROM jobs JOIN staged USING (manifest, line) JOIN begun USING (environment)
+        WHERE run_id = :run_id AND jobs.check_id = ANY(:ids) GROUP BY 1
+    ) AS wanted
+    WHERE checks.id = wanted.check_id AND status = 'queued'
+      AND (checks.priority, checks.turn) > (:priority, wanted.turn)
+""")
+
+_QUEUED = text("SELECT count(*) FROM (SELECT FROM checks WHERE status = 'queued' LIMIT :limit) AS queued")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """How a run is to be carried out, beside what each of its lines says.
+
+    `options` are kept with the run. Checks that have not begun `deadline_seconds` from now are cancelled;
+    with `races`, so is the rest of a group when one of it is proved. With a `queue_limit` no more checks than
+    that may wait in the farm.
+    """
+
+    options: Mapping[str, object]
+    assurance: Assurance
+    priority: Priority = Priority.BATCH
+    deadline_seconds: float | None = None
+    races: bool = False
+    queue_limit: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,12 +146,20 @@ class Load:
     """A run being loaded; nothing of it is visible yet."""
 
     run_id: str
-    copy: Copy
-    manifests: list[tuple[Path, Fingerprint]]
+    connection: Connection
+    manifests: list[tuple[Path, Fingerprint]] = field(default_factory=list)
 
-    def add(self, job: NewJob) -> None:
-        """Add one line."""
-        self.copy.write_row(_row(job))
+    def add(self, block: Block) -> None:
+        """Add lines."""
+        cursor = self.connection.connection.cursor()
+        texts = dict(block.texts)
+        known = self.connection.scalars(_KNOWN, {"sha256s": list(texts)}).all()
+        with cursor.copy(_COPY_TEXTS) as copy:
+            copy.set_types(["bytea", "bytea"])
+            for sha256 in texts.keys() - set(known):
+                copy.write_row((sha256, texts[sha256]))
+        with cursor.copy(_COPY_ROWS) as copy:
+            copy.write(_HEAD + block.rows + _TAIL)
 
     def close_manifest(self, path: Path, fingerprint: Fingerprint) -> None:
         """Say what the manifest just read was, byte for byte; manifests are numbered from 0 in this order."""
@@ -139,35 +167,72 @@ class Load:
 
 
 @contextmanager
-def loading(store: Store, run_id: str, options: dict[str, object], *, assurance: Assurance) -> Iterator[Load]:
-    """Load a run: all that is added inside the block is committed at its end, or nothing is.
+def loading(connection: Connection, run_id: str, order: Order) -> Iterator[Load]:
+    """Load a run: all that is added inside the block becomes a part of the transaction at its end.
 
-    Raises `ServerDown`; any error inside the block leaves the store as it was.
+    Raises `QueueFull`.
     """
-    with store.transaction() as connection:
-        connection.execute(_STAGE)
-        with connection.connection.cursor().copy(_COPY) as copy:
-            copy.set_types(list(_COLUMNS.values()))
-            load = Load(run_id=run_id, copy=copy, manifests=[])
-            yield load
-        _move(connection, load, options, assurance)
+    connection.execute(text(_STAGE))
+    load = Load(run_id=run_id, connection=connection)
+    yield load
+    _begin(connection, load, order)
+    run = {"run_id": run_id, "priority": order.priority, "races": order.races}
+    _attach(connection, run | _asked(order.assurance))
+    if order.queue_limit is not None:
+        _require_room(connection, order.queue_limit)
+    _settle(connection, run)
 
 
-def _move(connection: Connection, load: Load, options: dict[str, object], assurance: Assurance) -> None:
-    run = {"run_id": load.run_id}
-    connection.execute(_RUN, {"id": load.run_id, "options": json.dumps(options), "version": __version__})
+def _begin(connection: Connection, load: Load, order: Order) -> None:
+    """Write the run and its manifests down, and find out at which turn it begins."""
+    run = {
+        "id": load.run_id,
+        "options": json.dumps(order.options),
+        "version": __version__,
+        "deadline": order.deadline_seconds,
+    }
+    connection.execute(_RUN, run)
     connection.execute(
         _MANIFEST,
         [
-            run | {"number": number, "path": str(path), "sha256": print_.sha256, "size": print_.size}
+            {"run_id": load.run_id, "number": number, "path": str(path), **asdict(print_)}
             for number, (path, print_) in enumerate(load.manifests)
         ],
     )
-    connection.execute(_PROGRAMS)
-    connection.execute(_CHALLENGES)
-    connection.execute(_CHECKS, run | _asked(assurance))
-    connection.execute(_JOBS, run)
-    connection.execute(_VERDICTS, run | {"version": __version__})
+    connection.execute(text("ANALYZE staged"))
+    connection.execute(_BEGUN, {"priority": order.priority})
+
+
+def _attach(connection: Connection, values: dict[str, object]) -> None:
+    """Make a job of every line, waiting for a check that is new or was there already.
+
+    A check that was there when ours was not made can be gone when the line is to wait for it: then again.
+    """
+    left = int(connection.scalar(text("SELECT count(*) FROM staged")) or 0)
+    again = False
+    while left:
+        connection.execute(_CHECKS, values | {"again": again})
+        left -= connection.execute(_JOBS, values | {"again": again}).rowcount
+        again = True
+    connection.execute(_VERDICTS, {"version": __version__})
+
+
+def _settle(connection: Connection, run: dict[str, object]) -> None:
+    """See to what became meanwhile of the checks that others brought, and to groups that are won already."""
+    if ids := connection.scalars(_ATTACHED, run).all():
+        connection.execute(_HASTEN, run | {"ids": ids})
+    waiting.part_left_alone(connection, str(run["run_id"]))
+    if run["races"]:
+        waiting.stop_rivals(connection, (), run_id=str(run["run_id"]))
+
+
+def _require_room(connection: Connection, limit: int) -> None:
+    queued = connection.scalar(_QUEUED, {"limit": limit + 1})
+    if queued is not None and queued > limit:
+        raise QueueFull(
+            f"with this run more than {limit} checks would wait, which is the farm's limit; "
+            "submit again when some are done (farm list shows how far runs are), or raise FARM_QUEUE_LIMIT"
+        )
 
 
 def _asked(assurance: Assurance) -> dict[str, object]:
@@ -177,30 +242,3 @@ def _asked(assurance: Assurance) -> dict[str, object]:
         "axioms": json.dumps(list(assurance.axioms)),
         "policy": json.dumps(dict(assurance.policy.actions)),
     }
-
-
-def _row(job: NewJob) -> tuple[object, ...]:
-    program, challenge, verdict = job.program, job.challenge, job.verdict
-    segments = [[s.start, s.length, s.origin, s.origin_start] for s in program.segments]
-    warnings = [[w.code, w.origin, w.line, w.column] for w in program.warnings]
-    return (
-        job.manifest,
-        job.line,
-        storable(job.name),
-        None if job.group is None else storable(job.group),
-        job.environment,
-        job.limits.wall_seconds,
-        job.limits.cpu_seconds,
-        job.limits.memory_mib,
-        bytes.fromhex(program.sha256),
-        program.text.encode("utf-8", "surrogatepass"),
-        json.dumps(program.submitted),
-        json.dumps(segments),
-        json.dumps(warnings),
-        challenge and bytes.fromhex(challenge.sha256),
-        challenge and storable(challenge.name),
-        challenge and challenge.program.encode("utf-8", "surrogatepass"),
-        None if verdict is None else str(verdict.outcome),
-        None if verdict is None else str(verdict.reason),
-        None if verdict is None else storable(verdict.detail),
-    )

@@ -18,6 +18,8 @@ __all__ = [
     "Entry",
     "Fingerprint",
     "Reader",
+    "empty",
+    "entries",
     "expand",
     "fingerprint",
     "read",
@@ -92,23 +94,11 @@ class Reader:
         self._fingerprint = None
         with opened(self._path, line_mib=self._line_mib) as lines:
             entry = None
-            for entry in self._entries(lines):
+            for entry in entries(str(self._path), lines, reassemble=self._reassemble):
                 yield entry
             if entry is None:
-                raise _empty(self._path)
+                raise empty(self._path)
             self._fingerprint = lines.fingerprint()
-
-    def _entries(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[Entry]:
-        path = str(self._path)
-        for number, line in lines:
-            if line.isspace():
-                continue
-            try:
-                yield _entry(path, number, _fields(line), reassemble=self._reassemble)
-            except _LineError as fault:
-                raise ManifestError(
-                    printable(path, None), fault.problem, remedy=fault.remedy, line=number, field=fault.field
-                ) from fault
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -116,6 +106,22 @@ class Reader:
         if self._fingerprint is None:
             raise RuntimeError("a manifest has a fingerprint once all its entries have been read")
         return self._fingerprint
+
+
+def entries(path: str, lines: Iterable[tuple[int, bytes]], *, reassemble: bool = False) -> Iterator[Entry]:
+    """Yield the entries of numbered lines, blank ones left out; raises ManifestError at the first wrong one.
+
+    ``path`` is what the lines are said to be from; nothing is read from there. See Reader.
+    """
+    for number, line in lines:
+        if line.isspace():
+            continue
+        try:
+            yield _entry(path, number, _fields(line), reassemble=reassemble)
+        except _LineError as fault:
+            raise ManifestError(
+                printable(path, None), fault.problem, remedy=fault.remedy, line=number, field=fault.field
+            ) from fault
 
 
 def read(path: Path, *, line_mib: int = LINE_MIB) -> Iterator[Entry]:
@@ -165,10 +171,11 @@ def _refuse_unusable(path: Path) -> None:
         raise unusable(path, "the file's name is not UTF-8", "rename the file") from error
     with opened(path) as lines:
         if lines.is_blank():
-            raise _empty(path)
+            raise empty(path)
 
 
-def _empty(path: Path) -> ManifestError:
+def empty(path: Path) -> ManifestError:
+    """Return the error that says that a manifest has no line with content."""
     return unusable(path, "has no line with content", "write one JSON object a line, or leave the file out")
 
 

@@ -121,7 +121,7 @@ class Program:
     def submitted(self) -> tuple[tuple[int, int], ...]:
         """The spans (start, end) that are the submission's own: neither the dataset's nor the farm's."""
         return tuple(
-            (each.start, each.start + each.length) for each in self.segments if each.origin in _SUBMITTED
+            [(each.start, each.start + each.length) for each in self.segments if each.origin in _SUBMITTED]
         )
 
     @property

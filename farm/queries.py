@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,12 +35,14 @@ class Run:
 class Tally:
     """How far a run is: lines by status, and verdicts by (verdict, reason).
 
-    Of the lines that a first look called proved and that were looked at once more, `confirmed` are proved;
-    `overruled` counts the others by reason.
+    `shared` lines wait for, or were answered by, a check that another line brought. Of the lines that a first
+    look called proved and that were looked at once more, `confirmed` are proved; `overruled` counts the
+    others by reason.
     """
 
     statuses: Mapping[str, int]
     verdicts: Mapping[tuple[str, str], int]
+    shared: int = 0
     confirmed: int = 0
     overruled: Mapping[str, int] = field(default_factory=dict)
 
@@ -83,6 +86,8 @@ class Judged:
     line: int
     name: str
     status: str
+    cancelled: str | None
+    shared: bool
     attempt: int
     environment: str
     tier: str
@@ -130,6 +135,7 @@ class ServedEnvironment:
     silent_seconds: float
     checker: str | None = None
     audited: bool = True
+    checker_version: str = ""
 
 
 _RUNS = """
@@ -141,14 +147,16 @@ _RUNS = """
 _ROWS = 100
 
 _JUDGED = """
-    SELECT line, name, status, checks.attempt, environment, tier, confirm, source, sha256, segments::text,
-           warnings::text, verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
+    SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END AS status,
+           cancelled, shared, checks.attempt,
+           environment, tier, confirm, source, program_sha256 AS sha256, segments::text, warnings::text,
+           verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
            verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
-           peak_memory_kib, isolation, environment_digest, toolchain, checker_version
+           peak_memory_kib, isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
     FROM jobs
     JOIN checks ON checks.id = jobs.check_id
-    JOIN programs ON programs.sha256 = checks.program_sha256
-    LEFT JOIN verdicts ON verdicts.check_id = checks.id
+    JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
+    LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
     WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND line = coalesce(%(line)s, line)
     ORDER BY line
 """
@@ -168,7 +176,7 @@ class Queries:
         """Return every environment that a worker has ever served, by name."""
         rows = self._all(
             """
-            SELECT name, digest, toolchain, checker, audited,
+            SELECT name, digest, toolchain, checker, audited, checker_version,
                    extract(epoch FROM now() - seen_at)::float AS silent_seconds
             FROM environments ORDER BY name
             """
@@ -190,10 +198,23 @@ class Queries:
             """
             SELECT name FROM environments WHERE seen_at < now() - :seconds * interval '1 second'
             AND EXISTS (
-                SELECT FROM checks WHERE run_id = :run_id AND status = 'queued' AND environment = name)
+                SELECT FROM checks JOIN jobs ON jobs.check_id = checks.id
+                WHERE run_id = :run_id AND status = 'queued' AND environment = environments.name)
             """,
             run_id=run_id,
             seconds=seconds,
+        )
+        return [row["name"] for row in rows]
+
+    def queued_in(self, run_id: str) -> list[str]:
+        """Return the environments in which checks of a run are queued."""
+        rows = self._all(
+            """
+            SELECT name FROM environments WHERE EXISTS (
+                SELECT FROM jobs JOIN checks ON checks.id = check_id
+                WHERE run_id = :run_id AND status = 'queued' AND environment = name)
+            """,
+            run_id=run_id,
         )
         return [row["name"] for row in rows]
 
@@ -220,19 +241,25 @@ class Queries:
 
     def tally(self, run_id: str) -> Tally:
         """Return how far a run is."""
-        statuses = self._all(
-            "SELECT status, count(*) AS n FROM checks WHERE run_id = :run GROUP BY status", run=run_id
-        )
-        verdicts = self._all(
+        rows = self._all(
             """
-            SELECT verdict, reason, count(*) AS n, count(*) FILTER (WHERE accepted_first) AS twice
-            FROM verdicts WHERE run_id = :run GROUP BY 1, 2
+            SELECT CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END AS status,
+                   verdict, reason, count(*) AS n, count(*) FILTER (WHERE shared) AS shared,
+                   count(*) FILTER (WHERE accepted_first) AS twice
+            FROM jobs JOIN checks ON checks.id = check_id
+            LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
+            WHERE run_id = :run GROUP BY 1, 2, 3
             """,
             run=run_id,
         )
+        statuses: Counter[str] = Counter()
+        for row in rows:
+            statuses[row["status"]] += row["n"]
+        verdicts = [row for row in rows if row["verdict"] is not None]
         return Tally(
-            statuses={row["status"]: row["n"] for row in statuses},
+            statuses=dict(statuses),
             verdicts={(row["verdict"], row["reason"]): row["n"] for row in verdicts},
+            shared=sum(row["shared"] for row in rows),
             confirmed=sum(row["twice"] for row in verdicts if row["verdict"] == Outcome.PROVED),
             overruled={
                 row["reason"]: row["twice"]
@@ -247,7 +274,8 @@ class Queries:
             """
             SELECT count(DISTINCT name) FILTER (WHERE verdict = 'proved') AS proved,
                    count(DISTINCT name) AS names
-            FROM jobs LEFT JOIN verdicts USING (check_id) WHERE jobs.run_id = :run
+            FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+            WHERE jobs.run_id = :run
             """,
             run=run_id,
         )
@@ -289,8 +317,14 @@ class Queries:
         """Return what became of each attempt at a line: number, worker, times, outcome, detail."""
         return self._all(
             """
-            SELECT attempts.* FROM attempts JOIN jobs USING (check_id)
-            WHERE jobs.run_id = :run_id AND manifest = :manifest AND line = :line ORDER BY number
+            SELECT number, worker, started_at, ended_at, outcome, detail
+            FROM attempts JOIN jobs USING (check_id)
+            WHERE run_id = :run_id AND manifest = :manifest AND line = :line
+            UNION ALL
+            SELECT attempt, worker, started_at, NULL, NULL, NULL
+            FROM checks JOIN jobs ON check_id = checks.id
+            WHERE run_id = :run_id AND manifest = :manifest AND line = :line AND status = 'running'
+            ORDER BY number
             """,
             run_id=run_id,
             manifest=manifest,
@@ -312,6 +346,8 @@ def _judged(row: Mapping[str, Any]) -> Judged:
         line=row["line"],
         name=row["name"],
         status=row["status"],
+        cancelled=row["cancelled"],
+        shared=row["shared"],
         attempt=row["attempt"],
         environment=row["environment"],
         tier=row["tier"],

@@ -83,12 +83,12 @@ def busy(words: str) -> Iterator[None]:
 
 
 @contextmanager
-def storing() -> Iterator[Callable[[], None]]:
-    """Show how many lines are stored; yields the function to call for each."""
+def storing() -> Iterator[Callable[[int], None]]:
+    """Show how many lines are stored; yields the function to call with how many more are."""
     bar = _bar(SpinnerColumn(), TextColumn("storing {task.completed:.0f} lines"), TimeElapsedColumn())
     (task,) = bar.task_ids
     with bar:
-        yield lambda: bar.advance(task)
+        yield lambda lines: bar.advance(task, lines)
 
 
 @contextmanager
@@ -192,6 +192,8 @@ def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
         if number := tally.statuses.get(status, 0):
             table.add_row(Text(status, style="dim"), "", f"{number}", f"{number / tally.total:.1%}")
     out.print(table)
+    if tally.shared:
+        out.print(f"{count(tally.shared, 'line')} shared the check of an equal one.", highlight=False)
     if tally.confirmed or tally.overruled:
         out.print(_twice(tally), highlight=False)
     proved, names = solved

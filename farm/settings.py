@@ -35,6 +35,9 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_ISOLATION": "the least isolation a worker accepts, such as cgroup+bwrap (rlimit)",
         "FARM_CGROUP": "a cgroup delegated to the worker, as a folder; by default its own",
         "FARM_LEASE_SECONDS": "seconds after which a silent worker's checks go to another (20)",
+        "FARM_GRACE_SECONDS": "seconds that a worker told to stop lets its running checks go on (30)",
+        "FARM_ATTEMPTS": "attempts the farm may fail at before a check ends as judge_error (3)",
+        "FARM_QUEUE_LIMIT": "checks that may wait in the farm; a submit beyond is refused (10000000)",
         "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
     }
 )
@@ -71,6 +74,9 @@ class Settings:
     isolation: str
     cgroup: Path | None
     lease_seconds: float
+    grace_seconds: float
+    attempts: int
+    queue_limit: int
     log_level: str
 
     @classmethod
@@ -98,6 +104,9 @@ class Settings:
             isolation=_isolation(given, "FARM_ISOLATION"),
             cgroup=_cgroup(given, "FARM_CGROUP"),
             lease_seconds=_number(given, "FARM_LEASE_SECONDS", 20.0),
+            grace_seconds=_number(given, "FARM_GRACE_SECONDS", 30.0),
+            attempts=_count(given, "FARM_ATTEMPTS") or 3,
+            queue_limit=_count(given, "FARM_QUEUE_LIMIT") or 10_000_000,
             log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
         )
 

@@ -58,7 +58,7 @@ class Site:
         """Changes of state."""
         from farm.store import Store
 
-        return Store(self.engine)
+        return Store(self.engine, max_failures=self.settings.attempts)
 
     @cached_property
     def queries(self) -> Queries:

@@ -1,9 +1,9 @@
 """The store step: every change of state there is, each one transaction; the only module that commits.
 
-PostgreSQL is the truth. A check is claimed by id, with an attempt number and a lease; it is finished, given
-back or taken back only by whoever names that attempt. The state machine is `farm.job.TRANSITIONS`, repeated
-here as ``WHERE status = ...``, so that a message delivered twice, a late result or a second sweep changes
-nothing.
+PostgreSQL is the truth, and the queue: workers claim what has waited longest by class and turn, several
+checks at a time, each with an attempt number and a lease of its own. A check is finished, given back or
+taken back only by whoever names that attempt. The state machine is `farm.job.TRANSITIONS`, repeated here as
+``WHERE status = ...``, so that a late result, a second sweep or a worker that was given up changes nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Engine, RowMapping, TextClause, text
+from sqlalchemy import Connection, Engine, RowMapping, text
 
+from farm import waiting
 from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.db import reaching
-from farm.job import Check, Limits
+from farm.job import Cancelled, Check, Limits, Status
 from farm.policy import Action, Policy
-from farm.verdict import Message, Report, Verdict
+from farm.verdict import Message, Outcome, Report, Verdict
 
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
-MAX_ATTEMPTS = 3
+MAX_FAILURES = 3
+
+#: One sweep at a time on a database; any fixed number does.
+_SWEEP_LOCK = 0x73776570
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,15 +43,19 @@ class Served:
     toolchain: str
     checker: str | None = None
     audited: bool = True
+    checker_version: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A check that this worker holds: what to check, and the attempt under which to report it."""
+    """A check that this worker holds: what to check, and the attempt under which to report it.
+
+    `failures` counts earlier attempts that the farm failed at: then it is suspected of bringing workers down.
+    """
 
     check_id: int
     attempt: int
-    run_id: str
+    failures: int
     environment: str
     check: Check
 
@@ -63,103 +71,176 @@ class Decision:
     checker_version: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Returned:
+    """A claim that is given back: what became of the attempt, and whether the farm failed at it."""
+
+    claim: Claim
+    outcome: str
+    detail: str
+    failed: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew."""
+
+    check_ids: frozenset[int]
+    anew: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Swept:
+    """What a sweep did: leases that had run out, and lines that were too late."""
+
+    taken_back: int = 0
+    past_deadline: int = 0
+
+
 _REGISTER = text("""
-    INSERT INTO environments (name, digest, toolchain, checker, audited, seen_at)
-    VALUES (:name, :digest, :toolchain, :checker, :audited, now())
+    INSERT INTO environments (name, digest, toolchain, checker, audited, checker_version, seen_at)
+    VALUES (:name, :digest, :toolchain, :checker, :audited, :checker_version, now())
     ON CONFLICT (name) DO UPDATE SET
         digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker,
-        audited = excluded.audited, seen_at = now()
+        audited = excluded.audited, checker_version = excluded.checker_version, seen_at = now()
 """)
 
+# Of each environment the first in its queue, and of those the first by class. What an attempt was lost with
+# is claimed one by one: then it cannot take others down with it twice.
 _CLAIM = text("""
-    WITH claimed AS (
-        UPDATE checks
-        SET status = 'running', attempt = attempt + 1, lease_until = now() + :lease * interval '1 second'
-        WHERE id = :id AND status = 'queued' AND environment = ANY(:served)
-        RETURNING *
-    ), attempted AS (
-        INSERT INTO attempts (check_id, number, worker) SELECT id, attempt, :worker FROM claimed
+    WITH first AS (
+        SELECT id, priority, place, turn, failures > 0 AS suspect,
+               row_number() OVER (PARTITION BY failures > 0 ORDER BY priority, place, turn, id) AS nth
+        FROM unnest(CAST(:served AS text[])) WITH ORDINALITY AS served (name, place), LATERAL (
+            SELECT id, priority, turn, failures FROM checks
+            WHERE status = 'queued' AND environment = served.name AND (failures = 0 OR :suspects)
+            ORDER BY priority, turn, id LIMIT :most FOR UPDATE SKIP LOCKED
+        ) AS queued
+    ), chosen AS (
+        SELECT id FROM first WHERE nth = 1 OR NOT suspect ORDER BY priority, place, turn, id LIMIT :most
+    ), claimed AS (
+        UPDATE checks SET
+            status = 'running', attempt = attempt + 1, worker = :worker, started_at = now(),
+            lease_until = now() + :lease * interval '1 second'
+        FROM chosen WHERE checks.id = chosen.id
+        RETURNING checks.*
     )
-    SELECT claimed.*, programs.source, challenges.name AS challenge_name, challenges.source AS challenge
-    FROM claimed JOIN programs ON programs.sha256 = claimed.program_sha256
-    LEFT JOIN challenges ON challenges.sha256 = claimed.challenge_sha256
+    SELECT claimed.*, program.source, challenge.source AS challenge
+    FROM claimed
+    JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
+    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
+    ON true
+    ORDER BY priority, turn, id
+""")
+
+_WAITING = text("""
+    SELECT name FROM unnest(CAST(:served AS text[])) AS served (name)
+    WHERE EXISTS (SELECT FROM checks WHERE status = 'queued' AND environment = name)
+""")
+
+_LOST = text("""
+    SELECT held.id FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+    WHERE NOT EXISTS (
+        SELECT FROM checks
+        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running')
 """)
 
 _EXTEND = text("""
     UPDATE checks SET lease_until = now() + :lease * interval '1 second'
-    FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS smallint[])) AS held (id, attempt)
-    WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running'
-    RETURNING checks.id
+    FROM (
+        SELECT checks.id
+        FROM checks JOIN unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+        USING (id, attempt) WHERE status = 'running'
+        ORDER BY checks.id FOR UPDATE OF checks SKIP LOCKED
+    ) AS kept WHERE checks.id = kept.id
 """)
 
+# The verdict stays in the identity when it would come out the same again, and was come to with what the
+# identity names.
 _FINISH = text("""
-    WITH done AS (
-        UPDATE checks SET status = 'done', lease_until = NULL
-        WHERE id = :id AND attempt = :attempt AND status = 'running'
-        RETURNING id, run_id, attempt
+    WITH given AS (
+        SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
+            id bigint, attempt integer, verdict text, reason text, detail text, messages jsonb, hits jsonb,
+            audit jsonb, accepted_first boolean, wall_seconds float8, cpu_seconds float8,
+            peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
+            reproducible boolean)
+    ), held AS (
+        SELECT checks.id FROM checks JOIN given USING (id, attempt) WHERE status = 'running'
+        ORDER BY checks.id FOR UPDATE OF checks
+    ), done AS (
+        UPDATE checks SET
+            status = 'done', lease_until = NULL, identity = CASE
+                WHEN reproducible AND given.digest = checks.environment_digest
+                AND given.checker_version = checks.checker_version THEN identity END
+        FROM held, given WHERE checks.id = held.id AND given.id = held.id
+        RETURNING checks.id, checks.worker, checks.started_at
     ), ended AS (
-        UPDATE attempts SET ended_at = now(), outcome = :verdict, detail = :detail
-        FROM done WHERE check_id = done.id AND number = done.attempt
+        INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
+        SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id)
     )
     INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
+        check_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
         wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, run_id, attempt, :verdict, :reason, :detail, CAST(:messages AS jsonb),
-           CAST(:hits AS jsonb), CAST(:audit AS jsonb), :accepted_first, :wall_seconds, :cpu_seconds,
-           :peak_memory_kib, :isolation, :digest, :toolchain, :checker_version
-    FROM done
+    SELECT id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
+           wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
+    FROM done JOIN given USING (id)
     RETURNING check_id
 """)
 
 _GIVE_BACK = text("""
-    WITH back AS (
-        UPDATE checks SET status = 'queued', lease_until = NULL, published_at = NULL
-        WHERE id = :id AND attempt = :attempt AND status = 'running'
-        RETURNING id, attempt
+    WITH given AS (
+        SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
+            id bigint, attempt integer, outcome text, detail text, failed boolean)
+    ), held AS (
+        SELECT checks.id FROM checks JOIN given USING (id, attempt) WHERE status = 'running'
+        ORDER BY checks.id FOR UPDATE OF checks
+    ), back AS (
+        UPDATE checks SET
+            status = 'queued', lease_until = NULL, failures = failures + CAST(failed AS integer)
+        FROM held, given WHERE checks.id = held.id AND given.id = held.id
+        RETURNING checks.id, checks.worker, checks.started_at
     )
-    UPDATE attempts SET ended_at = now(), outcome = :outcome, detail = :detail
-    FROM back WHERE check_id = back.id AND number = back.attempt
+    INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
+    SELECT id, attempt, worker, started_at, outcome, detail FROM back JOIN given USING (id)
     RETURNING check_id
 """)
 
-# A worker that died took its lease with it. The last attempt allowed ends the check instead of queueing it
-# again: what kills its worker every time must not circle for ever.
+# A worker that died took its lease with it. The last failure allowed ends the check instead of queueing it
+# again: what brings its worker down every time must not circle for ever.
 _TAKE_BACK = text("""
     WITH expired AS (
-        SELECT id, run_id, attempt, attempt >= :most AS spent FROM checks
+        SELECT id, attempt, worker, started_at, failures + 1 >= :most AS spent FROM checks
         WHERE status = 'running' AND lease_until < now()
-        FOR UPDATE SKIP LOCKED
+        ORDER BY id FOR UPDATE SKIP LOCKED
     ), moved AS (
         UPDATE checks SET
-            status = CASE WHEN spent THEN 'done' ELSE 'queued' END, lease_until = NULL, published_at = NULL
+            status = CASE WHEN spent THEN 'done' ELSE 'queued' END, lease_until = NULL,
+            failures = failures + 1, identity = CASE WHEN NOT spent THEN identity END
         FROM expired WHERE checks.id = expired.id
     ), ended AS (
-        UPDATE attempts SET ended_at = now(), outcome = 'lost', detail = 'the worker stopped answering'
-        FROM expired WHERE check_id = expired.id AND number = expired.attempt
+        INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
+        SELECT id, attempt, worker, started_at, 'lost', 'the worker stopped answering' FROM expired
     ), judged AS (
         INSERT INTO verdicts (
-            check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
+            check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
             peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-        SELECT id, run_id, attempt, 'judge_error', 'worker_lost',
-               'every worker that took it stopped answering', '[]', '[]', 0, 0, 0, '', '', '',
-               :checker_version
+        SELECT id, attempt, 'judge_error', 'worker_lost', 'every worker that took it stopped answering',
+               '[]', '[]', 0, 0, 0, '', '', '', :checker_version
         FROM expired WHERE spent
     )
     SELECT count(*) FROM expired
 """)
 
-_UNPUBLISHED = text("""
-    SELECT id, environment FROM checks
-    WHERE status = 'queued' AND published_at IS NULL AND (CAST(:run AS text) IS NULL OR run_id = :run)
-    ORDER BY id LIMIT :most FOR UPDATE SKIP LOCKED
+_LATE = text("""
+    SELECT id FROM runs WHERE deadline_at < now() ORDER BY id FOR UPDATE SKIP LOCKED
 """)
 
-_PUBLISHED = text("UPDATE checks SET published_at = now() WHERE id = ANY(:ids)")
-
-_UNPUBLISH = text("""
-    UPDATE checks SET published_at = NULL
-    WHERE status = 'queued' AND environment = ANY(:environments)
-      AND published_at < now() - :age * interval '1 second'
+# What runs may come back to the queue: the deadline stays until nothing of the run does.
+_OVER = text("""
+    UPDATE runs SET deadline_at = NULL
+    WHERE id = :run_id AND NOT EXISTS (
+        SELECT FROM jobs JOIN checks ON checks.id = check_id
+        WHERE run_id = :run_id AND cancelled IS NULL AND status IN ('queued', 'running'))
 """)
 
 _EXPORTING = text("""
@@ -176,11 +257,12 @@ class Store:
     """The farm's state in PostgreSQL.
 
     Every method raises `ServerDown` when PostgreSQL cannot be reached; the change was then made whole or not
-    at all, and calling again is safe.
+    at all, and calling again is safe. `max_failures` attempts may fail before a check ends as `judge_error`.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, max_failures: int = MAX_FAILURES) -> None:
         self.engine = engine
+        self.max_failures = max_failures
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -196,65 +278,89 @@ class Store:
                 connection.execute(_REGISTER, rows)
 
     def claim(
-        self, check_id: int, *, worker: str, served: Sequence[str], lease_seconds: float
-    ) -> Claim | None:
-        """Take a queued check for this worker; None when there is nothing to take under this id."""
-        values = {"id": check_id, "worker": worker, "served": list(served), "lease": lease_seconds}
-        with self.transaction() as connection:
-            row = connection.execute(_CLAIM, values).mappings().one_or_none()
-        return None if row is None else _claim(row)
+        self,
+        served: Sequence[str],
+        *,
+        worker: str,
+        lease_seconds: float,
+        most: int = 1,
+        suspects: bool = True,
+    ) -> list[Claim]:
+        """Take up to `most` queued checks of these environments, those first whose turn it is.
 
-    def extend(self, held: Mapping[int, int], *, lease_seconds: float) -> frozenset[int]:
-        """Extend the leases of held checks (id to attempt) and return the ids that are no longer held."""
-        if not held:
-            return frozenset()
-        values = {"ids": list(held), "attempts": list(held.values()), "lease": lease_seconds}
-        with self.transaction() as connection:
-            kept = connection.scalars(_EXTEND, values).all()
-        return frozenset(held) - frozenset(kept)
-
-    def finish(self, claim: Claim, decision: Decision) -> bool:
-        """Record a verdict; False when the attempt is no longer this worker's, and then nothing changed."""
-        return self._changed(_FINISH, _finished(claim, decision))
-
-    def give_back(self, claim: Claim, *, outcome: str, detail: str) -> bool:
-        """Queue a held check again, saying what became of this attempt; False when it was not held."""
+        Among equals, the environments come in the order given. Of checks that the farm failed at before, one
+        is taken at most, and none without `suspects`.
+        """
         values = {
-            "id": claim.check_id,
-            "attempt": claim.attempt,
-            "outcome": outcome,
-            "detail": storable(detail),
+            "served": list(served),
+            "worker": worker,
+            "lease": lease_seconds,
+            "most": most,
+            "suspects": suspects,
         }
-        return self._changed(_GIVE_BACK, values)
-
-    def take_back(self, *, checker_version: str) -> int:
-        """Queue again what dead workers held, end what has used up its attempts, and return how many."""
         with self.transaction() as connection:
-            values = {"most": MAX_ATTEMPTS, "checker_version": checker_version}
-            return int(connection.scalar(_TAKE_BACK, values) or 0)
+            return [_claim(row) for row in connection.execute(_CLAIM, values).mappings()]
 
-    @contextmanager
-    def outbox(self, *, run_id: str | None = None, most: int = 1000) -> Iterator[list[tuple[int, str]]]:
-        """Hold up to `most` committed and unsent checks, as (id, environment), and mark them sent at the end.
+    def waiting(self, served: Sequence[str]) -> list[str]:
+        """Return those of these environments that have checks in their queue."""
+        with reaching(self.engine), self.engine.connect() as connection:
+            return list(connection.scalars(_WAITING, {"served": list(served)}))
 
-        Nobody else gets the same rows meanwhile. When the block fails nothing is marked, and they are sent
-        again: a message too many is harmless, a message too few is not.
+    def lost(self, held: Mapping[int, int]) -> frozenset[int]:
+        """Return those of these checks (id to attempt) that were cancelled or taken back."""
+        with reaching(self.engine), self.engine.connect() as connection:
+            return frozenset(connection.scalars(_LOST, _held(held)))
+
+    def extend(self, held: Mapping[int, int], *, lease_seconds: float) -> None:
+        """Extend the leases of held checks (id to attempt); one that is being changed waits for the next."""
+        with self.transaction() as connection:
+            connection.execute(_EXTEND, _held(held) | {"lease": lease_seconds})
+
+    def record(self, decisions: Sequence[tuple[Claim, Decision]]) -> Recorded:
+        """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
+
+        A verdict by chance is one line's own: the other lines of that check are to be checked anew. Where a
+        run stops at the first proof of a group, the rest of the group is cancelled.
+        """
+        values = {"given": json.dumps([_finished(claim, decision) for claim, decision in decisions])}
+        by_outcome = {claim.check_id: decision.verdict for claim, decision in decisions}
+        with self.transaction() as connection:
+            done = connection.scalars(_FINISH, values).all()
+            chance = [id_ for id_ in done if by_outcome[id_].by_chance]
+            anew = waiting.part(connection, chance) if chance else 0
+            proved = [id_ for id_ in done if by_outcome[id_].outcome is Outcome.PROVED]
+            if proved:
+                waiting.stop_rivals(connection, proved)
+        return Recorded(check_ids=frozenset(done), anew=anew)
+
+    def give_back(self, returned: Sequence[Returned]) -> frozenset[int]:
+        """Queue held checks again, saying what became of their attempts; returns those that were held."""
+        given = [
+            {
+                "id": each.claim.check_id,
+                "attempt": each.claim.attempt,
+                "outcome": each.outcome,
+                "detail": storable(each.detail),
+                "failed": each.failed,
+            }
+            for each in returned
+        ]
+        with self.transaction() as connection:
+            return frozenset(connection.scalars(_GIVE_BACK, {"given": json.dumps(given)}))
+
+    def sweep(self, *, checker_version: str) -> Swept:
+        """Take back what dead workers held, and cancel what its deadline has passed by.
+
+        One sweep runs at a time; another that finds it under way leaves it alone.
         """
         with self.transaction() as connection:
-            rows = [
-                (id_, environment)
-                for id_, environment in connection.execute(_UNPUBLISHED, {"run": run_id, "most": most})
-            ]
-            yield rows
-            connection.execute(_PUBLISHED, {"ids": [id_ for id_, _ in rows]})
-
-    def unpublish(self, environments: Sequence[str], *, older_than_seconds: float) -> None:
-        """Mark queued checks of these environments as unsent when they were sent so long ago."""
-        if environments:
-            with self.transaction() as connection:
-                connection.execute(
-                    _UNPUBLISH, {"environments": list(environments), "age": older_than_seconds}
-                )
+            if not connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _SWEEP_LOCK}):
+                return Swept()
+            values = {"most": self.max_failures, "checker_version": checker_version}
+            taken_back = int(connection.scalar(_TAKE_BACK, values) or 0)
+            late = connection.scalars(_LATE).all()
+            past = sum(_past_deadline(connection, run_id) for run_id in late)
+        return Swept(taken_back=taken_back, past_deadline=past)
 
     def exporting(self, run_id: str, number: int, *, sha256: str, size: int) -> None:
         """Remember the bytes that a manifest is about to have, so that the farm knows its own work again."""
@@ -268,9 +374,15 @@ class Store:
         with self.transaction() as connection:
             connection.execute(_EXPORTED, {"run_id": run_id, "number": number})
 
-    def _changed(self, statement: TextClause, values: Mapping[str, object]) -> bool:
-        with self.transaction() as connection:
-            return connection.execute(statement, values).first() is not None
+
+def _past_deadline(connection: Connection, run_id: str) -> int:
+    cancelled = waiting.cancel(connection, run_id, Cancelled.DEADLINE, (Status.QUEUED,))
+    connection.execute(_OVER, {"run_id": run_id})
+    return cancelled
+
+
+def _held(held: Mapping[int, int]) -> dict[str, object]:
+    return {"ids": list(held), "attempts": list(held.values())}
 
 
 def storable(words: str) -> str:
@@ -282,7 +394,7 @@ def _claim(values: RowMapping) -> Claim:
     return Claim(
         check_id=values["id"],
         attempt=values["attempt"],
-        run_id=values["run_id"],
+        failures=values["failures"],
         environment=values["environment"],
         check=Check(
             program=bytes(values["source"]).decode("utf-8", "surrogatepass"),
@@ -320,10 +432,9 @@ def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
         "verdict": verdict.outcome,
         "reason": verdict.reason,
         "detail": storable(verdict.detail),
-        "messages": json.dumps([_message(message) for message in report.messages]),
-        "hits": json.dumps([asdict(hit) | {"text": storable(hit.text)} for hit in report.hits]),
-        # A compiled module can name its constants as it likes; PostgreSQL's JSON has no NUL.
-        "audit": None if report.audit is None else json.dumps(report.audit).replace("\\u0000", "\\ufffd"),
+        "messages": [_message(message) for message in report.messages],
+        "hits": [asdict(hit) | {"text": storable(hit.text)} for hit in report.hits],
+        "audit": _audit(report),
         "accepted_first": report.accepted_first,
         "wall_seconds": report.wall_seconds,
         "cpu_seconds": report.cpu_seconds,
@@ -332,4 +443,13 @@ def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
         "digest": decision.digest,
         "toolchain": decision.toolchain,
         "checker_version": decision.checker_version,
+        "reproducible": verdict.reproducible,
     }
+
+
+def _audit(report: Report) -> object:
+    """Return the audit without NUL: a compiled module can name its constants as it likes."""
+    if report.audit is None:
+        return None
+    words = json.dumps(report.audit)
+    return json.loads(words.replace("\\u0000", "\\ufffd")) if "\\u0000" in words else report.audit

@@ -1,62 +1,52 @@
-"""The submit step: read manifests, assemble every line, load the run, send its checks, wait for verdicts."""
+"""The submit step: manifests become a run in the store, or are found there; then verdicts are awaited."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from celery import Celery
+from sqlalchemy import Connection, text
 
-from farm.advisories import advisories
-from farm.assurance import FAST, GOLD, Assurance
-from farm.broker import publish
-from farm.challenge import challenge_of
-from farm.errors import ManifestError, ServerDown, UsageError
-from farm.files.lines import printable
-from farm.job import CPU_PER_WALL, Limits, require_possible
-from farm.load import NewJob, loading
-from farm.manifest import Entry, Reader
-from farm.program import AssemblyOptions, assemble
+from farm.errors import ServerDown
+from farm.load import Order, loading
+from farm.manifest import Fingerprint, fingerprint
+from farm.prepare import SubmitOptions, preparing
 from farm.queries import Queries, ServedEnvironment, Tally
 from farm.store import Store
-from farm.verdict import judge_text
 
 #: Seconds without a worker's sign of life after which whoever waits for it is told.
 UNSERVED_SECONDS = 30.0
 
+# A watch pauses this many times as long as counting took.
+_COUNTING = 20.0
+
 # Without letters that are mistaken for digits or for each other; 8 of them are 39 bits.
 _ID_LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
 
+# Whoever submits the same files waits here until the other has: then the run is there to be resumed.
+_ONE_BY_ONE = text("SELECT pg_advisory_xact_lock(hashtextextended(:paths, 0))")
+
+_SAME = text("""
+    SELECT runs.id, array_agg(path ORDER BY number) AS paths,
+           array_agg(ARRAY[sha256, next_sha256] ORDER BY number) AS sha256s
+    FROM runs JOIN manifests ON manifests.run_id = runs.id
+    WHERE options = CAST(:options AS jsonb) AND cancelled_at IS NULL
+      AND runs.id IN (SELECT run_id FROM manifests WHERE number = 0 AND path = :first)
+    GROUP BY runs.id ORDER BY created_at DESC
+""")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SubmitOptions:
-    """How the lines of a run are assembled and checked, where a line does not say so itself.
+class Submitted:
+    """A run that was submitted, or `resumed`: the same manifests had been, with the same options."""
 
-    Without `cpu_seconds` the limit of processor time follows each line's wall limit.
-    """
-
-    assembly: AssemblyOptions
-    environment: str
-    wall_seconds: float = 30.0
-    cpu_seconds: float | None = None
-    memory_mib: int = 4096
-    assurance: Assurance = field(default_factory=Assurance)
-
-    def __post_init__(self) -> None:
-        """Raise `UsageError` for a limit that is none."""
-        require_possible(
-            wall_seconds=self.wall_seconds, memory_mib=self.memory_mib, cpu_seconds=self.cpu_seconds
-        )
-
-    def limits(self, entry: Entry) -> Limits:
-        """Return the limits of one line; its own ``timeout`` wins."""
-        wall = entry.timeout if entry.timeout is not None else self.wall_seconds
-        cpu = CPU_PER_WALL * wall if self.cpu_seconds is None else self.cpu_seconds
-        return Limits(wall_seconds=wall, cpu_seconds=cpu, memory_mib=self.memory_mib)
+    run_id: str
+    resumed: bool
 
 
 def submit(
@@ -65,119 +55,55 @@ def submit(
     options: SubmitOptions,
     *,
     known: Sequence[ServedEnvironment],
-    seen: Callable[[], None] = lambda: None,
-) -> str:
-    """Load a run of these manifests and return its id; nothing is stored unless every line is right.
+    new_run: bool = False,
+    queue_limit: int | None = None,
+    seen: Callable[[int], None] = lambda _lines: None,
+) -> Submitted:
+    """Load a run of these manifests, or find the one there is; nothing is stored unless every line is right.
 
-    ``known`` are the environments that may be named; ``seen`` is called for each line.
-    Raises `ManifestError` with file, line and field, `UsageError` and `ServerDown`.
+    A run is found when its files and options are the same, and the files are as they were submitted or as
+    the farm wrote them since; not with `new_run`. ``known`` are the environments that may be named; ``seen``
+    is told how many lines more have been read. More than `queue_limit` checks are not let wait.
+    Raises `ManifestError` with file, line and field, `UsageError`, `QueueFull` and `ServerDown`.
     """
-    unfit = {each.name: _unfit(each, options.assurance) for each in known}
-    if (problem := _problem(options.environment, unfit)) is not None:
-        raise UsageError(f"{problem[0]}; {problem[1]}")
-    run_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
-    with loading(store, run_id, asdict(options), assurance=options.assurance) as load:
-        for number, path in enumerate(paths):
-            reader = Reader(path, reassemble=options.assembly.reassemble)
-            for job in _jobs(number, reader, options, unfit):
-                load.add(job)
-                seen()
-            load.close_manifest(path, reader.fingerprint)
-    return run_id
+    asked = json.loads(json.dumps(asdict(options)))
+    with store.transaction() as connection, preparing(options, known) as prepared:
+        connection.execute(_ONE_BY_ONE, {"paths": "\n".join(map(str, paths))})
+        if not new_run and (found := _same(connection, paths, asked)) is not None:
+            return Submitted(run_id=found, resumed=True)
+        run_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
+        with loading(connection, run_id, _order(options, asked, queue_limit)) as load:
+            for number, path in enumerate(paths):
+                manifest = prepared.manifest(path, number)
+                for block in manifest:
+                    load.add(block)
+                    seen(block.lines)
+                load.close_manifest(path, manifest.fingerprint)
+    return Submitted(run_id=run_id, resumed=False)
 
 
-def _jobs(
-    number: int, entries: Iterable[Entry], options: SubmitOptions, unfit: Mapping[str, _Problem | None]
-) -> Iterator[NewJob]:
-    for entry in entries:
-        environment = entry.environment or options.environment
-        if (problem := _problem(environment, unfit)) is not None:
-            raise ManifestError(
-                entry.path, problem[0], remedy=problem[1], line=entry.line, field="environment"
-            )
-        challenge = challenge_of(entry)
-        if challenge is None and options.assurance.needs_statement:
-            raise ManifestError(
-                entry.path,
-                "this run needs a statement of every line, to compare proofs with",
-                remedy="add a formal_statement, or submit with --tier fast and without --require-statement",
-                line=entry.line,
-                field="formal_statement",
-            )
-        program = assemble(entry, options.assembly)
-        yield NewJob(
-            manifest=number,
-            line=entry.line,
-            name=entry.name,
-            group=entry.group,
-            environment=environment,
-            limits=options.limits(entry),
-            program=program,
-            challenge=challenge,
-            verdict=judge_text(program.text),
-        )
+def _order(options: SubmitOptions, asked: dict[str, object], queue_limit: int | None) -> Order:
+    return Order(
+        options=asked,
+        assurance=options.assurance,
+        priority=options.priority,
+        deadline_seconds=options.deadline_seconds,
+        races=options.stop_on_first_proof,
+        queue_limit=queue_limit,
+    )
 
 
-_Problem = tuple[str, str]  # what is wrong, and the remedy
-
-
-def _problem(name: str, unfit: Mapping[str, _Problem | None]) -> _Problem | None:
-    """Return what speaks against checking in an environment of this name, None when nothing does."""
-    if name not in unfit:
-        return f"no environment is called {printable(name)!r}", _known_words(list(unfit))
-    return unfit[name]
-
-
-def _unfit(environment: ServedEnvironment, assurance: Assurance) -> _Problem | None:
-    """Return why an environment cannot give the assurance that a run asks for."""
-    if assurance.strongest != FAST and not environment.audited:
-        return (
-            f"what the environment {environment.name!r} compiles cannot be audited",
-            "use another environment, or the tier fast alone",
-        )
-    if assurance.strongest != GOLD:
-        return None
-    if environment.checker is None:
-        return (
-            f"the environment {environment.name!r} has no checker that replays proofs through the kernel",
-            "name one in its table (checker), or ask for the tier strict",
-        )
-    known = advisories(environment.toolchain) or ()
-    if known and not assurance.accepts_advisories:
-        return (
-            f"the kernel of Lean {environment.toolchain} has known holes ({', '.join(a.id for a in known)})",
-            "use a newer Lean, or submit with --accept-advisories",
-        )
+def _same(connection: Connection, paths: Sequence[Path], asked: dict[str, object]) -> str | None:
+    """Return the newest run of the same files, as they are now, with the same options."""
+    values = {"options": json.dumps(asked), "first": str(paths[0])}
+    now: list[Fingerprint] | None = None
+    for run_id, stored, sha256s in connection.execute(_SAME, values):
+        if stored != [str(path) for path in paths]:
+            continue
+        now = now or [fingerprint(path) for path in paths]
+        if all(print_.sha256 in known for print_, known in zip(now, sha256s, strict=True)):
+            return str(run_id)
     return None
-
-
-def _known_words(known: Sequence[str]) -> str:
-    if not known:
-        return "no worker has served any yet: start one with `farm worker`"
-    return f"workers serve: {', '.join(sorted(known))}"
-
-
-class Sending(threading.Thread):
-    """Sends a run's checks while its submitter already waits for verdicts; survives servers that go away."""
-
-    def __init__(self, app: Celery, store: Store, run_id: str) -> None:
-        super().__init__(name="sending", daemon=True)
-        self._app, self._store, self._run_id = app, store, run_id
-        self._stop_asked = threading.Event()
-
-    def run(self) -> None:
-        """Send until everything is sent; what is left when the process ends, any worker sends."""
-        while not self._stop_asked.is_set():
-            try:
-                publish(self._app, self._store, run_id=self._run_id)
-            except ServerDown:
-                self._stop_asked.wait(1.0)
-            else:
-                return
-
-    def stop(self) -> None:
-        """Give up what is not sent yet to the workers."""
-        self._stop_asked.set()
 
 
 def watch(queries: Queries, run_id: str, *, trouble: Callable[[str | None], None]) -> Iterator[Tally]:
@@ -191,7 +117,9 @@ def watch(queries: Queries, run_id: str, *, trouble: Callable[[str | None], None
     started = time.monotonic()
     while True:
         try:
+            asked = time.monotonic()
             tally = queries.tally(run_id)
+            counted = time.monotonic() - asked
             # A worker may be just starting, together with the servers: it gets the same time to show itself.
             waited = time.monotonic() - started > UNSERVED_SECONDS
             unserved = queries.unserved(run_id, seconds=UNSERVED_SECONDS) if waited else []
@@ -204,7 +132,7 @@ def watch(queries: Queries, run_id: str, *, trouble: Callable[[str | None], None
         if not tally.unfinished:
             return
         # Short runs end promptly; long ones do not make the server count them again and again.
-        seconds = min(1.0 + tally.total / 100_000, seconds * 1.5)
+        seconds = max(min(1.0, seconds * 1.5), _COUNTING * counted)
         pause.wait(seconds)
 
 

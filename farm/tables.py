@@ -3,11 +3,10 @@
     environments   what workers serve, by name
     runs           one `farm submit`
     manifests      the files of a run, as they were read
-    programs       exact Lean texts, by sha256
-    challenges     what lines have to prove, by sha256
-    checks         units of work: a program under an environment and limits
-    jobs           one manifest line of a run, waiting for its check
-    attempts       every time a worker took a check
+    programs       exact Lean texts, by sha256: what is checked, and challenges
+    checks         units of work: a program under an environment and limits; also the queue
+    jobs           one manifest line of a run, waiting for its check, which others may wait for, too
+    attempts       every time that a worker took a check, once it ended
     verdicts       what a check's proof is worth; written once, never changed
 
 Constraints have names, so that errors can be told apart by name.
@@ -32,6 +31,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     SmallInteger,
     Table,
     Text,
@@ -40,7 +40,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from farm.job import Status
+from farm.job import Cancelled, Status
 from farm.verdict import Outcome
 
 metadata = MetaData(
@@ -72,6 +72,8 @@ environments = Table(
     Column("checker", Text),
     # Whether compiled modules can be audited there.
     Column("audited", Boolean, nullable=False, server_default=text("true")),
+    # The version of the farm whose workers serve it.
+    Column("checker_version", Text, nullable=False, server_default=""),
     # Kept fresh by the heartbeat of every worker that serves it.
     Column("seen_at", DateTime(timezone=True), nullable=False),
 )
@@ -83,6 +85,11 @@ runs = Table(
     _now(),
     Column("options", JSONB, nullable=False),
     Column("farm_version", Text, nullable=False),
+    # What has not begun by then is cancelled.
+    Column("deadline_at", DateTime(timezone=True)),
+    # A run that somebody cancelled is not resumed by a submit.
+    Column("cancelled_at", DateTime(timezone=True)),
+    Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
 )
 
 manifests = Table(
@@ -97,34 +104,29 @@ manifests = Table(
     # The bytes that an export is about to put in its place: one that died there can be repeated.
     Column("next_sha256", Text),
     Column("next_size", BigInteger),
+    Index(None, "path"),
 )
 
+# Not unique: of two runs that are loaded at once each may bring the same text, and neither waits.
 programs = Table(
     "programs",
     metadata,
-    Column("sha256", LargeBinary, primary_key=True),
+    Column("sha256", LargeBinary, nullable=False),
     # UTF-8 bytes and not text: a generation may hold NUL or lone surrogates, which PostgreSQL's text cannot.
     Column("source", LargeBinary, nullable=False),
     CheckConstraint("sha256 = sha256(source)", name="sha256_true"),
-)
-
-challenges = Table(
-    "challenges",
-    metadata,
-    Column("sha256", LargeBinary, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("source", LargeBinary, nullable=False),
+    Index(None, "sha256"),
 )
 
 checks = Table(
     "checks",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False),
-    Column("program_sha256", LargeBinary, ForeignKey(programs.c.sha256), nullable=False),
+    Column("program_sha256", LargeBinary, nullable=False),
     # [start, end] of each span of the program that is the submission's own: what the policy looks at.
     Column("submitted", JSONB, nullable=False),
-    Column("challenge_sha256", LargeBinary, ForeignKey(challenges.c.sha256)),
+    Column("challenge_sha256", LargeBinary),
+    Column("challenge_name", Text),
     Column("environment", Text, ForeignKey(environments.c.name), nullable=False),
     Column("tier", Text, nullable=False),
     # The stronger tier that has to agree with what the first calls proved.
@@ -136,18 +138,32 @@ checks = Table(
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("memory_mib", Integer, nullable=False),
+    # What equal checks have in common; null for what is not shared, or no longer.
+    Column("identity", LargeBinary),
+    # With what it was to be judged, so far as the identity says: a verdict of anything else is not shared.
+    Column("environment_digest", Text, nullable=False),
+    Column("checker_version", Text, nullable=False),
+    # Its place in the queue: the class (0 first), then the turn, in which runs of a class alternate.
+    Column("priority", SmallInteger, nullable=False),
+    Column("turn", BigInteger, nullable=False),
     Column("status", Text, nullable=False),
     # The number of the newest attempt, 0 before the first: a worker may only finish the attempt it holds.
-    Column("attempt", SmallInteger, nullable=False, server_default="0"),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    # How many attempts the farm failed at: they lost their worker, or ended as `judge_error`.
+    Column("failures", SmallInteger, nullable=False, server_default="0"),
+    # Of the newest attempt.
+    Column("worker", Text),
+    Column("started_at", DateTime(timezone=True)),
     Column("lease_until", DateTime(timezone=True)),
-    Column("published_at", DateTime(timezone=True)),
     _one_of("status", Status),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
     CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
-    Index(None, "run_id", "status"),
     Index(
-        "checks_unpublished_idx", "id", postgresql_where=text("status = 'queued' AND published_at IS NULL")
+        "checks_queue_idx",
+        *("environment", "priority", "turn", "id"),
+        postgresql_where=text("status = 'queued'"),
     ),
+    Index("checks_identity_idx", "identity", unique=True, postgresql_where=text("identity IS NOT NULL")),
     Index("checks_lease_until_idx", "lease_until", postgresql_where=text("status = 'running'")),
 )
 
@@ -160,35 +176,42 @@ jobs = Table(
     Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), nullable=False),
     Column("name", Text, nullable=False),
     Column("group_name", Text),
+    # Whether its group has won when one of it is proved: the others are cancelled then.
+    Column("races", Boolean, nullable=False, server_default=text("false")),
+    # Whether its check was there already, for another line of this run or of another.
+    Column("shared", Boolean, nullable=False, server_default=text("false")),
+    # Why nobody waits for it any more, in a word; null while somebody does.
+    Column("cancelled", Text),
     # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
     Column("segments", JSONB, nullable=False),
     Column("warnings", JSONB, nullable=False),
     ForeignKeyConstraint(
         ["run_id", "manifest"], [manifests.c.run_id, manifests.c.number], ondelete="CASCADE"
     ),
+    _one_of("cancelled", Cancelled),
     Index(None, "check_id"),
+    Index("jobs_group_idx", "run_id", text("coalesce(group_name, name)"), postgresql_where=text("races")),
 )
 
 attempts = Table(
     "attempts",
     metadata,
     Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), primary_key=True),
-    Column("number", SmallInteger, primary_key=True),
+    Column("number", Integer, primary_key=True),
     Column("worker", Text, nullable=False),
-    Column("started_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("ended_at", DateTime(timezone=True)),
-    # The verdict's word, or why there was none: `judge_error` (tried again) or `lost` (its lease ran out).
-    Column("outcome", Text),
-    Column("detail", Text),
-    CheckConstraint("(ended_at IS NULL) = (outcome IS NULL)", name="outcome_when_ended"),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # The verdict's word, or why there was none: `judge_error` (tried again), `lost` (its lease ran out),
+    # `returned` (its worker gave it back unharmed) or `cancelled`.
+    Column("outcome", Text, nullable=False),
+    Column("detail", Text, nullable=False),
 )
 
 verdicts = Table(
     "verdicts",
     metadata,
-    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), primary_key=True),
-    Column("run_id", Text, nullable=False),
-    Column("attempt", SmallInteger, nullable=False),
+    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), nullable=False),
+    Column("attempt", Integer, nullable=False),
     Column("verdict", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("detail", Text, nullable=False),
@@ -207,5 +230,8 @@ verdicts = Table(
     Column("checker_version", Text, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     _one_of("verdict", Outcome),
-    Index(None, "run_id", "verdict", "reason"),
+    # What a tally asks for is read from the index alone: the rows are wide.
+    PrimaryKeyConstraint(
+        "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "accepted_first"]
+    ),
 )

@@ -190,7 +190,12 @@ class Verdict:
         Limits measured by a clock or in memory are chance; Lean's ``-M`` is one of them, for it looks at
         resident memory. Heartbeats are counted allocations and come out the same everywhere.
         """
-        return self.outcome is not Outcome.JUDGE_ERROR and self.reason not in _CHANCE
+        return self.outcome is not Outcome.JUDGE_ERROR and not self.by_chance
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether a clock, or how full the machine was, decided: it then says nothing about another line."""
+        return self.reason in _CHANCE
 
 
 def _verdict(reason: Reason, detail: str) -> Verdict:

@@ -12,13 +12,14 @@ from commands import Command, write
 from processes import eventually
 from sqlalchemy import Engine, text
 
+from farm.prepare import SubmitOptions
 from farm.program import AssemblyOptions
 from farm.queries import Queries
-from farm.store import Decision, Served, Store
-from farm.submit import SubmitOptions, submit
+from farm.store import Claim, Decision, Served, Store
+from farm.submit import Submitted, submit
 from farm.verdict import Report, judge
 
-CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0")
+CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0", checker_version="1")
 
 _TABLES = ("runs", "manifests", "programs", "checks", "jobs", "attempts", "verdicts")
 
@@ -58,17 +59,43 @@ class Quiet:
                 manifest=manifest,
                 line=number,
             )
-            claim = self.store.claim(int(str(check_id)), worker="w", served=["core"], lease_seconds=60)
-            assert claim is not None
-            assert self.store.finish(claim, a_decision(**facts))
+            claim = claimed(self.store, int(str(check_id)))
+            assert finished(self.store, claim, **facts)
 
 
 def load(store: Store, path: Path, *entries: Mapping[str, object], **options: Any) -> str:
-    """Store a run of these manifest lines, send nothing, and return the run's id."""
+    """Store a run of these manifest lines, call nobody, and return the run's id."""
+    return submitted(store, write(path, *entries), **options).run_id
+
+
+def submitted(
+    store: Store, path: Path, *, new_run: bool = False, queue_limit: int | None = None, **options: Any
+) -> Submitted:
+    """Submit a manifest as it is, calling nobody."""
     chosen = {"assembly": AssemblyOptions(), "environment": "core", **options}
     return submit(
-        store, [write(path, *entries)], SubmitOptions(**chosen), known=Queries(store.engine).served()
+        store,
+        [path],
+        SubmitOptions(**chosen),
+        known=Queries(store.engine).served(),
+        new_run=new_run,
+        queue_limit=queue_limit,
     )
+
+
+def claimed(store: Store, check_id: int, *, worker: str = "w", lease_seconds: float = 60.0) -> Claim:
+    """Claim this check, whatever else waits."""
+    with store.engine.begin() as connection:
+        first = text("UPDATE checks SET priority = -1 WHERE id = :id AND status = 'queued'")
+        connection.execute(first, {"id": check_id})
+    (claim,) = store.claim(["core"], worker=worker, lease_seconds=lease_seconds)
+    assert claim.check_id == check_id
+    return claim
+
+
+def finished(store: Store, claim: Claim, **facts: object) -> bool:
+    """Record a verdict, proved unless the facts say otherwise; whether it was accepted."""
+    return claim.check_id in store.record([(claim, a_decision(**facts))]).check_ids
 
 
 def a_decision(**facts: object) -> Decision:

@@ -129,6 +129,11 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
         _log.warning("Lean cannot be run in the %s way and is run cold: %s", checker.way, name)
 
 
+def what_is_wrong(environment: LeanEnvironment, checker: Checker, canary: Canary) -> tuple[str, ...]:
+    """Judge one canary with a fresh Lean and say what is wrong with what came out; nothing, most likely."""
+    return _wrong([((canary, COLD), _report(environment, checker, canary, COLD))])
+
+
 def _remedy(examined: Examination) -> str:
     """Say what can be done where nothing is wrong but that modules cannot be audited."""
     names = {AUDITED.name, OTHER.name, REPLAYED.name}

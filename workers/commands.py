@@ -40,6 +40,10 @@ def add_to(app: typer.Typer) -> None:
     app.command("environments", epilog="Example: farm environments --json")(list_environments)
 
 
+#: What a worker asks the store at once: claims, verdicts, heartbeat and sweep.
+_CONNECTIONS = 4
+
+
 def worker(
     concurrency: Annotated[
         int | None, Option(help="Checks at once; one per core by default.", show_default=False)
@@ -52,27 +56,28 @@ def worker(
     """
     from farm import broker, db, log
     from farm.store import Store
+    from workers.desk import Desk
     from workers.machine import opened
     from workers.serve import serve
-    from workers.tasks import Desk
 
     settings = Settings.load()
     log.configure(settings.log_level)
     database_url, broker_url = Site(settings).urls
     at_once = concurrency or settings.concurrency
-    engine = db.connect(database_url, application="farm-worker", connections=at_once + 2)
+    engine = db.connect(database_url, application="farm-worker", connections=_CONNECTIONS)
     db.require_schema(engine)
     with opened(settings, concurrency=at_once) as machine:
-        desk = Desk(
-            store=Store(engine),
-            environments=_fit(machine),
-            checker=machine.checker,
+        desk = Desk.furnished(
+            Store(engine, max_failures=settings.attempts),
+            _fit(machine),
+            machine.checker,
             name=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
+            concurrency=at_once,
         )
         for environment in desk.environments.values():
             machine.checker.prewarm(environment)
-        serve(desk, broker.application(broker_url), concurrency=at_once)
+        serve(desk, broker.application(broker_url), grace_seconds=settings.grace_seconds)
 
 
 def _fit(machine: Machine) -> dict[str, LeanEnvironment]:

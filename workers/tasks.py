@@ -1,131 +1,83 @@
-"""The worker step: claim a check, check it with no transaction open, judge it, record the verdict."""
+"""The worker step: claim checks, check them with no transaction open, judge them, record the verdicts."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TypeVar
 
 from farm import __version__
-from farm.errors import ServerDown
 from farm.log import logger
-from farm.store import MAX_ATTEMPTS, Claim, Decision, Served, Store
-from farm.verdict import Outcome, Reason, Report, judge
-from workers.checker import Checker
-from workers.environments import LeanEnvironment
-
-_T = TypeVar("_T")
+from farm.store import Claim, Decision, Returned
+from farm.verdict import Outcome, Reason, Report, Verdict, judge
+from workers.desk import Desk
+from workers.patience import insist
 
 _log = logger(__name__)
 
-#: How long to wait before asking a server again that did not answer.
-RETRY_SECONDS = 1.0
+
+def work(desk: Desk) -> None:
+    """Carry out checks until none is waiting, as one of the worker's threads.
+
+    Who finds work calls the next: so one call wakes as many as there is work for.
+    """
+    with desk.crew.at_work():
+        claim = _next(desk)
+        if claim is not None:
+            desk.calling.set()
+        while claim is not None:
+            verify(desk, claim)
+            claim = _next(desk)
 
 
-class Held:
-    """The checks this worker holds, shared between the threads that run them and the heartbeat."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._attempts: dict[int, int] = {}
-        self._lost: set[int] = set()
-
-    @contextmanager
-    def holding(self, claim: Claim) -> Iterator[Callable[[], bool]]:
-        """Hold a claim inside the block; yields a function that says whether it was lost meanwhile."""
-        with self._lock:
-            self._attempts[claim.check_id] = claim.attempt
-        try:
-            yield lambda: claim.check_id in self._lost
-        finally:
-            with self._lock:
-                del self._attempts[claim.check_id]
-                self._lost.discard(claim.check_id)
-
-    def attempts(self) -> dict[int, int]:
-        """Return the attempt held of each check."""
-        with self._lock:
-            return dict(self._attempts)
-
-    def lose(self, check_ids: frozenset[int]) -> None:
-        """Say which checks this worker no longer holds, so that their boxes end."""
-        with self._lock:
-            self._lost |= check_ids & self._attempts.keys()
+def _next(desk: Desk) -> Claim | None:
+    if desk.crew.stopping or not desk.health.is_well:
+        return None
+    return insist(lambda: desk.intake.take(desk.crew.busy))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Desk:
-    """All that a worker works with."""
-
-    store: Store
-    environments: Mapping[str, LeanEnvironment]
-    checker: Checker
-    name: str
-    lease_seconds: float
-    held: Held = field(default_factory=Held)
-
-    def served(self) -> list[Served]:
-        """Return the environments this worker serves, as the store knows them."""
-        return [
-            Served(
-                name=e.name,
-                digest=e.digest,
-                toolchain=e.toolchain,
-                checker=e.checker.name if e.checker else None,
-                audited=e.audited,
-            )
-            for e in self.environments.values()
-        ]
-
-
-def verify(desk: Desk, check_id: int) -> None:
-    """Carry out one check; nothing happens when it is not there to be taken."""
-    claim = insist(lambda: _claim(desk, check_id))
-    if claim is None:
-        return
-    with desk.held.holding(claim) as lost:
-        environment = desk.environments[claim.environment]
-        report = desk.checker.check(claim.check, environment, cancelled=lost)
-        if not lost():
-            insist(lambda: _record(desk, claim, report))
-
-
-def insist(step: Callable[[], _T]) -> _T:
-    """Do a step again until PostgreSQL answers: a server that is down holds a worker up, it loses nothing."""
-    while True:
-        try:
-            return step()
-        except ServerDown as error:
-            _log.warning("%s; waiting", error)
-            time.sleep(RETRY_SECONDS)
-
-
-def _claim(desk: Desk, check_id: int) -> Claim | None:
-    return desk.store.claim(
-        check_id, worker=desk.name, served=list(desk.environments), lease_seconds=desk.lease_seconds
-    )
-
-
-def _record(desk: Desk, claim: Claim, report: Report) -> None:
-    verdict = judge(report)
-    log = logger(__name__, {"run_id": claim.run_id, "check_id": claim.check_id, "attempt": claim.attempt})
-    again = verdict.outcome is Outcome.JUDGE_ERROR and verdict.reason is not Reason.BAD_CHALLENGE
-    if again and claim.attempt < MAX_ATTEMPTS:
-        log.warning("The farm failed and will try again: %s", verdict.detail)
-        desk.store.give_back(claim, outcome=verdict.outcome, detail=verdict.detail)
-        return
+def verify(desk: Desk, claim: Claim) -> None:
+    """Carry out one check that is held, and have recorded what became of it."""
+    began = time.monotonic()
     environment = desk.environments[claim.environment]
-    decision = Decision(
+    report = desk.checker.check(
+        claim.check, environment, cancelled=lambda: desk.held.is_lost(claim) or desk.held.is_recalled
+    )
+    desk.intake.note(time.monotonic() - began)
+    if desk.held.is_lost(claim):
+        desk.held.let_go([claim])
+    elif desk.held.is_recalled:
+        desk.recorder.put(unharmed(claim, "the worker was told to stop"))
+    else:
+        _conclude(desk, claim, report)
+
+
+def _conclude(desk: Desk, claim: Claim, report: Report) -> None:
+    verdict = judge(report)
+    if verdict.outcome is Outcome.JUDGE_ERROR and verdict.reason is not Reason.BAD_CHALLENGE:
+        is_check = desk.health.examine(desk.environments[claim.environment])
+        if not is_check or claim.failures + 1 < desk.store.max_failures:
+            desk.recorder.put(_again(claim, verdict, failed=is_check))
+            return
+    desk.recorder.put((claim, _decision(desk, claim, report, verdict)))
+
+
+def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Returned:
+    log = logger(__name__, {"check_id": claim.check_id, "attempt": claim.attempt})
+    log.warning("The farm failed and will try again: %s", verdict.detail)
+    outcome = verdict.outcome if failed else "returned"
+    return Returned(claim=claim, outcome=outcome, detail=verdict.detail, failed=failed)
+
+
+def unharmed(claim: Claim, why: str) -> Returned:
+    """Return a claim to be given back through no fault of its own."""
+    return Returned(claim=claim, outcome="returned", detail=why, failed=False)
+
+
+def _decision(desk: Desk, claim: Claim, report: Report, verdict: Verdict) -> Decision:
+    environment = desk.environments[claim.environment]
+    return Decision(
         report=report,
         verdict=verdict,
         digest=environment.digest,
         toolchain=environment.toolchain,
         checker_version=__version__,
     )
-    if desk.store.finish(claim, decision):
-        log.debug("Judged %s (%s) in %.2f s", verdict.outcome, verdict.reason, report.wall_seconds)
-    else:
-        log.warning("A verdict came too late and was refused: the lease had run out")

@@ -1,49 +1,79 @@
-"""The upkeep step: while checks run, extend their leases; now and then take back and send what got lost."""
+"""The upkeep step: while checks run, extend their leases and hear what was cancelled; sweep now and then."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from celery import Celery
 
 from farm import __version__
-from farm.broker import publish, resend_when_empty
+from farm.broker import call
 from farm.errors import ServerDown
 from farm.log import logger
-from workers.tasks import Desk
+from workers.desk import Desk
+from workers.tasks import unharmed
+
+#: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
+LOOK_SECONDS = 1.0
 
 _log = logger(__name__)
 
 
 class Upkeep:
-    """What a worker does beside its checks, in two threads: a Redis that hangs must not cost a lease.
-
-    Several beats fit into one lease.
-    """
+    """What a worker does beside its checks, in two threads: a Redis that hangs must not cost a lease."""
 
     def __init__(self, desk: Desk, app: Celery) -> None:
         self._desk, self._app = desk, app
         self._stopping = threading.Event()
+        # Several beats fit into one lease.
+        self._beat_seconds = desk.lease_seconds / 5
+        self._look_seconds = min(LOOK_SECONDS, self._beat_seconds)
+        self._beaten_at = self._swept_at = 0.0
         self._threads = [
-            threading.Thread(target=self._repeat, args=(step,), name=step.__name__, daemon=True)
-            for step in (self.heartbeat, self.sweep)
+            threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
+            for step, pause in ((self.keep, self._pause), (self.wake, self._wait_for_call))
         ]
 
-    def heartbeat(self) -> None:
-        """Extend the leases of what runs here, and say which environments are served."""
+    def keep(self) -> None:
+        """Keep what runs here, let go what was cancelled, give back what was claimed too far ahead."""
         desk = self._desk
-        desk.held.lose(desk.store.extend(desk.held.attempts(), lease_seconds=desk.lease_seconds))
-        desk.store.register(desk.served())
+        if held := desk.held.attempts():
+            desk.held.lose((id_, held[id_]) for id_ in desk.store.lost(held))
+        for claim in desk.intake.unbegun():
+            desk.recorder.put(unharmed(claim, "it was claimed too early"))
+        if time.monotonic() - self._beaten_at >= self._beat_seconds:
+            self.heartbeat()
+        desk.health.look_again()
+
+    def heartbeat(self) -> None:
+        """Extend the leases of what is held here, and say which environments are served."""
+        desk = self._desk
+        self._beaten_at = time.monotonic()
+        if held := desk.held.attempts():
+            desk.store.extend(held, lease_seconds=desk.lease_seconds)
+        if desk.health.is_well:
+            desk.store.register(desk.served())
+
+    def wake(self) -> None:
+        """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
+        desk = self._desk
+        if time.monotonic() - self._swept_at >= self._beat_seconds:
+            self._swept_at = time.monotonic()
+            self.sweep()
+        if desk.calling.is_set() or (desk.crew.has_idle and desk.health.is_well):
+            desk.calling.clear()
+            if names := desk.store.waiting(list(desk.environments)):
+                call(self._app, names)
 
     def sweep(self) -> None:
-        """Take back what dead workers held, and send what was never sent or got lost on its way."""
-        desk = self._desk
-        if taken := desk.store.take_back(checker_version=__version__):
-            _log.warning("Took back %d checks whose worker stopped answering", taken)
-        resend_when_empty(self._app, desk.store, list(desk.environments), seconds=desk.lease_seconds / 2)
-        # A run of a million lines is sent by and by: other workers send it too.
-        publish(self._app, desk.store, seconds=desk.lease_seconds / 10)
+        """Take back what dead workers held, and cancel what is too late."""
+        swept = self._desk.store.sweep(checker_version=__version__)
+        if swept.taken_back:
+            _log.warning("Took back %d checks whose worker stopped answering", swept.taken_back)
+        if swept.past_deadline:
+            _log.info("Cancelled %d lines that had not begun by their deadline", swept.past_deadline)
 
     def start(self) -> None:
         """Beat once, so that submitters see this worker, and go on in the background."""
@@ -54,14 +84,24 @@ class Upkeep:
     def stop(self) -> None:
         """End each thread after the beat it is in."""
         self._stopping.set()
+        self._desk.calling.set()
         for thread in self._threads:
             thread.join()
 
-    def _repeat(self, step: Callable[[], None]) -> None:
-        while not self._stopping.wait(self._desk.lease_seconds / 5):
+    def _pause(self) -> None:
+        self._stopping.wait(self._look_seconds)
+
+    def _wait_for_call(self) -> None:
+        self._desk.calling.wait(self._look_seconds)
+
+    def _repeat(self, step: Callable[[], None], pause: Callable[[], None]) -> None:
+        while not self._stopping.is_set():
             try:
                 step()
             except ServerDown as error:
                 _log.warning("%s; upkeep waits", error)
+                self._stopping.wait(self._look_seconds)
             except Exception:  # noqa: BLE001 # the thread's edge: without it no lease would be extended again
                 _log.exception("Upkeep failed and goes on")
+                self._stopping.wait(self._look_seconds)
+            pause()

@@ -5,12 +5,10 @@ On Linux the kernel ends a child when the supervisor dies, in whatever way; else
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,16 +17,13 @@ from pathlib import Path
 
 from farm.embedded.home import end_of_log, open_log
 from farm.errors import ServerDown
+from farm.orphans import die_with
 
 #: The first and the longest pause before a program that died is begun anew.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 10.0
 
 _READY_SECONDS = 60.0
 _POLL_SECONDS = 0.02
-
-# PR_SET_PDEATHSIG of prctl(2): the signal that a process gets when its parent dies.
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 _log = logging.getLogger("farm.supervisor")
 
@@ -116,7 +111,7 @@ class Child:
                 env=program.environment,
                 start_new_session=True,
                 pass_fds=() if program.lock is None else (program.lock,),
-                preexec_fn=lambda: _die_with(supervisor, program.orphaned),
+                preexec_fn=lambda: die_with(supervisor, program.orphaned),
             )
 
     def _next_pause(self) -> float:
@@ -131,12 +126,3 @@ class Child:
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):  # macOS refuses where nobody is left
             os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _die_with(supervisor: int, orphaned: signal.Signals) -> None:
-    """Ask the kernel for a signal at the supervisor's death; called in the child, before its program."""
-    if _libc is None:
-        return
-    _libc.prctl(_PR_SET_PDEATHSIG, int(orphaned))
-    if os.getppid() != supervisor:  # it died before the kernel was asked
-        os._exit(1)

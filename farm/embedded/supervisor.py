@@ -34,6 +34,7 @@ from farm.errors import FarmError
 FARM = (sys.executable, "-P", "-m", "farm")
 
 _IDLE_POLL_SECONDS = 5.0
+_WORKER_GRACE_SECONDS = "5"
 
 _OTHER_CLIENTS = """
     SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'
@@ -110,12 +111,17 @@ class Supervisor:
 
     def _start_worker(self, database_url: str, broker_url: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.endswith("_URL_FILE")}
-        environment = inherited | {
-            "FARM_HOME": str(self._home),
-            "FARM_DATABASE_URL": database_url,
-            "FARM_BROKER_URL": broker_url,
-            "PGAPPNAME": "farm-worker",
-        }
+        # `farm down` is not to take as long as the longest check: what runs is begun anew later.
+        environment = (
+            {"FARM_GRACE_SECONDS": _WORKER_GRACE_SECONDS}
+            | inherited
+            | {
+                "FARM_HOME": str(self._home),
+                "FARM_DATABASE_URL": database_url,
+                "FARM_BROKER_URL": broker_url,
+                "PGAPPNAME": "farm-worker",
+            }
+        )
         log = self._home / "worker.log"
         upgrade, worker = (
             Program(name=f"farm {' '.join(words)}", command=(*FARM, *words), log=log, environment=environment)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from farms import CORE, a_decision
+from farms import CORE, a_decision, claimed, finished, load
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from farm.assurance import Assurance
 from farm.job import TRANSITIONS, Limits, Status
-from farm.load import NewJob, loading
-from farm.manifest import Fingerprint
-from farm.program import Program
 from farm.queries import Queries
-from farm.store import MAX_ATTEMPTS, Claim, Store
-from farm.verdict import Message, Outcome, Reason, judge_text
+from farm.store import MAX_FAILURES, Claim, Returned, Store
+from farm.verdict import Message, Outcome, Reason
+
+OTHER = "other"
 
 
 @pytest.fixture
@@ -33,38 +30,34 @@ def queries(database: Engine) -> Queries:
     return Queries(database)
 
 
-def a_program(words: str) -> Program:
-    return Program(text=words, segments=(), warnings=(), submitted_from=0)
+def line(words: str = "theorem t : True := trivial", **more: object) -> dict[str, object]:
+    return {"name": "t", "predicted_proof": words, **more}
 
 
-def a_job(line: int, words: str = "theorem t : True := trivial") -> NewJob:
-    return NewJob(
-        manifest=0,
-        line=line,
-        name=f"t{line}",
-        group=None,
-        environment="core",
-        limits=Limits(wall_seconds=3.0, cpu_seconds=6.0, memory_mib=512),
-        program=a_program(words),
-        challenge=None,
-        verdict=judge_text(words),
-    )
+def lines(count: int) -> list[dict[str, object]]:
+    return [line(f"theorem t{number} : True := trivial") for number in range(count)]
 
 
-def a_run(store: Store, *jobs: NewJob, run_id: str = "run1") -> list[int]:
-    with loading(store, run_id, {"assembly": {"profile": "farm"}}, assurance=Assurance()) as load:
-        for job in jobs:
-            load.add(job)
-        load.close_manifest(Path("/manifest.jsonl"), Fingerprint(sha256="f" * 64, size=10))
+def checks_of(store: Store, run_id: str) -> list[int]:
+    asked = text("SELECT check_id FROM jobs WHERE run_id = :run ORDER BY line")
     with store.engine.connect() as connection:
-        asked = text("SELECT check_id FROM jobs WHERE run_id = :r ORDER BY line")
-        return list(connection.scalars(asked, {"r": run_id}))
+        return list(connection.scalars(asked, {"run": run_id}))
 
 
-def claimed(store: Store, check_id: int, *, lease: float = 60.0) -> Claim:
-    claim = store.claim(check_id, worker="w1", served=["core"], lease_seconds=lease)
-    assert claim is not None
-    return claim
+@pytest.fixture
+def run_id(store: Store, tmp_path: Path) -> str:
+    """A run of one line."""
+    return load(store, tmp_path / "a.jsonl", line("the program ℝ", timeout=3), memory_mib=512)
+
+
+@pytest.fixture
+def check_id(store: Store, run_id: str) -> int:
+    (check_id,) = checks_of(store, run_id)
+    return check_id
+
+
+def claims(store: Store, *, most: int = 100, served: tuple[str, ...] = ("core",)) -> list[Claim]:
+    return store.claim(served, worker="w1", lease_seconds=60, most=most)
 
 
 def status_of(store: Store, check_id: int) -> str:
@@ -81,94 +74,108 @@ def force(store: Store, check_id: int, status: Status) -> None:
         )
 
 
-def test_a_loaded_run_is_queued_line_by_line(store: Store, queries: Queries) -> None:
-    a_run(store, a_job(1), a_job(3), a_job(4))
-    assert queries.tally("run1").statuses == {"queued": 3}
-    assert [job.line for job in queries.judged("run1", 0)] == [1, 3, 4]
+def give_back(store: Store, claim: Claim, *, failed: bool = True, detail: str = "") -> bool:
+    returned = Returned(
+        claim=claim, outcome="judge_error" if failed else "returned", detail=detail, failed=failed
+    )
+    return claim.check_id in store.give_back([returned])
 
 
-def test_equal_programs_are_stored_once(store: Store) -> None:
-    a_run(store, a_job(1), a_job(2), a_job(3, "another"))
+def outcomes(queries: Queries, run_id: str, number: int = 1) -> list[str | None]:
+    return [attempt["outcome"] for attempt in queries.attempts(run_id, 0, number)]
+
+
+def test_a_loaded_run_is_queued_line_by_line(store: Store, queries: Queries, tmp_path: Path) -> None:
+    run_id = load(store, tmp_path / "a.jsonl", *lines(3))
+    assert queries.tally(run_id).statuses == {"queued": 3}
+    assert [job.line for job in queries.judged(run_id, 0)] == [1, 2, 3]
+
+
+def test_equal_programs_are_stored_once(store: Store, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        load(store, tmp_path / f"{name}.jsonl", line(), line(), line("another"))
     with store.engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM programs")) == 2
 
 
-def test_a_load_that_fails_leaves_nothing(store: Store, queries: Queries) -> None:
-    with pytest.raises(ZeroDivisionError), loading(store, "run1", {}, assurance=Assurance()) as load:
-        load.add(a_job(1))
-        raise ZeroDivisionError
-    assert queries.runs() == []
-    with store.engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM programs")) == 0
-
-
 @pytest.mark.parametrize("words", ["nul \0 inside", "lone \ud800 surrogate"])
 def test_a_text_lean_cannot_be_given_is_judged_at_once_and_kept_as_it_was(
-    store: Store, queries: Queries, words: str
+    store: Store, queries: Queries, tmp_path: Path, words: str
 ) -> None:
-    (check_id,) = a_run(store, a_job(1, words))
-    job = queries.line("run1", 0, 1)
+    run_id = load(store, tmp_path / "a.jsonl", line(words))
+    job = queries.line(run_id, 0, 1)
     assert job.program == words
     assert job.verdict is not None
     assert (job.verdict.outcome, job.verdict.reason) == (Outcome.REJECTED, Reason.INVALID_TEXT)
-    assert store.claim(check_id, worker="w1", served=["core"], lease_seconds=60) is None
+    assert claims(store) == []
 
 
-def test_a_name_postgresql_cannot_hold_is_stored_readably(store: Store, queries: Queries) -> None:
-    job = a_job(1)
-    a_run(store, NewJob(**{f: getattr(job, f) for f in NewJob.__slots__} | {"name": "a\0b\ud800"}))
-    assert queries.line("run1", 0, 1).name == "a\ufffdb?"
+def test_a_name_postgresql_cannot_hold_is_stored_readably(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    run_id = load(store, tmp_path / "a.jsonl", line(name="a\0b\ud800"))
+    assert queries.line(run_id, 0, 1).name == "a\ufffdb?"
 
 
+@pytest.mark.usefixtures("run_id")
 def test_a_claim_brings_the_program_and_its_limits(store: Store) -> None:
-    (check_id,) = a_run(store, a_job(1, "the program ℝ"))
-    claim = claimed(store, check_id)
+    (claim,) = claims(store)
     assert (claim.check.program, claim.attempt, claim.environment) == ("the program ℝ", 1, "core")
     assert claim.check.limits == Limits(wall_seconds=3.0, cpu_seconds=6.0, memory_mib=512)
 
 
-def test_of_many_claims_at_once_one_gets_the_check(store: Store) -> None:
-    (check_id,) = a_run(store, a_job(1))
-
-    def claim(worker: int) -> Claim | None:
-        return store.claim(check_id, worker=f"w{worker}", served=["core"], lease_seconds=60)
-
+def test_of_many_claims_at_once_each_check_goes_to_one(store: Store, tmp_path: Path) -> None:
+    load(store, tmp_path / "a.jsonl", *lines(50))
     with ThreadPoolExecutor(8) as pool:
-        got = [claim for claim in pool.map(claim, range(32)) if claim]
-    assert len(got) == 1
+        taken = [
+            claim.check_id
+            for found in pool.map(lambda _: claims(store, most=3), range(32))
+            for claim in found
+        ]
+    assert len(taken) == len(set(taken)) == 50
 
 
-def test_a_worker_that_does_not_serve_the_environment_gets_nothing(store: Store) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    assert store.claim(check_id, worker="w1", served=["mathlib"], lease_seconds=60) is None
+def test_a_worker_that_does_not_serve_the_environment_gets_nothing(store: Store, check_id: int) -> None:
+    assert claims(store, served=("mathlib",)) == []
+    assert status_of(store, check_id) == "queued"
 
 
-def test_a_finished_check_keeps_its_first_verdict(store: Store, queries: Queries) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    claim = claimed(store, check_id)
-    assert store.finish(claim, a_decision())
-    assert not store.finish(claim, a_decision(exit_status=1, limit="wall"))
-    verdict = queries.line("run1", 0, 1).verdict
+def test_a_finished_check_keeps_its_first_verdict(store: Store, queries: Queries, run_id: str) -> None:
+    (claim,) = claims(store)
+    assert finished(store, claim)
+    assert not finished(store, claim, exit_status=1, limit="wall")
+    verdict = queries.line(run_id, 0, 1).verdict
     assert verdict is not None
     assert verdict.outcome is Outcome.PROVED
 
 
-def test_a_verdict_keeps_what_the_audit_found_whatever_names_a_module_has(
-    store: Store, queries: Queries
+def test_verdicts_are_recorded_together_and_each_for_itself(
+    store: Store, queries: Queries, tmp_path: Path
 ) -> None:
-    (check_id,) = a_run(store, a_job(1))
+    run_id = load(store, tmp_path / "a.jsonl", *lines(3))
+    one, two, three = claims(store)
+    assert finished(store, two)
+    decisions = [(one, a_decision()), (two, a_decision(exit_status=1)), (three, a_decision(limit="wall"))]
+    assert store.record(decisions).check_ids == {one.check_id, three.check_id}
+    found = [job.verdict.outcome for job in queries.judged(run_id, 0) if job.verdict]
+    assert found == [Outcome.PROVED, Outcome.PROVED, Outcome.TIMEOUT]
+
+
+def test_a_verdict_keeps_what_the_audit_found_whatever_names_a_module_has(
+    store: Store, queries: Queries, run_id: str
+) -> None:
     finding = {"word": "axiom", "name": "a\0b", "sentence": "a\0b \\u0000 is not so."}
     audit = {"accepted": False, "findings": [finding]}
-    assert store.finish(claimed(store, check_id), a_decision(audit=audit))
-    verdict = queries.line("run1", 0, 1).verdict
+    (claim,) = claims(store)
+    assert finished(store, claim, audit=audit)
+    verdict = queries.line(run_id, 0, 1).verdict
     assert verdict is not None
     assert (verdict.outcome, verdict.reason) == (Outcome.REJECTED, Reason.AXIOM)
     assert verdict.audit is not None
     assert verdict.audit["findings"][0]["name"] == "a\ufffdb"
 
 
-def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries) -> None:
-    (check_id,) = a_run(store, a_job(1))
+def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries, run_id: str) -> None:
     message = Message(
         severity="error",
         kind="k",
@@ -178,108 +185,118 @@ def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries) -> None:
         end_line=None,
         end_column=None,
     )
-    store.finish(claimed(store, check_id), a_decision(exit_status=1, messages=(message,)))
-    verdict = queries.line("run1", 0, 1).verdict
+    (claim,) = claims(store)
+    finished(store, claim, exit_status=1, messages=(message,))
+    verdict = queries.line(run_id, 0, 1).verdict
     assert verdict is not None
     assert verdict.messages[0].text == "nul \ufffd, ℝ and ?"
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_only_a_queued_check_can_be_claimed(store: Store, status: Status) -> None:
-    (check_id,) = a_run(store, a_job(1))
+def test_only_a_queued_check_can_be_claimed(store: Store, check_id: int, status: Status) -> None:
     force(store, check_id, status)
-    claim = store.claim(check_id, worker="w1", served=["core"], lease_seconds=60)
-    assert (claim is not None) == (status is Status.QUEUED)
+    assert bool(claims(store)) == (status is Status.QUEUED)
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_only_a_running_check_can_be_finished_or_given_back(store: Store, status: Status) -> None:
-    first, second = a_run(store, a_job(1), a_job(2))
-    claims = claimed(store, first), claimed(store, second)
-    for claim in claims:
+def test_only_a_running_check_can_be_finished_or_given_back(
+    store: Store, tmp_path: Path, status: Status
+) -> None:
+    load(store, tmp_path / "a.jsonl", *lines(2))
+    first, second = claims(store)
+    for claim in (first, second):
         force(store, claim.check_id, status)
-    finished = store.finish(claims[0], a_decision())
-    given_back = store.give_back(claims[1], outcome="judge_error", detail="")
-    assert finished == (status is Status.RUNNING)
-    assert given_back == (Status.QUEUED in TRANSITIONS[status])
+    assert finished(store, first) == (status is Status.RUNNING)
+    assert give_back(store, second) == (Status.QUEUED in TRANSITIONS[status])
 
 
-def test_a_check_given_back_is_sent_and_tried_again(store: Store, queries: Queries) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    with store.outbox():
-        pass
-    store.give_back(claimed(store, check_id), outcome="judge_error", detail="no disk \0")
-    with store.outbox() as rows:
-        assert rows == [(check_id, "core")]
-    assert claimed(store, check_id).attempt == 2
-    first, second = queries.attempts("run1", 0, 1)
+def test_a_check_given_back_is_tried_again(store: Store, queries: Queries, run_id: str) -> None:
+    (claim,) = claims(store)
+    give_back(store, claim, detail="no disk \0")
+    (again,) = claims(store)
+    assert (again.attempt, again.failures) == (2, 1)
+    first, second = queries.attempts(run_id, 0, 1)
     assert (first["outcome"], first["detail"], second["outcome"]) == ("judge_error", "no disk \ufffd", None)
 
 
-def test_an_expired_lease_is_taken_back_and_its_late_result_refused(store: Store, queries: Queries) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    late = claimed(store, check_id, lease=-1)
-    assert store.take_back(checker_version="1") == 1
-    assert not store.finish(late, a_decision())
-    again = claimed(store, check_id)
-    assert not store.finish(late, a_decision())
-    assert store.finish(again, a_decision())
-    assert [a["outcome"] for a in queries.attempts("run1", 0, 1)] == ["lost", "proved"]
+@pytest.mark.usefixtures("run_id")
+def test_what_a_worker_gives_back_unharmed_is_no_failure(store: Store) -> None:
+    for number in range(1, 2 * MAX_FAILURES):
+        (claim,) = claims(store)
+        assert (claim.attempt, claim.failures) == (number, 0)
+        give_back(store, claim, failed=False)
 
 
-def test_a_lease_still_running_is_not_taken_back(store: Store) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    claimed(store, check_id)
-    assert store.take_back(checker_version="1") == 0
+class TestLeases:
+    def test_one_that_ran_out_is_taken_back_and_its_late_result_refused(
+        self, store: Store, queries: Queries, run_id: str, check_id: int
+    ) -> None:
+        late = claimed(store, check_id, lease_seconds=-1)
+        assert store.sweep(checker_version="1").taken_back == 1
+        assert not finished(store, late)
+        (again,) = claims(store)
+        assert not finished(store, late)
+        assert finished(store, again)
+        assert outcomes(queries, run_id) == ["lost", "proved"]
+
+    @pytest.mark.usefixtures("run_id")
+    def test_one_that_runs_is_not_taken_back(self, store: Store) -> None:
+        claims(store)
+        assert store.sweep(checker_version="1").taken_back == 0
+
+    def test_what_loses_every_worker_ends_as_judge_error_with_every_attempt_on_record(
+        self, store: Store, queries: Queries, run_id: str, check_id: int
+    ) -> None:
+        for _ in range(MAX_FAILURES):
+            claimed(store, check_id, lease_seconds=-1)
+            store.sweep(checker_version="1")
+        verdict = queries.line(run_id, 0, 1).verdict
+        assert verdict is not None
+        assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, "worker_lost")
+        assert status_of(store, check_id) == "done"
+        assert outcomes(queries, run_id) == ["lost"] * MAX_FAILURES
+
+    def test_a_worker_hears_which_are_no_longer_its_own(self, store: Store, tmp_path: Path) -> None:
+        kept, lost = checks_of(store, load(store, tmp_path / "a.jsonl", *lines(2)))
+        held = {
+            claim.check_id: claim.attempt
+            for claim in (claimed(store, kept), claimed(store, lost, lease_seconds=-1))
+        }
+        assert store.lost(held) == frozenset()
+        store.sweep(checker_version="1")
+        assert store.lost(held) == {lost}
+
+    def test_they_are_extended_only_for_the_attempt_that_is_held(self, store: Store, check_id: int) -> None:
+        claim = claimed(store, check_id, lease_seconds=-1)
+        store.extend({check_id: claim.attempt + 1}, lease_seconds=60)
+        assert store.sweep(checker_version="1").taken_back == 1
+        again = claimed(store, check_id, lease_seconds=-1)
+        store.extend({check_id: again.attempt}, lease_seconds=60)
+        assert store.sweep(checker_version="1").taken_back == 0
+
+    def test_a_sweep_leaves_the_work_to_one_that_is_under_way(self, store: Store, check_id: int) -> None:
+        claimed(store, check_id, lease_seconds=-1)
+        with store.transaction() as connection:
+            assert connection.scalar(text("SELECT pg_try_advisory_xact_lock(1937204592)"))
+            assert store.sweep(checker_version="1").taken_back == 0
+        assert store.sweep(checker_version="1").taken_back == 1
 
 
-def test_what_loses_every_worker_ends_as_judge_error(store: Store, queries: Queries) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    for _ in range(MAX_ATTEMPTS):
-        claimed(store, check_id, lease=-1)
-        store.take_back(checker_version="1")
-    verdict = queries.line("run1", 0, 1).verdict
-    assert verdict is not None
-    assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, "worker_lost")
-    assert status_of(store, check_id) == "done"
+class TestWhatIsSuspectedOfBringingWorkersDown:
+    def test_it_is_claimed_one_by_one_beside_others(self, store: Store, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", *lines(6))
+        for claim in claims(store, most=4):
+            give_back(store, claim)
+        taken = claims(store)
+        assert sorted(claim.failures for claim in taken) == [0, 0, 1]
+        assert [claim.failures for claim in claims(store)] == [1]
 
-
-def test_a_heartbeat_says_which_leases_are_lost(store: Store) -> None:
-    kept, lost = a_run(store, a_job(1), a_job(2))
-    claims = claimed(store, kept), claimed(store, lost, lease=-1)
-    store.take_back(checker_version="1")
-    held = {claim.check_id: claim.attempt for claim in claims}
-    assert store.extend(held, lease_seconds=60) == {lost}
-
-
-def test_what_is_in_the_outbox_is_nobody_elses(store: Store) -> None:
-    a_run(store, *(a_job(n) for n in range(1, 6)))
-    with store.outbox(most=3) as mine, store.outbox(most=3) as others:
-        assert len(mine) == 3
-        assert len(others) == 2
-        assert not set(mine) & set(others)
-
-
-def test_an_outbox_whose_sending_fails_is_sent_again(store: Store) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    with pytest.raises(ZeroDivisionError), store.outbox():
-        raise ZeroDivisionError
-    with store.outbox() as rows:
-        assert rows == [(check_id, "core")]
-    with store.outbox() as rows:
-        assert rows == []
-
-
-def test_what_was_sent_long_ago_is_sent_again_on_request(store: Store) -> None:
-    (check_id,) = a_run(store, a_job(1))
-    with store.outbox():
-        pass
-    store.unpublish(["core"], older_than_seconds=3600)
-    with store.outbox() as rows:
-        assert rows == []
-    store.unpublish(["core"], older_than_seconds=-1)
-    with store.outbox() as rows:
-        assert rows == [(check_id, "core")]
+    def test_a_worker_that_holds_one_can_leave_the_others(self, store: Store, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", *lines(3))
+        for claim in claims(store, most=2):
+            give_back(store, claim)
+        taken = store.claim(["core"], worker="w1", lease_seconds=60, most=5, suspects=False)
+        assert [claim.failures for claim in taken] == [0]
 
 
 @pytest.mark.parametrize(
@@ -289,33 +306,32 @@ def test_what_was_sent_long_ago_is_sent_again_on_request(store: Store) -> None:
         ("UPDATE checks SET status = 'running'", "checks_lease_while_running_check"),
         ("UPDATE checks SET memory_mib = 0", "checks_limits_positive_check"),
         ("UPDATE programs SET source = 'forged'", "programs_sha256_true_check"),
+        ("UPDATE jobs SET cancelled = 'nonsense'", "jobs_cancelled_known_check"),
     ],
 )
+@pytest.mark.usefixtures("run_id")
 def test_the_database_refuses_what_breaks_a_rule(store: Store, statement: str, constraint: str) -> None:
-    a_run(store, a_job(1))
     with pytest.raises(IntegrityError, match=constraint), store.engine.begin() as connection:
         connection.execute(text(statement))
 
 
-@pytest.fixture
-def three_runs(store: Store) -> Iterator[None]:
-    for run_id in ("aa1", "ab1", "bb1"):
-        a_run(store, a_job(1), run_id=run_id)
-    return
-
-
-@pytest.mark.usefixtures("three_runs")
 class TestFindingARun:
-    def test_the_newest_is_the_default(self, queries: Queries) -> None:
-        assert queries.run(None).id == "bb1"
+    @pytest.fixture
+    def three(self, store: Store, tmp_path: Path) -> list[str]:
+        return [load(store, tmp_path / f"{number}.jsonl", line()) for number in range(3)]
 
-    def test_the_beginning_of_an_id_is_enough(self, queries: Queries) -> None:
-        assert queries.run("ab").id == "ab1"
+    def test_the_newest_is_the_default(self, queries: Queries, three: list[str]) -> None:
+        assert queries.run(None).id == three[-1]
 
+    def test_the_beginning_of_an_id_is_enough(self, queries: Queries, three: list[str]) -> None:
+        assert queries.run(three[1][:-1]).id == three[1]
+
+    @pytest.mark.usefixtures("three")
     def test_a_beginning_that_two_runs_share_is_refused(self, queries: Queries) -> None:
-        with pytest.raises(Exception, match="more than one run begins with 'a'; see them with: farm list"):
-            queries.run("a")
+        with pytest.raises(Exception, match="more than one run begins with ''; see them with: farm list"):
+            queries.run("")
 
+    @pytest.mark.usefixtures("three")
     def test_an_unknown_id_is_refused(self, queries: Queries) -> None:
-        with pytest.raises(Exception, match="no run begins with 'zz'"):
-            queries.run("zz")
+        with pytest.raises(Exception, match="no run begins with '11'"):
+            queries.run("11")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,17 +16,20 @@ import redis
 from celery import Celery
 from commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
 from farms import load
-from processes import eventually
+from processes import eventually, family
 from sqlalchemy import Engine, text
 
-from farm.broker import application, publish
+from farm import __version__, revise
+from farm.broker import application
 from farm.queries import Judged, Queries
-from farm.store import MAX_ATTEMPTS, Store
+from farm.store import MAX_FAILURES, Store
 from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
+from workers.desk import Desk
 from workers.environments import LeanEnvironment, installed
-from workers.tasks import Desk, verify
+from workers.tasks import work
 from workers.upkeep import Upkeep
+from workers.ways.way import COLD
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +50,21 @@ def checker(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-def desk(database: Engine, core: LeanEnvironment, checker: Checker) -> Desk:
-    desk = Desk(
-        store=Store(database), environments={"core": core}, checker=checker, name="w1", lease_seconds=60.0
+def desk(database: Engine, core: LeanEnvironment, checker: Checker) -> Iterator[Desk]:
+    with furnished(database, core, checker) as found:
+        yield found
+
+
+@contextmanager
+def furnished(
+    database: Engine, core: LeanEnvironment, checker: Checker, *, lease_seconds: float = 60.0
+) -> Iterator[Desk]:
+    desk = Desk.furnished(
+        Store(database), {"core": core}, checker, name="w1", lease_seconds=lease_seconds, concurrency=2
     )
     desk.store.register(desk.served())
-    return desk
+    yield desk
+    desk.recorder.stop()
 
 
 @pytest.fixture
@@ -69,26 +84,32 @@ def only(desk: Desk, question: str) -> object:
         return connection.scalar(text(question))
 
 
-def loaded(desk: Desk, folder: Path, kind: tuple[str, str], **more: object) -> tuple[str, int]:
-    """Store a run of one line and return its id and the check's."""
-    run_id = load(desk.store, folder / "a.jsonl", entry(kind, 1, **more))
-    return run_id, int(str(only(desk, "SELECT max(id) FROM checks")))
+def loaded(desk: Desk, folder: Path, *kinds: tuple[str, str], **more: object) -> str:
+    """Store a run of these lines and return its id."""
+    entries = [entry(kind, number, **more) for number, kind in enumerate(kinds, 1)]
+    return load(desk.store, folder / "a.jsonl", *entries)
 
 
 def judged(queries: Queries, run_id: str) -> Judged:
     return queries.line(run_id, 0, 1)
 
 
-def attempts(queries: Queries, run_id: str) -> list[str | None]:
-    return [attempt["outcome"] for attempt in queries.attempts(run_id, 0, 1)]
+def attempts(queries: Queries, run_id: str, number: int = 1) -> list[str | None]:
+    return [attempt["outcome"] for attempt in queries.attempts(run_id, 0, number)]
+
+
+def recorded(desk: Desk) -> None:
+    """Wait until nothing is held any more: what became of it is in the store."""
+    eventually(lambda: not desk.held.attempts())
 
 
 @pytest.mark.parametrize("kind", [PROVED, WRONG, ADMITTED, ENDLESS])
 def test_a_check_is_claimed_checked_judged_and_recorded(
     desk: Desk, queries: Queries, core: LeanEnvironment, tmp_path: Path, kind: tuple[str, str]
 ) -> None:
-    run_id, check_id = loaded(desk, tmp_path, kind)
-    verify(desk, check_id)
+    run_id = loaded(desk, tmp_path, kind)
+    work(desk)
+    recorded(desk)
     line = judged(queries, run_id)
     assert line.status == "done"
     assert line.verdict is not None
@@ -98,57 +119,117 @@ def test_a_check_is_claimed_checked_judged_and_recorded(
     assert attempts(queries, run_id) == [kind[0]]
 
 
-def test_a_message_that_comes_twice_changes_nothing(desk: Desk, queries: Queries, tmp_path: Path) -> None:
-    run_id, check_id = loaded(desk, tmp_path, PROVED)
-    verify(desk, check_id)
-    verify(desk, check_id)
-    assert attempts(queries, run_id) == ["proved"]
+def test_one_call_is_enough_for_all_that_waits_and_calls_others(
+    desk: Desk, queries: Queries, tmp_path: Path
+) -> None:
+    run_id = loaded(desk, tmp_path, *[PROVED, WRONG, ADMITTED] * 10)
+    work(desk)
+    recorded(desk)
+    assert queries.tally(run_id).statuses == {"done": 30}
+    assert desk.calling.is_set()
 
 
-def test_a_message_about_a_check_that_is_gone_is_passed_over(desk: Desk) -> None:
-    verify(desk, 10**12)
+def test_a_call_too_many_finds_nothing_and_calls_nobody(desk: Desk) -> None:
+    work(desk)
+    assert not desk.calling.is_set()
+
+
+def test_small_checks_are_claimed_and_recorded_several_at_a_time(
+    desk: Desk, queries: Queries, tmp_path: Path
+) -> None:
+    run_id = loaded(desk, tmp_path, *[PROVED] * 200)
+    threads = [threading.Thread(target=work, args=(desk,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    recorded(desk)
+    assert queries.tally(run_id).verdicts == {("proved", "ok"): 200}
+    begun, ended = (
+        only(desk, f"SELECT count(DISTINCT {column}) FROM {table}")
+        for column, table in (("started_at", "checks"), ("decided_at", "verdicts"))
+    )
+    assert int(str(begun)) < 150
+    assert int(str(ended)) < 150
 
 
 def test_a_check_of_an_environment_that_is_not_here_is_left_to_others(
     desk: Desk, queries: Queries, tmp_path: Path
 ) -> None:
-    run_id, check_id = loaded(desk, tmp_path, PROVED)
-    verify(dataclasses.replace(desk, environments={}), check_id)
-    assert judged(queries, run_id).status == "queued"
-    assert attempts(queries, run_id) == []
+    run_id = loaded(desk, tmp_path, PROVED)
+    with desk.store.engine.begin() as connection:
+        connection.execute(
+            text("""
+            INSERT INTO environments SELECT 'other', digest, toolchain, now() FROM environments
+        """)
+        )
+    other = load(desk.store, tmp_path / "b.jsonl", entry(PROVED, 1, environment="other"))
+    work(desk)
+    recorded(desk)
+    assert judged(queries, run_id).status == "done"
+    assert judged(queries, other).status == "queued"
+    assert attempts(queries, other) == []
 
 
-def test_a_failure_of_the_farm_is_tried_again_and_named_only_in_the_end(
-    desk: Desk, queries: Queries, core: LeanEnvironment, tmp_path: Path
+def test_a_machine_that_fails_what_it_should_know_gives_its_checks_back_and_takes_no_more(
+    database: Engine, queries: Queries, core: LeanEnvironment, checker: Checker, tmp_path: Path
 ) -> None:
     broken = dataclasses.replace(core, digest="none", lean=(str(tmp_path / "no-lean-here"),))
-    run_id, check_id = loaded(desk, tmp_path, PROVED)
-    for number in range(1, MAX_ATTEMPTS):
-        verify(dataclasses.replace(desk, environments={"core": broken}), check_id)
-        assert judged(queries, run_id).status == "queued"
-        assert attempts(queries, run_id) == ["judge_error"] * number
-    verify(dataclasses.replace(desk, environments={"core": broken}), check_id)
-    line = judged(queries, run_id)
-    assert line.status == "done"
-    assert line.verdict is not None
-    assert line.verdict.outcome == "judge_error"
+    with furnished(database, broken, checker) as unwell:
+        run_id = loaded(unwell, tmp_path, PROVED, PROVED)
+        work(unwell)
+        recorded(unwell)
+        assert not unwell.health.is_well
+        work(unwell)
+        assert unwell.held.attempts() == {}
+        assert attempts(queries, run_id, 1) + attempts(queries, run_id, 2) == ["returned"]
+    with furnished(database, core, checker) as well:
+        work(well)
+        recorded(well)
+    assert queries.tally(run_id).verdicts == {("proved", "ok"): 2}
 
 
-def test_a_failure_of_the_farm_on_one_machine_is_mended_on_another(
-    desk: Desk, queries: Queries, core: LeanEnvironment, tmp_path: Path
+def test_a_machine_that_is_well_again_takes_checks_again(
+    desk: Desk, core: LeanEnvironment, app: Celery, tmp_path: Path
 ) -> None:
     broken = dataclasses.replace(core, digest="none", lean=(str(tmp_path / "no-lean-here"),))
-    run_id, check_id = loaded(desk, tmp_path, PROVED)
-    verify(dataclasses.replace(desk, environments={"core": broken}), check_id)
-    verify(desk, check_id)
-    assert attempts(queries, run_id) == ["judge_error", "proved"]
+    assert not desk.health.examine(broken)
+    Upkeep(desk, app).keep()
+    assert not desk.health.is_well
+    assert desk.health.examine(core)
+    assert desk.health.is_well
+
+
+def test_a_lean_that_is_killed_from_outside_is_tried_again_and_named_only_in_the_end(
+    database: Engine, core: LeanEnvironment, isolation: Isolation, queries: Queries, tmp_path: Path
+) -> None:
+    with Checker(isolation, home=tmp_path, way=COLD) as cold, furnished(database, core, cold) as desk:
+        run_id = loaded(desk, tmp_path, ENDLESS, timeout=60)
+        for _ in range(MAX_FAILURES):
+            with working(desk):
+                eventually(kill_a_lean)
+            recorded(desk)
+    assert attempts(queries, run_id) == ["judge_error"] * MAX_FAILURES
+    verdict = judged(queries, run_id).verdict
+    assert verdict is not None
+    assert verdict.outcome == "judge_error"
+
+
+def kill_a_lean() -> bool:
+    """Kill the Lean that this process runs, if it does."""
+    everyone = family(os.getpid())
+    parents = {process.parent for process in everyone}
+    leans = [each for each in everyone if each.pid not in parents and "libleanshared" in each.command]
+    for lean in leans:
+        os.kill(lean.pid, signal.SIGKILL)
+    return bool(leans)
 
 
 @contextmanager
-def verifying(desk: Desk, check_id: int) -> Iterator[threading.Thread]:
-    """Verify in a thread of its own; the check is running when the block begins, and over at its end."""
+def working(desk: Desk) -> Iterator[threading.Thread]:
+    """Work in a thread of its own; a check is running when the block begins, and over at its end."""
     # A daemon: should the test fail, it must not go on asking for a server that is gone.
-    thread = threading.Thread(target=verify, args=(desk, check_id), daemon=True)
+    thread = threading.Thread(target=work, args=(desk,), daemon=True)
     thread.start()
     eventually(lambda: desk.held.attempts())
     yield thread
@@ -162,8 +243,8 @@ def expire(desk: Desk) -> None:
 
 
 def test_upkeep_extends_the_leases_of_what_runs(desk: Desk, app: Celery, tmp_path: Path) -> None:
-    _, check_id = loaded(desk, tmp_path, ENDLESS, timeout=3)
-    with verifying(desk, check_id):
+    loaded(desk, tmp_path, ENDLESS, timeout=3)
+    with working(desk):
         before = only(desk, "SELECT lease_until FROM checks")
         Upkeep(desk, app).heartbeat()
         after = only(desk, "SELECT lease_until FROM checks")
@@ -174,11 +255,12 @@ def test_upkeep_extends_the_leases_of_what_runs(desk: Desk, app: Celery, tmp_pat
 def test_a_check_whose_lease_was_lost_is_ended_and_leaves_no_verdict(
     desk: Desk, queries: Queries, app: Celery, tmp_path: Path
 ) -> None:
-    run_id, check_id = loaded(desk, tmp_path, ENDLESS, timeout=60)
-    with verifying(desk, check_id) as thread:
+    run_id = loaded(desk, tmp_path, ENDLESS, timeout=60)
+    with working(desk) as thread:
+        desk.crew.stopping = True  # or it would take the check again
         expire(desk)
-        assert desk.store.take_back(checker_version="1") == 1
-        Upkeep(desk, app).heartbeat()
+        assert desk.store.sweep(checker_version="1").taken_back == 1
+        Upkeep(desk, app).keep()
         thread.join(20)
         assert not thread.is_alive()
     assert attempts(queries, run_id) == ["lost"]
@@ -186,37 +268,73 @@ def test_a_check_whose_lease_was_lost_is_ended_and_leaves_no_verdict(
     assert judged(queries, run_id).status == "queued"
 
 
-def test_upkeep_takes_back_what_a_dead_worker_held_and_sends_it_again(
+def test_a_check_that_is_cancelled_is_ended_within_two_seconds(
+    desk: Desk, queries: Queries, app: Celery, tmp_path: Path
+) -> None:
+    run_id = loaded(desk, tmp_path, ENDLESS, timeout=60)
+    upkeep = Upkeep(desk, app)
+    upkeep.start()
+    try:
+        with working(desk) as thread:
+            cancelled_at = time.monotonic()
+            assert revise.cancel(desk.store, run_id) == 1
+            thread.join(20)
+            assert time.monotonic() - cancelled_at < 2
+    finally:
+        upkeep.stop()
+    assert attempts(queries, run_id) == ["cancelled"]
+    assert judged(queries, run_id).status == "cancelled"
+
+
+def test_what_was_claimed_too_far_ahead_is_given_back(
+    desk: Desk, queries: Queries, app: Celery, tmp_path: Path
+) -> None:
+    run_id = loaded(desk, tmp_path, PROVED, PROVED, PROVED)
+    desk.intake.note(0.001)
+    assert desk.intake.take(busy=1) is not None
+    assert len(desk.held.attempts()) == 3
+    upkeep = Upkeep(desk, app)
+    eventually(lambda: (upkeep.keep(), len(desk.held.attempts()) == 1)[1])
+    assert [attempts(queries, run_id, number) for number in (1, 2, 3)] == [[None], ["returned"], ["returned"]]
+    assert desk.calling.is_set()
+
+
+def test_upkeep_takes_back_what_a_dead_worker_held_and_calls_for_it(
     desk: Desk, queries: Queries, app: Celery, redis_database: tuple[str, redis.Redis], tmp_path: Path
 ) -> None:
-    run_id, check_id = loaded(desk, tmp_path, PROVED)
-    assert desk.store.claim(check_id, worker="dead", served=["core"], lease_seconds=60)
+    run_id = loaded(desk, tmp_path, PROVED)
+    assert desk.store.claim(["core"], worker="dead", lease_seconds=60)
     expire(desk)
-    Upkeep(desk, app).sweep()
+    Upkeep(desk, app).wake()
     assert judged(queries, run_id).status == "queued"
     assert redis_database[1].llen("farm:farm.core") == 1
-    verify(desk, check_id)
+    work(desk)
+    recorded(desk)
     assert attempts(queries, run_id) == ["lost", "proved"]
 
 
-def test_upkeep_sends_what_a_submitter_stored_and_never_sent(
+def test_upkeep_calls_for_what_a_submitter_stored_and_never_called_for(
     desk: Desk, app: Celery, redis_database: tuple[str, redis.Redis], tmp_path: Path
 ) -> None:
+    upkeep = Upkeep(desk, app)
+    upkeep.wake()
+    assert redis_database[1].llen("farm:farm.core") == 0
     loaded(desk, tmp_path, PROVED)
-    Upkeep(desk, app).sweep()
+    upkeep.wake()
     assert redis_database[1].llen("farm:farm.core") == 1
 
 
-def test_upkeep_sends_again_what_redis_lost(
+def test_a_worker_with_no_idle_thread_calls_only_when_asked_to(
     desk: Desk, app: Celery, redis_database: tuple[str, redis.Redis], tmp_path: Path
 ) -> None:
     loaded(desk, tmp_path, PROVED)
-    publish(app, desk.store)
-    redis_database[1].flushdb()
-    with desk.store.engine.begin() as connection:
-        connection.execute(text("UPDATE checks SET published_at = now() - interval '1 hour'"))
-    Upkeep(desk, app).sweep()
-    assert redis_database[1].llen("farm:farm.core") == 1
+    with desk.crew.at_work(), desk.crew.at_work():
+        upkeep = Upkeep(desk, app)
+        upkeep.wake()
+        assert redis_database[1].llen("farm:farm.core") == 0
+        desk.calling.set()
+        upkeep.wake()
+        assert redis_database[1].llen("farm:farm.core") == 1
 
 
 def test_upkeep_says_that_its_environments_are_served(desk: Desk, queries: Queries, app: Celery) -> None:
@@ -224,33 +342,35 @@ def test_upkeep_says_that_its_environments_are_served(desk: Desk, queries: Queri
         connection.execute(text("UPDATE environments SET seen_at = now() - interval '1 hour'"))
     Upkeep(desk, app).heartbeat()
     assert only(desk, "SELECT now() - seen_at < interval '1 minute' FROM environments") is True
-    assert [each.name for each in queries.served()] == ["core"]
+    assert [(each.name, each.checker_version) for each in queries.served()] == [("core", __version__)]
 
 
 def test_leases_are_extended_in_time_while_redis_is_down(
-    desk: Desk, queries: Queries, tmp_path: Path
+    database: Engine, core: LeanEnvironment, checker: Checker, queries: Queries, tmp_path: Path
 ) -> None:
     nowhere = application("redis+socket:///nowhere/redis.sock")
-    hasty = dataclasses.replace(desk, lease_seconds=1.0)
-    upkeep = Upkeep(hasty, nowhere)
-    run_id, check_id = loaded(desk, tmp_path, ENDLESS, timeout=4)
-    upkeep.start()
-    try:
-        with verifying(hasty, check_id) as thread:
-            eventually(lambda: hasty.store.take_back(checker_version="1") or not thread.is_alive())
-        assert attempts(queries, run_id) == ["timeout"]
-    finally:
-        upkeep.stop()
-        nowhere.close()
+    with furnished(database, core, checker, lease_seconds=1.0) as hasty:
+        upkeep = Upkeep(hasty, nowhere)
+        run_id = loaded(hasty, tmp_path, ENDLESS, timeout=4)
+        upkeep.start()
+        try:
+            with working(hasty) as thread:
+                eventually(lambda: hasty.store.sweep(checker_version="1").taken_back or not thread.is_alive())
+            recorded(hasty)
+            assert attempts(queries, run_id) == ["timeout"]
+        finally:
+            upkeep.stop()
+            nowhere.close()
 
 
 def test_an_environment_that_a_run_waits_for_and_nobody_serves_is_named(
     desk: Desk, queries: Queries, tmp_path: Path
 ) -> None:
-    run_id, check_id = loaded(desk, tmp_path, PROVED)
+    run_id = loaded(desk, tmp_path, PROVED)
     assert queries.unserved(run_id, seconds=30) == []
     with desk.store.engine.begin() as connection:
         connection.execute(text("UPDATE environments SET seen_at = now() - interval '1 hour'"))
     assert queries.unserved(run_id, seconds=30) == ["core"]
-    verify(desk, check_id)
+    work(desk)
+    recorded(desk)
     assert queries.unserved(run_id, seconds=30) == []

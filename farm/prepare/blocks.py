@@ -1,0 +1,204 @@
+"""Preparation step, the work itself: a piece of a manifest becomes a block. Pure."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
+
+from farm.challenge import challenge_to
+from farm.errors import ManifestError
+from farm.job import Limits
+from farm.manifest import Entry, entries
+from farm.prepare.options import Place, SubmitOptions, problem_of
+from farm.prepare.rows import (
+    NULL,
+    Block,
+    field,
+    head,
+    limits_fields,
+    segments_json,
+    spans_json,
+    verdict_fields,
+    warnings_json,
+    words_field,
+)
+from farm.program import Program, assemble
+from farm.verdict import Verdict, judge_text
+
+#: Statements up to so many characters, header included, and so many of them, are remembered.
+_REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """Whole lines of a manifest: its path and number, the number of the first line, and their bytes."""
+
+    path: str
+    manifest: int
+    first: int
+    text: bytes
+
+
+class _Stated(NamedTuple):
+    """A challenge as rows and identities name it."""
+
+    sha256: bytes
+    source: bytes
+    fields: bytes
+    json: str
+
+
+class _Asked(NamedTuple):
+    """The limits of a line as rows and identities name them."""
+
+    fields: bytes
+    json: str
+
+
+class _Site(NamedTuple):
+    """An environment as rows and identities name it, with all that is the same for the run's lines."""
+
+    field: bytes
+    json: str
+
+
+class Preparer:
+    """Makes blocks of one run's lines."""
+
+    def __init__(self, options: SubmitOptions, known: Mapping[str, Place]) -> None:
+        self._options, self._known = options, known
+        self._sites = {place.name: _site(place, options) for place in known.values()}
+        self._asked = lru_cache(maxsize=256)(lambda timeout: _asked(options.limits(timeout)))
+
+    def block(self, piece: Piece) -> Block | None:
+        """Return the block of a piece, None when all its lines are blank.
+
+        Raises `ManifestError` at the first line that is wrong.
+        """
+        rows: list[bytes] = []
+        texts: dict[bytes, bytes] = {}
+        lines = 0
+        for entry in _entries(piece, reassemble=self._options.assembly.reassemble):
+            lines += 1
+            rows.append(head(piece.manifest, entry.line))
+            self._add(entry, rows, texts)
+        return Block(lines=lines, rows=b"".join(rows), texts=tuple(texts.items())) if lines else None
+
+    def _add(self, entry: Entry, rows: list[bytes], texts: dict[bytes, bytes]) -> None:
+        """Add the rest of a line's row, and its texts."""
+        site = self._site(entry)
+        stated = self._stated(entry)
+        program = assemble(entry, self._options.assembly)
+        source, verdict = _encoded(program)
+        program_sha256 = sha256(source).digest()
+        texts[program_sha256] = source
+        if stated is not None:
+            texts[stated.sha256] = stated.source
+        asked = self._asked(entry.timeout)
+        submitted = spans_json(program.submitted)
+        identity = NULL
+        if self._options.share and verdict is None:
+            identity = field(_identity(site, asked, program_sha256, submitted, stated))
+        rows += (
+            words_field(entry.name),
+            words_field(entry.group),
+            site.field,
+            asked.fields,
+            field(program_sha256),
+            NULL + NULL if stated is None else stated.fields,
+            field(submitted.encode()),
+            field(segments_json(program).encode()),
+            field(warnings_json(program).encode()),
+            identity,
+            verdict_fields(verdict),
+        )
+
+    def _site(self, entry: Entry) -> _Site:
+        environment = entry.environment or self._options.environment
+        if (problem := problem_of(environment, self._known)) is not None:
+            raise ManifestError(
+                entry.path, problem.words, remedy=problem.remedy, line=entry.line, field="environment"
+            )
+        return self._sites[environment]
+
+    def _stated(self, entry: Entry) -> _Stated | None:
+        is_short = len(entry.header) + len(entry.formal_statement) <= _REMEMBERED_CHARACTERS
+        state = _state if is_short else _state.__wrapped__
+        stated = state(entry.header, entry.formal_statement)
+        if stated is None and self._options.assurance.needs_statement:
+            raise ManifestError(
+                entry.path,
+                "this run needs a statement of every line, to compare proofs with",
+                remedy="add a formal_statement, or submit with --tier fast and without --require-statement",
+                line=entry.line,
+                field="formal_statement",
+            )
+        return stated
+
+
+def _entries(piece: Piece, *, reassemble: bool) -> Iterator[Entry]:
+    return entries(piece.path, enumerate(io.BytesIO(piece.text), piece.first), reassemble=reassemble)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _state(header: str, statement: str) -> _Stated | None:
+    """Return the challenge of a statement; remembered, for there are many answers to each."""
+    challenge = challenge_to(header, statement)
+    if challenge is None:
+        return None
+    source = challenge.program.encode("utf-8", "surrogatepass")
+    digest = sha256(source).digest()
+    return _Stated(
+        sha256=digest,
+        source=source,
+        fields=field(digest) + words_field(challenge.name),
+        json=_json([digest.hex(), challenge.name]),
+    )
+
+
+def _asked(limits: Limits) -> _Asked:
+    numbers = [float(limits.wall_seconds), float(limits.cpu_seconds), limits.memory_mib]
+    return _Asked(fields=limits_fields(limits), json=_json(numbers))
+
+
+def _site(place: Place, options: SubmitOptions) -> _Site:
+    assurance = options.assurance
+    same = {
+        "environment": [place.name, place.digest, place.checker_version],
+        "tier": assurance.tier,
+        "confirm": assurance.confirm,
+        "axioms": sorted(assurance.axioms),
+        "policy": dict(assurance.policy.actions),
+    }
+    return _Site(field=words_field(place.name), json=_json(same))
+
+
+def _identity(
+    site: _Site, asked: _Asked, program_sha256: bytes, submitted: str, stated: _Stated | None
+) -> bytes:
+    """Return what two checks have in common exactly when they are the same, as 32 bytes."""
+    challenge = "null" if stated is None else stated.json
+    same = f'[{site.json},{asked.json},"{program_sha256.hex()}",{submitted},{challenge}]'
+    return sha256(same.encode()).digest()
+
+
+def _json(value: object) -> str:
+    """Return the canonical JSON of a value, in ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _encoded(program: Program) -> tuple[bytes, Verdict | None]:
+    """Return a program's UTF-8, and its verdict where Lean cannot be given such a text."""
+    try:
+        source = program.text.encode()
+    except UnicodeEncodeError:
+        source = program.text.encode("utf-8", "surrogatepass")
+    else:
+        if b"\0" not in source:  # then there is nothing to look for, which would take longer
+            return source, None
+    return source, judge_text(program.text)

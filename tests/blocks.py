@@ -1,0 +1,124 @@
+"""What the tests of blocks share: a manifest's rows as blocks hold them, and as Python computes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from farm.challenge import challenge_of
+from farm.manifest import Reader
+from farm.prepare import COLUMNS, Block, SubmitOptions
+from farm.program import AssemblyOptions, assemble
+from farm.queries import ServedEnvironment
+from farm.verdict import judge_text
+
+CORE = ServedEnvironment(name="core", digest="0" * 64, toolchain="v4.30.0", silent_seconds=0.0)
+OTHER = ServedEnvironment(name="other", digest="1" * 64, toolchain="v4.30.0", silent_seconds=0.0)
+OPTIONS = SubmitOptions(assembly=AssemblyOptions(), environment="core")
+
+Row = dict[str, object]
+
+TASK = {"header": "import Mathlib\n", "formal_statement": "theorem a : 1 = 1 := by\n", "generation": "rfl"}
+#: Fields that make lines of every sort; the last four cannot be given to Lean.
+SORTS: tuple[dict[str, object], ...] = (
+    {},
+    {"name": "n\0\ud800", "group": "g\udfffé", "timeout": 7.5, "environment": "other"},
+    {"generation": "```lean4\ntheorem a : 1 = 1 := by\n  simp\n```", "name": "ℝ"},
+    {"generation": "no fence", "formal_statement": "theorem «x\ud800» : 1 = 2 := by sorry"},
+    {"predicted_proof": "theorem b : 2 = 2 := rfl", "formal_statement": "", "group": ""},
+    {"generation": "<think>unclosed", "timeout": None, "name": None},
+    {"generation": "rfl\0"},
+    {"predicted_proof": "\ud800"},
+    {"generation": "\udfff", "header": ""},
+    {"predicted_proof": "x\n\0\ud800", "name": ""},
+)
+
+
+def text_of(*several: dict[str, object]) -> bytes:
+    """Return the lines of tasks with these fields."""
+    return b"".join(json.dumps(TASK | fields).encode() + b"\n" for fields in several)
+
+
+def many(lines: int) -> bytes:
+    """Return so many different lines, of every sort, with blank ones among them."""
+    pieces = []
+    for number in range(lines):
+        sort = SORTS[number % len(SORTS)]
+        pieces.append(
+            text_of(sort | {"number": number, "generation": f"{sort.get('generation')} -- {number}"})
+        )
+        if number % 97 == 0:
+            pieces.append(b" \t\r\n\n")
+    return b"".join(pieces)
+
+
+def rows_of(blocks: Iterable[Block]) -> list[Row]:
+    """Return the rows of blocks, decoded."""
+    return [row for block in blocks for row in _decoded(block.rows)]
+
+
+def texts_of(blocks: Iterable[Block]) -> dict[bytes, bytes]:
+    """Return the texts of blocks."""
+    return {sha256: text for block in blocks for sha256, text in block.texts}
+
+
+_READ = {
+    "int4": lambda field: struct.unpack("!i", field)[0],
+    "float8": lambda field: struct.unpack("!d", field)[0],
+    "text": bytes.decode,
+    "bytea": bytes,
+}
+
+
+def _decoded(rows: bytes) -> Iterator[Row]:
+    at = 0
+    while at < len(rows):
+        (count,) = struct.unpack_from("!h", rows, at)
+        assert count == len(COLUMNS)
+        at += 2
+        row: Row = {}
+        for column, kind in COLUMNS.items():
+            (length,) = struct.unpack_from("!i", rows, at)
+            at += 4
+            row[column] = None if length < 0 else _READ[kind](rows[at : at + length])
+            at += max(0, length)
+        yield row
+
+
+def expected(path: Path, number: int, options: SubmitOptions = OPTIONS) -> list[Row]:
+    """Return what the rows of a manifest must be, `identity` apart, one line after the other."""
+    return [_row(entry, number, options) for entry in Reader(path)]
+
+
+def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
+    program, challenge = assemble(entry, options.assembly), challenge_of(entry)
+    verdict = judge_text(program.text)
+    limits = options.limits(entry.timeout)
+    source = challenge and challenge.program.encode("utf-8", "surrogatepass")
+    return {
+        "manifest": number,
+        "line": entry.line,
+        "name": storable(entry.name),
+        "group_name": storable(entry.group),
+        "environment": entry.environment or options.environment,
+        "wall_seconds": limits.wall_seconds,
+        "cpu_seconds": limits.cpu_seconds,
+        "memory_mib": limits.memory_mib,
+        "program_sha256": bytes.fromhex(program.sha256),
+        "challenge_sha256": source and hashlib.sha256(source).digest(),
+        "challenge_name": challenge and storable(challenge.name),
+        "submitted": json.dumps(program.submitted),
+        "segments": json.dumps([[s.start, s.length, s.origin, s.origin_start] for s in program.segments]),
+        "warnings": json.dumps([[w.code, w.origin, w.line, w.column] for w in program.warnings]),
+        "verdict": verdict and str(verdict.outcome),
+        "reason": verdict and str(verdict.reason),
+        "detail": verdict and storable(verdict.detail),
+    }
+
+
+def storable(words: str | None) -> str | None:
+    """Return the words as the store keeps them."""
+    return None if words is None else words.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,462 @@
+"""Who waits for a check, on a real PostgreSQL: lines that share one, and what becomes of the others."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from commands import write
+from farms import CORE, a_decision, finished, load, submitted
+from processes import eventually
+from sqlalchemy import Engine, text
+
+from farm import revise
+from farm.assurance import Assurance
+from farm.errors import QueueFull
+from farm.job import Priority
+from farm.load import Order, loading
+from farm.prepare import SubmitOptions, prepared
+from farm.program import AssemblyOptions
+from farm.queries import Queries
+from farm.store import Claim, Served, Store
+
+
+@pytest.fixture
+def store(database: Engine) -> Store:
+    store = Store(database)
+    store.register([CORE, Served(name="other", digest="d2", toolchain="Lean 4.35.0", checker_version="1")])
+    return store
+
+
+@pytest.fixture
+def queries(database: Engine) -> Queries:
+    return Queries(database)
+
+
+def line(words: str, **more: object) -> dict[str, object]:
+    return {"name": words, "predicted_proof": f"theorem {words} : True := trivial", **more}
+
+
+def claims(store: Store, *, most: int = 100, served: tuple[str, ...] = ("core",)) -> list[Claim]:
+    return store.claim(served, worker="w1", lease_seconds=60, most=most)
+
+
+def words(claims: list[Claim]) -> list[str]:
+    return [claim.check.program.split()[1] for claim in claims]
+
+
+def judge_all(store: Store, **facts: object) -> int:
+    taken = claims(store)
+    return sum(finished(store, claim, **facts) for claim in taken)
+
+
+def reasons(queries: Queries, run_id: str) -> list[str]:
+    return [job.verdict.reason if job.verdict else job.status for job in queries.judged(run_id, 0)]
+
+
+class TestEqualChecksAreOne:
+    def test_within_a_run(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("b"), line("a"), line("a"))
+        assert judge_all(store) == 2
+        assert reasons(queries, run_id) == ["ok"] * 4
+        assert queries.tally(run_id).shared == 2
+
+    def test_while_one_is_under_way(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        first = load(store, tmp_path / "a.jsonl", line("a"))
+        (claim,) = claims(store)
+        second = load(store, tmp_path / "b.jsonl", line("a"))
+        assert claims(store) == []
+        assert finished(store, claim)
+        assert reasons(queries, first) == reasons(queries, second) == ["ok"]
+
+    def test_with_what_was_judged_before(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", line("a"))
+        judge_all(store)
+        run_id = load(store, tmp_path / "b.jsonl", line("a"), line("b"))
+        tally = queries.tally(run_id)
+        assert (tally.statuses, tally.shared) == ({"done": 1, "queued": 1}, 1)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"wall_seconds": 31.0},
+            {"memory_mib": 4095},
+            {"share": False},
+            {"assurance": Assurance(axioms=("propext",))},
+            {"environment": "other"},
+        ],
+        ids=lambda options: next(iter(options)),
+    )
+    def test_but_not_what_differs(
+        self, store: Store, queries: Queries, tmp_path: Path, options: dict[str, object]
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", line("a"))
+        judge_all(store)
+        run_id = load(store, tmp_path / "b.jsonl", line("a"), **options)
+        assert queries.tally(run_id).statuses == {"queued": 1}
+
+    @pytest.mark.parametrize("changed", [{"digest": "d9"}, {"checker_version": "2"}], ids=str)
+    def test_nor_what_another_library_or_checker_judges(
+        self, store: Store, queries: Queries, tmp_path: Path, changed: dict[str, str]
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", line("a"))
+        judge_all(store)
+        facts = {"name": "core", "digest": CORE.digest, "toolchain": CORE.toolchain, "checker_version": "1"}
+        store.register([Served(**{**facts, **changed})])
+        run_id = load(store, tmp_path / "b.jsonl", line("a"))
+        assert queries.tally(run_id).statuses == {"queued": 1}
+
+    def test_what_was_judged_with_something_else_than_expected_is_one_line_s_own(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"))
+        store.register([Served(name="core", digest="d9", toolchain=CORE.toolchain, checker_version="1")])
+        judge_all(store)  # by a worker that has the library of before
+        again = load(store, tmp_path / "b.jsonl", line("a"))
+        assert reasons(queries, run_id) == ["ok"]
+        assert queries.tally(again).statuses == {"queued": 1}
+
+
+class TestAVerdictByChance:
+    def test_is_not_shared_later(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", line("a"))
+        judge_all(store, limit="wall")
+        run_id = load(store, tmp_path / "b.jsonl", line("a"))
+        assert queries.tally(run_id).statuses == {"queued": 1}
+
+    def test_is_one_line_s_own_and_the_others_are_checked_anew(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("a"), line("a"))
+        (claim,) = claims(store)
+        recorded = store.record([(claim, a_decision(limit="memory"))])
+        assert recorded.anew == 2
+        assert reasons(queries, run_id) == ["memory_limit", "queued", "queued"]
+        assert judge_all(store) == 2
+        assert reasons(queries, run_id) == ["memory_limit", "ok", "ok"]
+
+    def test_that_counted_steps_and_no_seconds_is_shared(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("a"))
+        (claim,) = claims(store)
+        assert store.record([(claim, a_decision(limit="output"))]).anew == 0
+        assert queries.tally(run_id).statuses == {"done": 2}
+
+    def test_a_failure_of_the_farm_is_told_to_all_who_wait_and_to_nobody_later(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("a"))
+        judge_all(store, box_error="no disk")
+        assert reasons(queries, run_id) == ["box_failed"] * 2
+        later = load(store, tmp_path / "b.jsonl", line("a"))
+        assert queries.tally(later).statuses == {"queued": 1}
+
+
+class TestWhatEndsWhileARunIsLoaded:
+    """A run that is being loaded is seen by nobody, and attaches itself to checks that go on meanwhile."""
+
+    @pytest.fixture
+    def claim(self, store: Store, tmp_path: Path) -> Claim:
+        load(store, tmp_path / "a.jsonl", line("a"), line("a"))
+        (claim,) = claims(store)
+        return claim
+
+    def load_around(self, store: Store, path: Path, meanwhile: object) -> str:
+        """Load a run of the same line; `meanwhile` happens when it is attached and not yet committed."""
+        known = Queries(store.engine).served()
+        options = SubmitOptions(assembly=AssemblyOptions(), environment="core")
+        write(path, line("a"))
+        with (
+            store.transaction() as connection,
+            loading(connection, "newrun", Order(options={"assembly": {}}, assurance=Assurance())) as load,
+            prepared(path, 0, options, known, processes=0) as manifest,
+        ):
+            for block in manifest:
+                load.add(block)
+            load.close_manifest(path, manifest.fingerprint)
+            assert callable(meanwhile)
+            meanwhile()
+        return "newrun"
+
+    def test_a_verdict_to_be_shared_is_shared(
+        self, store: Store, queries: Queries, tmp_path: Path, claim: Claim
+    ) -> None:
+        run_id = self.load_around(store, tmp_path / "b.jsonl", lambda: finished(store, claim))
+        assert reasons(queries, run_id) == ["ok"]
+
+    def test_a_verdict_by_chance_is_not(
+        self, store: Store, queries: Queries, tmp_path: Path, claim: Claim
+    ) -> None:
+        run_id = self.load_around(store, tmp_path / "b.jsonl", lambda: finished(store, claim, limit="wall"))
+        assert reasons(queries, run_id) == ["queued"]
+
+    def test_what_is_cancelled_is_checked_all_the_same(
+        self, store: Store, queries: Queries, tmp_path: Path, claim: Claim
+    ) -> None:
+        other = queries.run(None).id
+        run_id = self.load_around(store, tmp_path / "b.jsonl", lambda: revise.cancel(store, other))
+        assert not finished(store, claim)
+        assert reasons(queries, run_id) == ["queued"]
+        assert judge_all(store) == 1
+        assert reasons(queries, run_id) == ["ok"]
+
+    def test_two_loads_of_the_same_lines_at_once_make_one_check_of_each(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        entries = [line(f"t{number}") for number in range(300)]
+        paths = [
+            write(tmp_path / f"{name}.jsonl", *order)
+            for name, order in (("a", entries), ("b", entries[::-1]))
+        ]
+        runs: list[str] = []
+        threads = [
+            threading.Thread(target=lambda path=path: runs.append(submitted(store, path).run_id))
+            for path in paths
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert sum(queries.tally(run_id).shared for run_id in runs) == 300
+        assert len(claims(store, most=1000)) == 300
+
+
+class TestTurns:
+    def test_runs_of_a_class_take_turns(self, store: Store, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", *(line(f"a{number}") for number in range(50)))
+        assert words(claims(store, most=10)) == [f"a{number}" for number in range(10)]
+        load(store, tmp_path / "b.jsonl", *(line(f"b{number}") for number in range(5)))
+        load(store, tmp_path / "c.jsonl", *(line(f"c{number}") for number in range(5)))
+        taken = Counter(word[0] for word in words(claims(store, most=15)))
+        assert taken == {"a": 5, "b": 5, "c": 5}
+
+    def test_a_class_comes_before_the_next(self, store: Store, tmp_path: Path) -> None:
+        for name, priority in (("b", Priority.BATCH), ("o", Priority.ONLINE), ("i", Priority.INTERACTIVE)):
+            load(store, tmp_path / name, *(line(f"{name}{n}") for n in range(2)), priority=priority)
+        assert words(claims(store)) == ["i0", "i1", "o0", "o1", "b0", "b1"]
+
+    def test_a_run_begins_where_the_others_are_whatever_came_back_meanwhile(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", *(line(f"a{number}") for number in range(40)))
+        first, *_rest = claims(store, most=20)
+        from farm.store import Returned
+
+        store.give_back([Returned(claim=first, outcome="returned", detail="", failed=False)])
+        load(store, tmp_path / "b.jsonl", *(line(f"b{number}") for number in range(20)))
+        taken = Counter(word[0] for word in words(claims(store, most=11)))
+        assert taken == {"a": 6, "b": 5}
+
+    def test_what_another_run_waits_for_already_comes_as_early_as_ones_own(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", *(line(f"a{number}") for number in range(50)))
+        load(store, tmp_path / "b.jsonl", line("a49"))
+        assert "a49" in words(claims(store, most=2))
+        load(store, tmp_path / "c.jsonl", line("a48"), priority=Priority.INTERACTIVE)
+        assert words(claims(store, most=1)) == ["a48"]
+
+    def test_environments_take_turns_by_the_order_in_which_they_are_asked_for(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        for name in ("core", "other"):
+            load(store, tmp_path / name, *(line(f"{name}{n}") for n in range(3)), environment=name)
+        assert words(claims(store, most=1, served=("core", "other"))) == ["core0"]
+        assert words(claims(store, most=1, served=("other", "core"))) == ["other0"]
+
+
+class TestCancel:
+    def test_what_is_unfinished_is_cancelled_and_what_is_judged_stays(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("b"), line("c"))
+        done, running = claims(store, most=2)
+        finished(store, done)
+        assert revise.cancel(store, run_id) == 2
+        assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
+        assert not finished(store, running)
+        assert store.lost({running.check_id: running.attempt}) == {running.check_id}
+        assert claims(store) == []
+        assert [attempt["outcome"] for attempt in queries.attempts(run_id, 0, 2)] == ["cancelled"]
+
+    def test_what_another_run_waits_for_goes_on(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        mine = load(store, tmp_path / "a.jsonl", line("a"), line("b"))
+        theirs = load(store, tmp_path / "b.jsonl", line("a"))
+        assert revise.cancel(store, mine) == 2
+        assert judge_all(store) == 1
+        assert reasons(queries, mine) == ["cancelled", "cancelled"]
+        assert reasons(queries, theirs) == ["ok"]
+
+    def test_what_was_cancelled_is_not_shared(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        revise.cancel(store, load(store, tmp_path / "a.jsonl", line("a")))
+        run_id = load(store, tmp_path / "b.jsonl", line("a"))
+        assert judge_all(store) == 1
+        assert reasons(queries, run_id) == ["ok"]
+
+    def test_twice_changes_nothing(self, store: Store, tmp_path: Path) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"))
+        assert (revise.cancel(store, run_id), revise.cancel(store, run_id)) == (1, 0)
+
+
+class TestDeadlines:
+    def test_what_has_not_begun_by_then_is_cancelled(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("b"), deadline_seconds=3600)
+        (running,) = claims(store, most=1)
+        assert store.sweep(checker_version="1").past_deadline == 0
+        with store.engine.begin() as connection:
+            connection.execute(text("UPDATE runs SET deadline_at = now() - interval '1 second'"))
+        assert store.sweep(checker_version="1").past_deadline == 1
+        assert finished(store, running)
+        assert reasons(queries, run_id) == ["ok", "cancelled"]
+
+    def test_what_comes_back_later_is_cancelled_too(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        from farm.store import Returned
+
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), deadline_seconds=1e-6)
+        (running,) = claims(store)
+        store.sweep(checker_version="1")
+        store.give_back([Returned(claim=running, outcome="returned", detail="", failed=False)])
+        assert store.sweep(checker_version="1").past_deadline == 1
+        assert reasons(queries, run_id) == ["cancelled"]
+
+
+class TestGroups:
+    def entries(self) -> list[dict[str, object]]:
+        return [line(f"{group}{n}", name=f"{group}{n}", group=group) for group in "gh" for n in range(3)]
+
+    def test_the_first_proof_ends_the_rest_of_its_group(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", *self.entries(), stop_on_first_proof=True)
+        wrong, right, running, *_ = claims(store, most=3)
+        finished(store, wrong, limit="output")
+        finished(store, right)
+        assert reasons(queries, run_id)[:3] == ["output_limit", "ok", "cancelled"]
+        assert reasons(queries, run_id)[3:] == ["queued"] * 3
+        assert not finished(store, running)
+        assert queries.line(run_id, 0, 3).cancelled == "group"
+
+    def test_lines_without_a_group_are_grouped_by_name(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        entries = [line(f"t{n}", name="same") for n in range(3)]
+        run_id = load(store, tmp_path / "a.jsonl", *entries, stop_on_first_proof=True)
+        (claim,) = claims(store, most=1)
+        finished(store, claim)
+        assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
+
+    def test_without_the_option_all_are_judged(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", *self.entries())
+        assert judge_all(store) == 6
+        assert reasons(queries, run_id) == ["ok"] * 6
+
+    def test_a_proof_that_is_known_wins_at_once(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", line("g1"))
+        judge_all(store)
+        run_id = load(store, tmp_path / "b.jsonl", *self.entries(), stop_on_first_proof=True)
+        assert reasons(queries, run_id) == ["cancelled", "ok", "cancelled", "queued", "queued", "queued"]
+
+    def test_two_of_a_group_proved_at_once_both_count(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", *self.entries()[:3], stop_on_first_proof=True)
+        one, two, _ = claims(store)
+        with store.engine.begin() as connection:  # the other's verdict is being recorded at this moment
+            connection.execute(text("SELECT FROM checks WHERE id = :id FOR UPDATE"), {"id": two.check_id})
+            assert finished(store, one)
+        assert finished(store, two)
+        assert reasons(queries, run_id) == ["ok", "ok", "cancelled"]
+
+    def test_another_run_that_waits_for_a_rival_gets_its_verdict(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", *self.entries()[:2], stop_on_first_proof=True)
+        theirs = load(store, tmp_path / "b.jsonl", line("g1"))
+        first, second = claims(store)
+        finished(store, first)
+        assert finished(store, second)
+        assert reasons(queries, theirs) == ["ok"]
+
+
+class TestRetry:
+    def test_only_the_lines_of_that_reason_are_checked_anew_with_the_new_limit(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("b"), line("c"))
+        for claim, facts in zip(claims(store), ({}, {"limit": "wall"}, {"limit": "output"}), strict=True):
+            finished(store, claim, **facts)
+        assert revise.retry(store, run_id, ["timeout"], wall_seconds=120) == 1
+        (claim,) = claims(store)
+        assert (claim.check.limits.wall_seconds, claim.check.limits.cpu_seconds) == (120, 240)
+        finished(store, claim)
+        assert reasons(queries, run_id) == ["ok", "ok", "output_limit"]
+
+    def test_what_was_cancelled_can_be_taken_up_again(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"), line("b"))
+        revise.cancel(store, run_id)
+        assert revise.retry(store, run_id, ["cancelled"]) == 2
+        assert judge_all(store) == 2
+        assert reasons(queries, run_id) == ["ok", "ok"]
+
+    def test_nothing_of_the_kind_changes_nothing(self, store: Store, tmp_path: Path) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"))
+        assert revise.retry(store, run_id, ["timeout"]) == 0
+        assert len(claims(store)) == 1
+
+
+class TestTheSameManifestAgain:
+    def test_is_the_same_run(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", line("a"))
+        first, again = submitted(store, path), submitted(store, path)
+        assert (again.run_id, again.resumed, first.resumed) == (first.run_id, True, False)
+        assert len(queries.runs()) == 1
+
+    def test_with_other_options_or_lines_or_on_demand_it_is_another(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        path = write(tmp_path / "a.jsonl", line("a"))
+        runs = {
+            submitted(store, path).run_id,
+            submitted(store, path, wall_seconds=31.0).run_id,
+            submitted(store, path, new_run=True).run_id,
+        }
+        write(path, line("a"), line("b"))
+        runs.add(submitted(store, path).run_id)
+        assert len(runs) == 4
+
+    def test_after_a_cancel_it_is_another(self, store: Store, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", line("a"))
+        first = submitted(store, path)
+        revise.cancel(store, first.run_id)
+        assert not submitted(store, path).resumed
+
+    def test_submitted_twice_at_once_is_one_run(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", *(line(f"t{number}") for number in range(200)))
+        threads = [threading.Thread(target=submitted, args=(store, path)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(queries.runs()) == 1
+
+
+def test_a_queue_that_is_full_takes_no_run_and_says_so(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    entries = [line(f"t{number}") for number in range(5)]
+    path = write(tmp_path / "a.jsonl", *entries)
+    with pytest.raises(QueueFull, match="more than 4 checks would wait") as refused:
+        submitted(store, path, queue_limit=4)
+    assert refused.value.exit_status == 4
+    assert queries.runs() == []
+    submitted(store, path, queue_limit=5)
+    eventually(lambda: len(queries.runs()) == 1)

@@ -1,0 +1,532 @@
+"""Preparation step: blocks are what one line after the other gives, whoever prepares them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import zstandard
+from blocks import CORE, OPTIONS, OTHER, TASK, expected, many, rows_of, text_of, texts_of
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import Process, eventually, processes
+
+from farm.assurance import Assurance
+from farm.errors import FarmError, ManifestChanged, ManifestError, UsageError
+from farm.files.lines import opened
+from farm.manifest import Reader, fingerprint
+from farm.policy import Policy
+from farm.prepare import Block, SubmitOptions, prepared, preparing
+from farm.program import AssemblyOptions, assemble
+
+KNOWN = (CORE, OTHER)
+
+#: More lines than the process itself prepares, and than fit into its children at once.
+LINES = 9_000
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A manifest of several blocks, with lines of every sort."""
+    path = tmp_path_factory.mktemp("long") / "m.jsonl"
+    path.write_bytes(many(LINES))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nobody_left() -> Iterator[None]:
+    yield
+    assert children() == []
+
+
+def children(parent: int | None = None) -> list[Process]:
+    """Return the children of a process, by default of this one, that prepare lines."""
+    parent = os.getpid() if parent is None else parent
+    return [each for each in processes() if each.parent == parent and "farm.prepare.child" in each.command]
+
+
+def blocks_of(path: Path, *, children: int = 2, options: SubmitOptions = OPTIONS) -> list[Block]:
+    with prepared(path, 3, options, KNOWN, processes=children) as blocks:
+        return list(blocks)
+
+
+def error_of(path: Path, *, children: int) -> str:
+    with pytest.raises(ManifestError) as caught:
+        blocks_of(path, children=children)
+    return str(caught.value)
+
+
+def sequential_error(path: Path) -> str:
+    with pytest.raises(ManifestError) as caught:
+        list(Reader(path))
+    return str(caught.value)
+
+
+# --- what blocks hold
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_rows_are_those_of_one_line_after_the_other(long: Path, count: int) -> None:
+    rows = rows_of(blocks_of(long, children=count))
+    assert [{**row, "identity": None} for row in rows] == [
+        {**row, "identity": None} for row in expected(long, 3)
+    ]
+
+
+def test_blocks_are_the_same_bytes_whoever_prepares_them(long: Path) -> None:
+    assert blocks_of(long, children=2) == blocks_of(long, children=0)
+
+
+def test_texts_are_every_program_and_challenge_by_its_sha256(long: Path) -> None:
+    blocks = blocks_of(long)
+    texts = texts_of(blocks)
+    assert all(hashlib.sha256(text).digest() == sha256 for sha256, text in texts.items())
+    named = {row[column] for row in rows_of(blocks) for column in ("program_sha256", "challenge_sha256")}
+    assert set(texts) == named - {None}
+    for block in blocks:
+        assert len(dict(block.texts)) == len(block.texts)
+
+
+def test_a_program_is_there_to_the_last_surrogate(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(text_of({"predicted_proof": "x\0\ud800ℝ"}))
+    (block,) = blocks_of(path)
+    assert "x\0\ud800ℝ".encode("utf-8", "surrogatepass") in dict(block.texts).values()
+
+
+def test_blocks_count_their_lines_without_blank_ones(long: Path) -> None:
+    blocks = blocks_of(long)
+    assert [block.lines for block in blocks] == [len(rows_of([block])) for block in blocks]
+    assert sum(block.lines for block in blocks) == LINES
+
+
+def test_the_fingerprint_is_there_at_the_end(long: Path) -> None:
+    with prepared(long, 0, OPTIONS, KNOWN, processes=2) as blocks:
+        with pytest.raises(RuntimeError):
+            _ = blocks.fingerprint
+        list(blocks)
+        assert blocks.fingerprint == fingerprint(long)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_compressed_manifest_gives_the_same_blocks(long: Path, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"m.jsonl{suffix}"
+    pack = gzip.compress if suffix == ".gz" else zstandard.ZstdCompressor().compress
+    path.write_bytes(pack(long.read_bytes()))
+    with prepared(path, 3, OPTIONS, KNOWN, processes=2) as blocks:
+        assert rows_of(blocks) == rows_of(blocks_of(long))
+        assert blocks.fingerprint == fingerprint(path)
+
+
+def test_one_run_prepares_several_manifests_with_the_same_children(long: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.jsonl"
+    short.write_bytes(text_of({}))
+    with preparing(OPTIONS, KNOWN, processes=2) as run:
+        first = rows_of(run.manifest(long, 0))
+        begun = children()
+        assert len(begun) == 2
+        assert rows_of(run.manifest(short, 1)) == [row | {"manifest": 1} for row in rows_of(blocks_of(short))]
+        assert rows_of(run.manifest(long, 2)) == [row | {"manifest": 2} for row in first]
+        assert children() == begun
+
+
+def test_a_short_manifest_starts_no_child(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(many(1900))
+    with prepared(path, 0, OPTIONS, KNOWN, processes=2) as blocks:
+        for _ in blocks:
+            assert children() == []
+
+
+@pytest.mark.parametrize("mib", [1, 9])
+def test_a_line_longer_than_a_piece_is_a_block_of_its_own(tmp_path: Path, mib: int) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(text_of({}, {"generation": "x" * (mib << 20)}, {}) + many(3000))
+    rows = rows_of(blocks_of(path))
+    assert [{**row, "identity": None} for row in rows] == [
+        {**row, "identity": None} for row in expected(path, 3)
+    ]
+
+
+def test_preassembled_lines_are_assembled_again_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(text_of({"predicted_proof": "theorem x : 1 = 1 := rfl"}))
+    options = replace(OPTIONS, assembly=AssemblyOptions(reassemble=True))
+    (row,) = rows_of(blocks_of(path, options=options))
+    (entry,) = Reader(path, reassemble=True)
+    assert row["program_sha256"] == bytes.fromhex(assemble(entry, options.assembly).sha256)
+
+
+# --- how lines are cut
+
+
+@given(
+    lines=st.lists(st.integers(0, 12).map(lambda length: b"x" * length + b"\n"), max_size=40),
+    rest=st.binary(max_size=5).map(lambda rest: rest.replace(b"\n", b" ")),
+    most_lines=st.integers(1, 5),
+    most_bytes=st.integers(1, 30),
+)
+def test_pieces_are_the_lines_several_at_a_time(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[bytes],
+    rest: bytes,
+    most_lines: int,
+    most_bytes: int,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cut.jsonl"
+    path.write_bytes(b"".join(lines) + rest)
+    with opened(path) as file:
+        pieces = list(file.pieces(most_lines=most_lines, most_bytes=most_bytes))
+    assert b"".join(piece for _, piece in pieces) == path.read_bytes()
+    at = 1
+    for number, piece in pieces:
+        assert number == at
+        at += piece.count(b"\n")
+        several = piece.count(b"\n", 0, -1) > 0
+        assert piece.count(b"\n") <= most_lines
+        assert len(piece) <= most_bytes or not several
+    assert all(piece.endswith(b"\n") for _, piece in pieces[:-1])
+
+
+def test_pieces_that_come_in_small_parts_are_cut_in_the_same_places(tmp_path: Path) -> None:
+    text = b"\n".join(random.Random(1).randbytes(n % 5000).hex().encode() for n in range(0, 400_000, 1009))
+    plain, packed = tmp_path / "m.jsonl", tmp_path / "m.jsonl.zst"
+    plain.write_bytes(text)
+    packed.write_bytes(zstandard.ZstdCompressor().compress(text))
+    found = []
+    for path in (plain, packed):
+        with opened(path) as lines:
+            found.append(list(lines.pieces(most_lines=100, most_bytes=20_000)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n{}\n"])
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_line_longer_than_the_limit_is_refused_after_the_lines_before_it(
+    tmp_path: Path, end: bytes, over: int
+) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b"a\nb\n" + b"x" * ((1 << 20) - len(end[:1]) + over) + end)
+    with opened(path, line_mib=1) as lines:
+        one_by_one, error = [], None
+        try:
+            one_by_one += [line for _, line in lines]
+        except ManifestError as found:
+            error = str(found)
+    assert (error is not None) == bool(over)
+    with opened(path, line_mib=1) as lines:
+        at_once, same = [], None
+        try:
+            at_once += [piece for _, piece in lines.pieces(most_lines=9, most_bytes=1000)]
+        except ManifestError as found:
+            same = str(found)
+    assert same == error
+    assert b"".join(at_once[: 1 if over else None]) == b"".join(one_by_one)
+
+
+# --- errors
+
+WRONG = {
+    "malformed": b'{"a" 1}\n',
+    "not UTF-8": b'{"a": "\xff"}\n',
+    "field missing": b"{}\n",
+    "field of another kind": json.dumps(TASK | {"name": 7}).encode() + b"\n",
+    "too long": b'{"a": "' + b"x" * (16 << 20) + b'"}\n',
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("before", [0, 700, 7_000])
+def test_a_wrong_line_is_told_as_by_who_reads_line_after_line(
+    tmp_path: Path, wrong: bytes, before: int
+) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(many(before) + wrong + many(100))
+    told = sequential_error(path)
+    assert f"m.jsonl:{before + 2 * (-(-before // 97)) + 1}: " in told
+    assert error_of(path, children=2) == told
+    assert error_of(path, children=0) == told
+
+
+def test_the_first_wrong_line_wins_when_another_process_finds_its_own_earlier(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    slow = text_of({"generation": "```lean4\n" + "theorem b : 1 = 1 := by simp\n" * 20_000})
+    path.write_bytes(
+        many(2500) + slow + b'{"first": 1}\n' + many(400) + b'{"second": 1}\n' + WRONG["too long"]
+    )
+    assert error_of(path, children=2) == sequential_error(path)
+
+
+def test_lines_before_the_wrong_one_come_as_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(many(6000) + b"{}\n")
+    lines = 0
+    with prepared(path, 0, OPTIONS, KNOWN, processes=2) as blocks, pytest.raises(ManifestError):
+        for block in blocks:
+            lines += block.lines
+    assert 5000 <= lines <= 6000
+
+
+@pytest.mark.parametrize("wrong", [b"", b"{}\n"])
+def test_a_file_that_is_cut_short_is_told_after_what_is_wrong_before(tmp_path: Path, wrong: bytes) -> None:
+    path = tmp_path / "m.jsonl.gz"
+    path.write_bytes(gzip.compress(many(2000) + wrong + many(30_000))[:-9])
+    told = sequential_error(path)
+    assert ("not a whole .gz file" in told) == (not wrong)
+    assert error_of(path, children=2) == told
+
+
+@pytest.mark.parametrize("text", [b"", b"\n \n", b"\n" * 9_000], ids=["empty", "blank", "long and blank"])
+def test_a_manifest_without_content_is_refused(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(text)
+    assert error_of(path, children=2) == sequential_error(path)
+
+
+def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
+    assert "no such file" in error_of(tmp_path / "m.jsonl", children=2)
+
+
+def test_an_environment_that_nobody_serves_is_refused_where_a_line_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(many(97) + text_of({"environment": "none"}))
+    message = (
+        f"{path}:100: field \"environment\": no environment is called 'none'; workers serve: core, other"
+    )
+    assert error_of(path, children=2) == message
+
+
+def test_an_environment_that_nobody_serves_is_refused_at_once_when_the_run_names_it() -> None:
+    options = replace(OPTIONS, environment="none")
+    with pytest.raises(UsageError, match="no environment is called 'none'; no worker has served any yet"):
+        prepared(Path("none"), 0, options, ()).__enter__()
+
+
+def test_a_run_that_compares_needs_a_statement_of_every_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(many(100))
+    options = replace(OPTIONS, assurance=Assurance(requires_statement=True))
+    with pytest.raises(ManifestError, match=r'm.jsonl:7: field "formal_statement": this run needs a state'):
+        blocks_of(path, options=options)
+
+
+@pytest.mark.parametrize("kind", [ManifestError, ManifestChanged])
+def test_a_manifest_error_comes_whole_out_of_another_process(kind: type[ManifestError]) -> None:
+    error = kind("m.jsonl", "wrong", remedy="right it", line=7, field="name")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (kind, str(error), vars(error))
+
+
+# --- what makes two checks the same
+
+
+def identity(tmp_path: Path, fields: dict[str, object], options: SubmitOptions = OPTIONS, known=KNOWN):
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(text_of(fields))
+    with prepared(path, 0, options, known, processes=0) as blocks:
+        (row,) = rows_of(blocks)
+    return row["identity"]
+
+
+def test_a_check_is_the_same_whatever_its_line_is_called(tmp_path: Path) -> None:
+    first = identity(tmp_path, {})
+    assert isinstance(first, bytes)
+    assert len(first) == 32
+    assert first == identity(tmp_path, {"name": "n", "group": "g", "timeout": 30, "environment": "core"})
+
+
+def test_the_order_of_axioms_and_of_the_policy_does_not_matter(tmp_path: Path) -> None:
+    def ordered(*, turned: bool) -> object:
+        step = -1 if turned else 1
+        policy = Policy.parse(["native=report", "axiom=off"][::step])
+        assurance = Assurance(policy=policy, axioms=("a", "b")[::step])
+        return identity(tmp_path, {}, replace(OPTIONS, assurance=assurance))
+
+    assert ordered(turned=False) == ordered(turned=True) != identity(tmp_path, {})
+
+
+OTHER_LINES = {
+    "program": {"generation": "simp"},
+    "challenge": {"formal_statement": "theorem a : 2 = 2 := by\n", "predicted_proof": "x"},
+    "no challenge": {"formal_statement": "", "predicted_proof": "x"},
+    "program that the last two have, too": {"predicted_proof": "x"},
+    "environment": {"environment": "other"},
+    "timeout": {"timeout": 31},
+}
+OTHER_OPTIONS = {
+    "wall": {"wall_seconds": 31.0, "cpu_seconds": 60.0},
+    "cpu": {"cpu_seconds": 61.0},
+    "memory": {"memory_mib": 4097},
+    "tier": {"assurance": Assurance(tier="strict")},
+    "confirm": {"assurance": Assurance(confirm="strict")},
+    "axioms": {"assurance": Assurance(axioms=("propext",))},
+    "policy": {"assurance": Assurance(policy=Policy.parse(["native=report"]))},
+}
+OTHER_SERVED = {
+    "digest": {"digest": "2" * 64},
+    "version of the checker": {"checker_version": "2"},
+}
+
+
+def test_a_check_is_another_with_anything_else_about_it(tmp_path: Path) -> None:
+    found = {"as it is": identity(tmp_path, {})}
+    found |= {name: identity(tmp_path, fields) for name, fields in OTHER_LINES.items()}
+    for name, fields in OTHER_OPTIONS.items():
+        found[name] = identity(tmp_path, {}, replace(OPTIONS, **fields))
+    for name, fields in OTHER_SERVED.items():
+        found[name] = identity(tmp_path, {}, known=[replace(CORE, **fields)])
+    assert len(set(found.values())) == len(found)
+
+
+def test_a_check_is_another_when_more_of_the_same_program_is_the_models_own(tmp_path: Path) -> None:
+    path = tmp_path / "parts.jsonl"
+    path.write_bytes(text_of({}))
+    (entry,) = Reader(path)
+    whole = {"predicted_proof": assemble(entry, OPTIONS.assembly).text}
+    (parts,), (own,) = (rows_of(blocks_of(path)), rows_of(blocks_of(_written(tmp_path, whole))))
+    assert parts["program_sha256"] == own["program_sha256"]
+    assert parts["identity"] != own["identity"]
+
+
+def _written(tmp_path: Path, fields: dict[str, object]) -> Path:
+    path = tmp_path / "whole.jsonl"
+    path.write_bytes(text_of(fields))
+    return path
+
+
+def test_a_line_that_is_judged_already_and_a_run_that_shares_nothing_have_no_identity(tmp_path: Path) -> None:
+    assert identity(tmp_path, {"generation": "\0"}) is None
+    assert identity(tmp_path, {}, replace(OPTIONS, share=False)) is None
+
+
+# --- children, and how they end
+
+
+def test_a_child_that_is_killed_is_told_and_waited_for_by_nobody(long: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(long.read_bytes() * 3)
+    with prepared(path, 0, OPTIONS, KNOWN, processes=2) as blocks:
+        every = iter(blocks)
+        next(every)
+        os.kill(children()[0].pid, signal.SIGKILL)
+        with pytest.raises(FarmError, match=r"prepares manifest lines was killed \(SIGKILL\); nothing was"):
+            list(every)
+
+
+def test_blocks_that_nobody_asks_for_leave_no_child(long: Path) -> None:
+    with prepared(long, 0, OPTIONS, KNOWN, processes=2) as blocks:
+        for _ in blocks:
+            assert len(children()) == 2
+            break
+    assert children() == []
+
+
+def test_after_blocks_that_nobody_asked_for_the_next_manifest_gets_its_own(long: Path) -> None:
+    with preparing(OPTIONS, KNOWN, processes=2) as run:
+        next(iter(run.manifest(long, 0)))
+        assert {row["manifest"] for row in rows_of(run.manifest(long, 1))} == {1}
+
+
+def test_an_error_of_whoever_asks_leaves_no_child(long: Path) -> None:
+    with pytest.raises(ZeroDivisionError), prepared(long, 0, OPTIONS, KNOWN, processes=2) as blocks:
+        for _ in blocks:
+            raise ZeroDivisionError
+    assert children() == []
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from blocks import CORE, OPTIONS, OTHER
+from farm.prepare import prepared
+
+with prepared(Path(sys.argv[1]), 0, OPTIONS, (CORE, OTHER), processes=2) as blocks:
+    for block in blocks:
+        print("begun", flush=True)
+        time.sleep(float(sys.argv[2]))
+"""
+
+
+def begun_parent(path: Path, seconds: float) -> subprocess.Popen[str]:
+    """Start a process that prepares a manifest, as slowly as that, and wait until it has a block."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(path), str(seconds)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "begun\n"
+    return parent
+
+
+def test_a_parent_that_is_killed_leaves_no_child(long: Path) -> None:
+    parent = begun_parent(long, 60)
+    begun = children(parent.pid)
+    assert len(begun) == 2
+    parent.kill()
+    parent.communicate()
+    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+
+
+def ignores_interrupts(child: Process) -> bool:
+    status = Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
+    found = re.search(r"^SigIgn:\s+(\w+)", status, re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> (signal.SIGINT - 1) & 1)
+
+
+def test_an_interrupt_from_the_terminal_ends_the_parent_and_its_children_say_nothing(long: Path) -> None:
+    parent = begun_parent(long, 60)
+    begun = children(parent.pid)
+    eventually(lambda: all(ignores_interrupts(child) for child in begun))
+    os.killpg(parent.pid, signal.SIGINT)
+    for child in begun:
+        os.kill(child.pid, signal.SIGINT)
+    _, errors = parent.communicate(timeout=20)
+    assert errors.count("Traceback") == 1
+    assert "KeyboardInterrupt" in errors
+    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+
+
+def test_children_have_no_sockets_and_no_heavy_imports(long: Path) -> None:
+    with prepared(long, 0, OPTIONS, KNOWN, processes=2) as blocks:
+        every = iter(blocks)
+        next(every)
+        for child in children():
+            links = [str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()]
+            assert not [link for link in links if link.startswith("socket:")]
+        list(every)
+    program = "import sys, farm.prepare.child; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-P", "-c", program], text=True).split()
+    assert not {"sqlalchemy", "celery", "psycopg", "typer", "rich"} & set(loaded)
+
+
+def test_a_long_manifest_is_prepared_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(text_of({"generation": "-" * 10_000}) * 10_000)
+    program = PARENT.replace('print("begun", flush=True)', "") + 'print(open("/proc/self/status").read())'
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path), "0"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found = re.search(r"^VmHWM:\s+(\d+) kB", done.stdout, re.MULTILINE)
+    assert found
+    assert int(found[1]) < 120 * 1024

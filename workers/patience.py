@@ -1,0 +1,27 @@
+"""Waiting for a server that is down: it holds a worker up, it loses nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from farm.errors import ServerDown
+from farm.log import logger
+
+_T = TypeVar("_T")
+
+_log = logger(__name__)
+
+#: How long to wait before asking a server again that did not answer.
+RETRY_SECONDS = 1.0
+
+
+def insist(step: Callable[[], _T]) -> _T:
+    """Do a step again until PostgreSQL answers."""
+    while True:
+        try:
+            return step()
+        except ServerDown as error:
+            _log.warning("%s; waiting", error)
+            time.sleep(RETRY_SECONDS)
