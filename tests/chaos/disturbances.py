@@ -120,7 +120,7 @@ def kill_loading(field: Field) -> str:
 
 
 def kill_submit(field: Field) -> str:
-    """Kill who waits for the verdicts, and come back: with the very same command where that resumes a run."""
+    """Kill who waits for the verdicts, and come back with the very same command."""
     status = field.submitter.status
     field.submitter.kill()
     field.come_back()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from farm import cli
-from farm.settings import VARIABLES
 from tests.chaos.lines import MEMORY_MIB
 
 LEASE_SECONDS = 3.0
@@ -27,10 +24,6 @@ KNOWN_AT_ONCE = frozenset({"invalid_text"})
 
 #: What a command says that ends because it reaches no server.
 NO_SERVER = "does not answer"
-
-_SUBMIT = inspect.signature(cli.submit).parameters
-#: Whether the same `farm submit` again goes on with the same run.
-RESUMES = "new_run" in _SUBMIT
 
 _ANSWER_SECONDS = 60.0
 
@@ -52,11 +45,7 @@ _PROGRESS = """
     FROM checks WHERE id IN (SELECT check_id FROM jobs WHERE run_id = %(run)s)
 """
 _RUNNING = "SELECT id, attempt FROM checks WHERE status = 'running'"
-_HOLDERS: LiteralString = (
-    "SELECT worker FROM checks WHERE status = 'running'"
-    if RESUMES
-    else "SELECT worker FROM attempts WHERE ended_at IS NULL"
-)
+_HOLDERS = "SELECT worker FROM checks WHERE status = 'running'"
 _LOCKS = """
     SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database
     WHERE locktype = 'advisory' AND datname = current_database()
@@ -174,31 +163,24 @@ class Facts:
 
 def settings(*, database_url: str, broker_url: str, home: Path, attempts: int | None) -> dict[str, str]:
     """Return the settings of a process of the farm; without `attempts` a check has as many as by default."""
-    known = {
+    known = {} if attempts is None else {"FARM_ATTEMPTS": str(attempts)}
+    return known | {
         "FARM_DATABASE_URL": database_url,
         "FARM_BROKER_URL": broker_url,
         "FARM_HOME": str(home),
         "FARM_LEASE_SECONDS": f"{LEASE_SECONDS:g}",
-        "FARM_ATTEMPTS": "" if attempts is None else str(attempts),
         "FARM_MEMORY_MIB": str(MEMORY_MIB),
     }
-    return {name: value for name, value in known.items() if name in VARIABLES and value}
 
 
 def submit(manifest: Path, *, alone: bool = False) -> list[str]:
-    """Return the words of a `farm submit`; what is submitted `alone` takes nothing from other runs."""
-    options = [("--no-share", "share"), ("--new-run", "new_run")] if alone else []
-    return ["submit", str(manifest), *(word for word, name in options if name in _SUBMIT)]
+    """Return the words of a `farm submit`, which resume a run that is there; `alone`, it shares nothing."""
+    return ["submit", str(manifest), *(["--no-share", "--new-run"] if alone else [])]
 
 
 def submit_unserved(manifest: Path) -> list[str]:
     """Return the words of a `farm submit` whose lines no worker takes."""
     return ["submit", str(manifest), "--environment", UNSERVED, "--no-wait"]
-
-
-def come_back(manifest: Path, run: str) -> list[str]:
-    """Return the words with which who submitted a manifest goes on waiting for its run."""
-    return submit(manifest) if RESUMES else ["status", run, "--wait"]
 
 
 def export(run: str) -> list[str]:

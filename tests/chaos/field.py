@@ -127,8 +127,8 @@ class Field:
         return Waiting(self.farm, self.folder / f"{name}.log", words)
 
     def come_back(self) -> None:
-        """Have the submitter go on waiting for the run."""
-        self.submitter = self.start("submit", facts.come_back(self.manifest, self.run))
+        """Have the submitter go on waiting for the run, with the very same command."""
+        self.submitter = self.start("submit", self.submitter.words)
 
     def some_worker(self) -> Worker:
         """Return a worker that takes checks, chosen by chance, after waiting for one."""

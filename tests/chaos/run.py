@@ -181,15 +181,10 @@ def _wait(field: Field) -> None:
 def _end_submitter(field: Field) -> None:
     """Let who waits for the verdicts have them; who found no server at the start asks again, as people do."""
     while (status := field.submitter.ended()) == 1 and facts.NO_SERVER in field.submitter.said:
-        field.journal.say(f"farm {field.submitter.words[0]} ended with 1 and is repeated")
+        field.journal.say("farm submit ended with 1 and is repeated")
         field.come_back()
     if status != 0:
-        said = field.submitter.said[-2000:]
-        field.journal.complain(f"farm {field.submitter.words[0]} ended with {status}: {said}")
-    if field.submitter.words[0] != "submit":
-        exported = field.start("export", facts.export(field.run))
-        if exported.ended() != 0:
-            field.journal.complain(f"farm export at the end failed: {exported.said[-2000:]}")
+        field.journal.complain(f"farm submit ended with {status}: {field.submitter.said[-2000:]}")
 
 
 def _end_workers(field: Field) -> None:
