@@ -10,7 +10,7 @@ help:
 	@echo "make test    set everything up, run the whole test suite"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
 	@echo "make fuzz    change compiled modules and programs by the hundred thousand and read them"
-	@echo "make chaos   disturb a farm at work in every way, ten times; most of an hour"
+	@echo "make chaos   disturb a farm at work in every way, ten times; about an hour"
 	@echo "make setup   make .venv with the farm command in it"
 	@echo "make lint    the linters and the type checker"
 	@echo "make bench   print the farm's figures on this machine"
