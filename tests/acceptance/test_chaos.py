@@ -27,7 +27,7 @@ def test_a_farm_that_is_disturbed_in_every_way_judges_as_one_in_peace() -> None:
         seconds=300.0,
         most=len(DISTURBANCES),
         pause_seconds=(0.1, 0.7),
-        endless_seconds=2.0,
+        endless_seconds=4.0,
     )
     result = run(plan)
     assert not result.complaints, result.story
