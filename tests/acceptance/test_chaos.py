@@ -1,0 +1,51 @@
+"""Everything around a farm fails while it works, and every line still has the verdict that it has in peace.
+
+The short form of `tests.chaos`; the long one is `make chaos`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from commands import ENDLESS, entry, write
+from farms import Quiet
+from processes import PATIENCE, eventually
+
+from tests.chaos.disturbances import DISTURBANCES
+from tests.chaos.facts import Facts
+from tests.chaos.run import Plan, run
+
+
+@pytest.mark.timeout(600 * PATIENCE)
+def test_a_farm_that_is_disturbed_in_every_way_judges_as_one_in_peace() -> None:
+    seed = int(os.environ.get("FARM_TEST_SEED") or int.from_bytes(os.urandom(4)))
+    plan = Plan(
+        seed=seed,
+        lines=150,
+        seconds=300.0,
+        most=len(DISTURBANCES),
+        pause_seconds=(0.1, 0.7),
+        endless_seconds=4.0,
+    )
+    result = run(plan)
+    assert not result.complaints, result.story
+
+
+def test_a_check_that_is_lost_with_every_worker_ends_as_the_farm_s_failure(
+    quiet: Quiet, tmp_path: Path
+) -> None:
+    manifest = write(tmp_path / "endless.jsonl", entry(ENDLESS, 1, timeout=60.0))
+    facts = Facts(quiet.engine.url.render_as_string(hide_password=False))
+    with quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit:
+        ended = submit.process.poll
+        while ended() is None:
+            with quiet.farm.started(tmp_path / "worker", "worker") as worker:
+                pid = worker.process.pid
+                eventually(lambda pid=pid: ended() is not None or facts.is_holding(pid), seconds=60)
+                worker.process.kill()
+    assert submit.ended() == 3, submit.said
+    (run,) = facts.runs(manifest)
+    assert [attempt.outcome for attempt in facts.attempts(run)] == ["lost"] * 3
+    assert [line.verdict for line in facts.lines(run)] == [("judge_error", "worker_lost")]
