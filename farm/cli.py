@@ -233,10 +233,8 @@ def _assurance(policy: Sequence[str], axioms: Sequence[str], **options: object) 
 
 def _load(site: Site, paths: Sequence[Path], options: SubmitOptions, *, new_run: bool) -> Submitted:
     from farm import screen
-    from farm.broker import require_broker
     from farm.submit import submit as load
 
-    require_broker(site.broker)
     with screen.busy("Preparing the farm"):
         known = site.environments()
     with screen.storing() as stored:

@@ -51,8 +51,15 @@ def _export(store: Store, queries: Queries, run: Run, manifest: StoredManifest) 
     def announce(new: Fingerprint) -> None:
         store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)
 
-    rewrite(manifest.path, manifest.path, writer.edit, expected=manifest.fingerprints, announce=announce)
-    store.exported(run.id, manifest.number)
+    rewrite(
+        manifest.path,
+        manifest.path,
+        writer.edit,
+        # Another export may have been there a moment ago: what the file may be is asked while nobody writes.
+        expected=lambda: queries.manifests(run.id)[manifest.number].fingerprints,
+        announce=announce,
+        placed=lambda _: store.exported(run.id, manifest.number),
+    )
     return Exported(path=manifest.path, lines=writer.lines)
 
 
@@ -68,7 +75,7 @@ def export_to(queries: Queries, run: Run, manifest: StoredManifest, target: Path
         write(target, verdicts)
         return Exported(path=target, lines=len(verdicts))
     writer = _Writer(run, judged)
-    rewrite(manifest.path, target, writer.edit, expected=manifest.fingerprints)
+    rewrite(manifest.path, target, writer.edit, expected=lambda: manifest.fingerprints)
     return Exported(path=target, lines=writer.lines)
 
 
@@ -105,11 +112,14 @@ class _Writer:
 
     def __init__(self, run: Run, judged: Iterator[Judged]) -> None:
         self._run, self._judged = run, judged
-        self._next = next(judged, None)
+        self._next: Judged | None = None
+        self._is_begun = False
         self.lines = 0
 
     def edit(self, number: int, line: str) -> str:
         """Return a manifest line with its verdict, or as it was when it has none."""
+        if not self._is_begun:  # only now is the manifest this export's alone
+            self._next, self._is_begun = next(self._judged, None), True
         job = self._next
         if job is None or job.line != number:
             return line

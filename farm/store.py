@@ -320,7 +320,8 @@ class Store:
         """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
 
         A verdict by chance is one line's own: the other lines of that check are to be checked anew. Where a
-        run stops at the first proof of a group, the rest of the group is cancelled.
+        run stops at the first proof of a group, the rest of the group is cancelled, in a transaction of its
+        own: should that fail, they are checked for nothing, and no verdict is lost.
         """
         values = {"given": json.dumps([_finished(claim, decision) for claim, decision in decisions])}
         by_outcome = {claim.check_id: decision.verdict for claim, decision in decisions}
@@ -328,8 +329,9 @@ class Store:
             done = connection.scalars(_FINISH, values).all()
             chance = [id_ for id_ in done if by_outcome[id_].by_chance]
             anew = waiting.part(connection, chance) if chance else 0
-            proved = [id_ for id_ in done if by_outcome[id_].outcome is Outcome.PROVED]
-            if proved:
+        proved = [id_ for id_ in done if by_outcome[id_].outcome is Outcome.PROVED]
+        if proved:
+            with self.transaction() as connection:
                 waiting.stop_rivals(connection, proved)
         return Recorded(check_ids=frozenset(done), anew=anew)
 

@@ -54,7 +54,7 @@ _RIVALS = text("""
             SELECT check_id FROM jobs JOIN won
             ON jobs.run_id = won.run_id AND coalesce(group_name, name) = rivals
             WHERE races AND cancelled IS NULL)
-        ORDER BY id FOR UPDATE SKIP LOCKED
+        ORDER BY id FOR UPDATE
     )
     UPDATE jobs SET cancelled = 'group' FROM won, locked
     WHERE jobs.run_id = won.run_id AND coalesce(group_name, name) = rivals
@@ -109,7 +109,8 @@ def part_left_alone(connection: Connection, run_id: str) -> int:
 def stop_rivals(connection: Connection, check_ids: Sequence[int], *, run_id: str | None = None) -> int:
     """Cancel what is unfinished in the groups that these checks won, or of a run; returns how many lines.
 
-    What another transaction is about to finish is left to it.
+    Nothing may be locked yet, or all that is unfinished of these groups: two proofs of one group, recorded at
+    the same moment, would wait for each other.
     """
     lost = connection.scalars(_RIVALS, {"ids": list(check_ids), "run_id": run_id}).all()
     drop(connection, lost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from dataclasses import asdict
@@ -64,6 +65,8 @@ def worker(
     log.configure(settings.log_level)
     database_url, broker_url = Site(settings).urls
     at_once = concurrency or settings.concurrency
+    # Until Celery listens to signals: whatever is begun is taken down in order.
+    signal.signal(signal.SIGTERM, _leave)
     engine = db.connect(database_url, application="farm-worker", connections=_CONNECTIONS)
     db.require_schema(engine)
     with opened(settings, concurrency=at_once) as machine:
@@ -78,6 +81,10 @@ def worker(
         for environment in desk.environments.values():
             machine.checker.prewarm(environment)
         serve(desk, broker.application(broker_url), grace_seconds=settings.grace_seconds)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    raise SystemExit(0)
 
 
 def _fit(machine: Machine) -> dict[str, LeanEnvironment]:

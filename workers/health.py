@@ -7,10 +7,12 @@ unharmed, and it takes no others until the same program comes out right again.
 
 from __future__ import annotations
 
+import os
 import threading
+from dataclasses import replace
 
 from farm.log import logger
-from workers.canary import AUDITED, PROVED, what_is_wrong
+from workers.canary import AUDITED, PROVED, Canary, what_is_wrong
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
 
@@ -24,6 +26,7 @@ class Health:
         self._checker = checker
         self._lock = threading.Lock()
         self._unwell: LeanEnvironment | None = None
+        self._trials = 0
 
     @property
     def is_well(self) -> bool:
@@ -33,13 +36,20 @@ class Health:
     def examine(self, environment: LeanEnvironment) -> bool:
         """Check what is known in an environment and return whether it comes out right."""
         with self._lock:
-            wrong = what_is_wrong(environment, self._checker, AUDITED if environment.audited else PROVED)
+            wrong = what_is_wrong(environment, self._checker, self._trial(environment))
             if wrong and self.is_well:
                 _log.error("This worker takes no checks until it is well: %s", "; ".join(wrong))
             if not wrong and not self.is_well:
                 _log.warning("This worker is well again and takes checks")
             self._unwell = environment if wrong else None
             return not wrong
+
+    def _trial(self, environment: LeanEnvironment) -> Canary:
+        """Return what uses all that a check may use: a statement never seen before is compiled and kept."""
+        if not environment.audited:
+            return PROVED
+        self._trials += 1
+        return replace(AUDITED, statement=f"-- {os.getpid()} {self._trials}\n{AUDITED.statement}")
 
     def look_again(self) -> None:
         """Find out whether a machine that was unwell has become well."""

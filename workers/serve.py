@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import warnings
+from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
@@ -47,7 +48,18 @@ def serve(desk: Desk, app: Celery, *, grace_seconds: float) -> None:
         desk.crew.size,
         desk.name,
     )
-    app.Worker(
+    try:
+        _celery_worker(app, desk).start()
+    finally:
+        desk.crew.stopping = True
+        for claim in desk.intake.unbegun(all_of_them=True):
+            desk.recorder.put(unharmed(claim, "the worker was told to stop"))
+        desk.recorder.stop()
+        upkeep.stop()
+
+
+def _celery_worker(app: Celery, desk: Desk) -> Any:
+    return app.Worker(
         pool="threads",
         concurrency=desk.crew.size,
         queues=[queue(name) for name in desk.environments],
@@ -56,11 +68,7 @@ def serve(desk: Desk, app: Celery, *, grace_seconds: float) -> None:
         without_heartbeat=True,
         loglevel="WARNING",
         quiet=True,
-    ).start()
-    for claim in desk.intake.unbegun(all_of_them=True):
-        desk.recorder.put(unharmed(claim, "the worker was told to stop"))
-    desk.recorder.stop()
-    upkeep.stop()
+    )
 
 
 class Ending:

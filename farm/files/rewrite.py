@@ -18,6 +18,10 @@ Announce = Callable[[Fingerprint], None]
 """Is told a fingerprint."""
 
 
+def _anything() -> Collection[Fingerprint]:
+    return ()
+
+
 def _nobody(_: Fingerprint) -> None:
     """Tell nobody."""
 
@@ -27,8 +31,9 @@ def rewrite(
     target: Path,
     edit: Edit,
     *,
-    expected: Collection[Fingerprint] = (),
+    expected: Callable[[], Collection[Fingerprint]] = _anything,
     announce: Announce = _nobody,
+    placed: Announce = _nobody,
     line_mib: int = LINE_MIB,
 ) -> Fingerprint:
     """Write the lines of `source`, each as `edit` returns it, to `target`, and return its new fingerprint.
@@ -37,7 +42,8 @@ def rewrite(
     the edit returns unchanged are written byte for byte. `farm.files.replace` says what is kept of a target
     that is there, how two processes take turns, and what a failure leaves: the old file, whole.
 
-    `announce` is told the new fingerprint when all is written, just before the file is put in place.
+    `announce` is told the new fingerprint when all is written, just before the file is put in place, and
+    `placed` when it is. Both, and asking what is `expected`, happen while nobody else writes the target.
 
     Raises ManifestChanged when the source is none of the files that are `expected` (any is, where none is
     named), or changes meanwhile; ManifestError when one of the two files cannot be used.
@@ -46,17 +52,19 @@ def rewrite(
         mode = source.stat().st_mode
     # The target's lock is taken first, so that what is read is what the last writer left.
     with replacing(target, mode=mode) as new, opened(source, line_mib=line_mib) as lines:
+        known = expected()
         try:
             new.text.writelines(_edited(lines, edit))
         except ManifestError as error:
             # A file that was changed may be wrong in any way; that it was changed is what to say.
-            _refuse_changed(lines, expected, error)
+            _refuse_changed(lines, known, error)
             raise
-        _refuse_changed(lines, expected)
+        _refuse_changed(lines, known)
         written = new.finish()
         announce(written)
         _refuse_touched(lines)
         new.put_in_place()
+        placed(written)
     return written
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -363,16 +364,38 @@ class TestGroups:
         run_id = load(store, tmp_path / "b.jsonl", *self.entries(), stop_on_first_proof=True)
         assert reasons(queries, run_id) == ["cancelled", "ok", "cancelled", "queued", "queued", "queued"]
 
-    def test_two_of_a_group_proved_at_once_both_count(
+    def test_proofs_of_a_group_recorded_at_once_all_count(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        entries = [line(f"g{n}", group="g") for n in range(40)]
+        run_id = load(store, tmp_path / "a.jsonl", *entries, stop_on_first_proof=True)
+        taken = claims(store, most=30)
+        with ThreadPoolExecutor(10) as pool:
+            recorded = list(pool.map(lambda claim: finished(store, claim), taken))
+        assert any(recorded)
+        assert Counter(reasons(queries, run_id)) == {"ok": sum(recorded), "cancelled": 40 - sum(recorded)}
+
+    def test_what_is_just_being_claimed_ends_as_well(
         self, store: Store, queries: Queries, tmp_path: Path
     ) -> None:
         run_id = load(store, tmp_path / "a.jsonl", *self.entries()[:3], stop_on_first_proof=True)
-        one, two, _ = claims(store)
-        with store.engine.begin() as connection:  # the other's verdict is being recorded at this moment
-            connection.execute(text("SELECT FROM checks WHERE id = :id FOR UPDATE"), {"id": two.check_id})
-            assert finished(store, one)
-        assert finished(store, two)
-        assert reasons(queries, run_id) == ["ok", "ok", "cancelled"]
+        (first,) = claims(store, most=1)
+        with store.engine.connect() as claiming:
+            (other,) = claiming.scalars(
+                text("SELECT id FROM checks WHERE status = 'queued' LIMIT 1 FOR UPDATE")
+            )
+            recording = threading.Thread(target=finished, args=(store, first))
+            recording.start()
+            eventually(lambda: reasons(queries, run_id)[0] == "ok")
+            taken = text("""
+                UPDATE checks SET status = 'running', attempt = 1, lease_until = now(), worker = 'w2',
+                started_at = now() WHERE id = :id
+            """)
+            claiming.execute(taken, {"id": other})
+            claiming.commit()
+            recording.join(20)
+        assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
+        assert store.lost({other: 1}) == {other}
 
     def test_another_run_that_waits_for_a_rival_gets_its_verdict(
         self, store: Store, queries: Queries, tmp_path: Path

@@ -65,13 +65,15 @@ def test_changed_lines_keep_their_line_ends(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_returned_is_the_new_files(manifest: Path) -> None:
-    assert rewrite(manifest, manifest, mark, expected=(fingerprint(manifest),)) == fingerprint(manifest)
+    assert rewrite(manifest, manifest, mark, expected=lambda: (fingerprint(manifest),)) == fingerprint(
+        manifest
+    )
 
 
 def test_another_file_leaves_the_source_alone(manifest: Path) -> None:
     before = manifest.read_bytes()
     target = manifest.with_name("other.jsonl")
-    rewrite(manifest, target, mark, expected=(fingerprint(manifest),))
+    rewrite(manifest, target, mark, expected=lambda: (fingerprint(manifest),))
     assert manifest.read_bytes() == before
     assert target.read_bytes().splitlines()[-1] == b'{"n": 99, "line": 100}'
 
@@ -180,7 +182,7 @@ def test_a_changed_file_is_not_written_over(manifest: Path) -> None:
     manifest.write_bytes(manifest.read_bytes().replace(b"7", b"8"))
     before = manifest.read_bytes()
     with pytest.raises(ManifestChanged) as caught:
-        rewrite(manifest, manifest, mark, expected=(expected,))
+        rewrite(manifest, manifest, mark, expected=lambda: (expected,))
     assert str(caught.value) == f"{manifest}: has changed since it was submitted; to keep it, {ELSEWHERE}"
     assert manifest.read_bytes() == before
     assert names_in(manifest.parent) == ["m.jsonl"]
@@ -191,7 +193,7 @@ def test_a_file_that_was_changed_into_a_wrong_one_is_told_as_changed(manifest: P
     expected = fingerprint(manifest)
     manifest.write_bytes(content)
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, manifest, mark, expected=(expected,), line_mib=1)
+        rewrite(manifest, manifest, mark, expected=lambda: (expected,), line_mib=1)
 
 
 WRONG = {
@@ -452,9 +454,9 @@ def test_processes_that_rewrite_one_file_at_once_take_turns(manifest: Path) -> N
 
 def test_of_two_that_expect_the_same_file_only_one_writes(manifest: Path) -> None:
     expected = fingerprint(manifest)
-    written = rewrite(manifest, manifest, mark, expected=(expected,))
+    written = rewrite(manifest, manifest, mark, expected=lambda: (expected,))
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, manifest, mark, expected=(expected,))
+        rewrite(manifest, manifest, mark, expected=lambda: (expected,))
     assert fingerprint(manifest) == written
 
 
