@@ -21,7 +21,7 @@ from farm.challenge import Challenge
 from farm.db import reaching
 from farm.job import Cancelled, Check, Limits, Status
 from farm.policy import Action, Policy
-from farm.verdict import Message, Outcome, Report, Verdict
+from farm.verdict import Message, Report, Verdict
 
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
 MAX_FAILURES = 3
@@ -319,21 +319,23 @@ class Store:
     def record(self, decisions: Sequence[tuple[Claim, Decision]]) -> Recorded:
         """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
 
-        A verdict by chance is one line's own: the other lines of that check are to be checked anew. Where a
-        run stops at the first proof of a group, the rest of the group is cancelled, in a transaction of its
-        own: should that fail, they are checked for nothing, and no verdict is lost.
+        A verdict by chance is one line's own: the other lines of that check are to be checked anew.
         """
         values = {"given": json.dumps([_finished(claim, decision) for claim, decision in decisions])}
-        by_outcome = {claim.check_id: decision.verdict for claim, decision in decisions}
+        verdicts = {claim.check_id: decision.verdict for claim, decision in decisions}
         with self.transaction() as connection:
             done = connection.scalars(_FINISH, values).all()
-            chance = [id_ for id_ in done if by_outcome[id_].by_chance]
+            chance = [id_ for id_ in done if verdicts[id_].by_chance]
             anew = waiting.part(connection, chance) if chance else 0
-        proved = [id_ for id_ in done if by_outcome[id_].outcome is Outcome.PROVED]
-        if proved:
-            with self.transaction() as connection:
-                waiting.stop_rivals(connection, proved)
         return Recorded(check_ids=frozenset(done), anew=anew)
+
+    def stop_rivals(self, proved: Sequence[int]) -> None:
+        """Cancel the rest of the groups that these checks are the first proofs of, where a run asks for that.
+
+        Not a part of recording the proofs: should it never come to this, the rest is checked for nothing.
+        """
+        with self.transaction() as connection:
+            waiting.stop_rivals(connection, proved)
 
     def give_back(self, returned: Sequence[Returned]) -> frozenset[int]:
         """Queue held checks again, saying what became of their attempts; returns those that were held."""

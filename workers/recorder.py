@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from farm.log import logger
 from farm.store import Claim, Decision, Returned, Store
+from farm.verdict import Outcome
 from workers.held import Held
 from workers.patience import insist
 
@@ -29,7 +30,7 @@ Ended = tuple[Claim, Decision] | Returned
 class Recorder(threading.Thread):
     """Records what became of checks, in the background; each is held until that is done.
 
-    `recall_others` is called when there are checks to be done anew, which nobody may be awake for.
+    `waiting` is called when there are checks to be done anew, which nobody may be awake for.
     """
 
     def __init__(self, store: Store, held: Held, *, waiting: Callable[[], None] = lambda: None) -> None:
@@ -71,19 +72,19 @@ class Recorder(threading.Thread):
         decided = [each for each in batch if not isinstance(each, Returned)]
         returned = [each for each in batch if isinstance(each, Returned)]
         if decided:
-            insist(lambda: self._finish(decided))
+            self._finish(decided)
         if returned:
-            insist(lambda: self._give_back(returned))
+            held = insist(lambda: self._store.give_back(returned))
+            self._settle([each.claim for each in returned], held)
+            self._waiting()
 
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
-        recorded = self._store.record(decided)
+        recorded = insist(lambda: self._store.record(decided))
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         if recorded.anew:
             self._waiting()
-
-    def _give_back(self, returned: Sequence[Returned]) -> None:
-        self._settle([each.claim for each in returned], self._store.give_back(returned))
-        self._waiting()
+        if proved := [claim.check_id for claim, made in decided if made.verdict.outcome is Outcome.PROVED]:
+            insist(lambda: self._store.stop_rivals(proved))
 
     def _settle(self, claims: Sequence[Claim], recorded: frozenset[int]) -> None:
         self._held.let_go(claims)
