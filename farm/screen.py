@@ -197,8 +197,9 @@ def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
     if tally.confirmed or tally.overruled:
         out.print(_twice(tally), highlight=False)
     proved, names = solved
+    judged = sum(tally.verdicts.values())
     out.print(
-        f"{tally.done} of {count(tally.total, 'line')} judged; {proved} of {count(names, 'name')} proved.",
+        f"{judged} of {count(tally.total, 'line')} judged; {proved} of {count(names, 'name')} proved.",
         highlight=False,
     )
 

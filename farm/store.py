@@ -9,7 +9,7 @@ taken back only by whoever names that attempt. The state machine is `farm.job.TR
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -58,6 +58,15 @@ class Claim:
     failures: int
     environment: str
     check: Check
+
+    @property
+    def hold(self) -> Hold:
+        """By what it is held."""
+        return self.check_id, self.attempt
+
+
+#: What a worker holds: a check's id, and the number of the attempt.
+Hold = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +148,8 @@ _WAITING = text("""
 """)
 
 _LOST = text("""
-    SELECT held.id FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+    SELECT held.id, held.attempt
+    FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
     WHERE NOT EXISTS (
         SELECT FROM checks
         WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running')
@@ -306,13 +316,13 @@ class Store:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.scalars(_WAITING, {"served": list(served)}))
 
-    def lost(self, held: Mapping[int, int]) -> frozenset[int]:
-        """Return those of these checks (id to attempt) that were cancelled or taken back."""
+    def lost(self, held: Sequence[Hold]) -> list[Hold]:
+        """Return those of these that are held no longer: cancelled or taken back."""
         with reaching(self.engine), self.engine.connect() as connection:
-            return frozenset(connection.scalars(_LOST, _held(held)))
+            return [(id_, attempt) for id_, attempt in connection.execute(_LOST, _held(held))]
 
-    def extend(self, held: Mapping[int, int], *, lease_seconds: float) -> None:
-        """Extend the leases of held checks (id to attempt); one that is being changed waits for the next."""
+    def extend(self, held: Sequence[Hold], *, lease_seconds: float) -> None:
+        """Extend the leases of what is held; one that is being changed at this moment waits for the next."""
         with self.transaction() as connection:
             connection.execute(_EXTEND, _held(held) | {"lease": lease_seconds})
 
@@ -385,8 +395,8 @@ def _past_deadline(connection: Connection, run_id: str) -> int:
     return cancelled
 
 
-def _held(held: Mapping[int, int]) -> dict[str, object]:
-    return {"ids": list(held), "attempts": list(held.values())}
+def _held(held: Sequence[Hold]) -> dict[str, object]:
+    return {"ids": [id_ for id_, _ in held], "attempts": [attempt for _, attempt in held]}
 
 
 def storable(words: str) -> str:

@@ -5,43 +5,39 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from farm.store import Claim
+from farm.store import Claim, Hold
 
 
 class Held:
-    """The checks this worker holds, shared between the threads that run them and those beside them."""
+    """The attempts this worker holds, shared between the threads that carry them out and those beside."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._claims: dict[int, Claim] = {}
-        self._lost: set[int] = set()
+        self._claims: dict[Hold, Claim] = {}
+        self._lost: set[Hold] = set()
         self._recalled = False
 
     def hold(self, claims: Iterable[Claim]) -> None:
         """Hold these as well."""
         with self._lock:
-            self._claims |= {claim.check_id: claim for claim in claims}
+            self._claims |= {claim.hold: claim for claim in claims}
 
     def let_go(self, claims: Iterable[Claim]) -> None:
         """Hold these no longer."""
         with self._lock:
             for claim in claims:
-                if self._claims.get(claim.check_id) is claim:
-                    del self._claims[claim.check_id]
-                    self._lost.discard(claim.check_id)
+                self._claims.pop(claim.hold, None)
+                self._lost.discard(claim.hold)
 
-    def attempts(self) -> dict[int, int]:
-        """Return the attempt held of each check."""
+    def all(self) -> list[Hold]:
+        """Return what is held."""
         with self._lock:
-            return {check_id: claim.attempt for check_id, claim in self._claims.items()}
+            return list(self._claims)
 
-    def lose(self, attempts: Iterable[tuple[int, int]]) -> None:
-        """Say which attempts (check, number) are no longer this worker's, so that their boxes end."""
+    def lose(self, holds: Iterable[Hold]) -> None:
+        """Say which are no longer this worker's, so that their boxes end."""
         with self._lock:
-            for check_id, attempt in attempts:
-                claim = self._claims.get(check_id)
-                if claim is not None and claim.attempt == attempt:
-                    self._lost.add(check_id)
+            self._lost |= self._claims.keys() & set(holds)
 
     def recall(self) -> None:
         """Say that all checks are to be given back at once."""
@@ -49,7 +45,7 @@ class Held:
 
     def is_lost(self, claim: Claim) -> bool:
         """Whether somebody else decides about this check now."""
-        return claim.check_id in self._lost
+        return claim.hold in self._lost
 
     @property
     def is_recalled(self) -> bool:

@@ -17,11 +17,17 @@ _log = logger(__name__)
 RETRY_SECONDS = 1.0
 
 
-def insist(step: Callable[[], _T]) -> _T:
-    """Do a step again until PostgreSQL answers."""
+def _never() -> bool:
+    return False
+
+
+def insist(step: Callable[[], _T], *, unless: Callable[[], bool] = _never) -> _T:
+    """Do a step again until PostgreSQL answers; raises `ServerDown` when it does not and `unless` is true."""
     while True:
         try:
             return step()
         except ServerDown as error:
+            if unless():
+                raise
             _log.warning("%s; waiting", error)
             time.sleep(RETRY_SECONDS)

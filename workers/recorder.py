@@ -10,10 +10,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
+from farm.errors import ServerDown
 from farm.log import logger
 from farm.store import Claim, Decision, Returned, Store
-from farm.verdict import Outcome
+from farm.verdict import Outcome, judge
 from workers.held import Held
 from workers.patience import insist
 
@@ -25,6 +28,17 @@ MOST = 64
 _log = logger(__name__)
 
 Ended = tuple[Claim, Decision] | Returned
+
+_T = TypeVar("_T")
+
+
+_UNSTORABLE = "its verdict could not be stored; the worker's log says why"
+
+
+def _unstorable(decision: Decision) -> Decision:
+    """Return what is recorded in the place of a verdict that the database does not take."""
+    report = replace(decision.report, messages=(), hits=(), audit=None, box_error=_UNSTORABLE, refused=None)
+    return replace(decision, report=report, verdict=judge(report))
 
 
 class Recorder(threading.Thread):
@@ -69,22 +83,48 @@ class Recorder(threading.Thread):
         return batch, False
 
     def _record(self, batch: Sequence[Ended]) -> None:
+        try:
+            self._record_together(batch)
+        except ServerDown as error:
+            _log.error("%s; %d checks are left to their leases", error, len(batch))
+        except Exception:  # noqa: BLE001 # the thread's edge: what cannot be stored must not take others along
+            _log.exception("What became of %d checks could not be recorded", len(batch))
+            self._record_apart(batch)
+
+    def _record_apart(self, batch: Sequence[Ended]) -> None:
+        """Record each for itself; what cannot be stored even so is the farm's own failure."""
+        if len(batch) > 1:
+            for each in batch:
+                self._record([each])
+        elif isinstance(batch[0], Returned):
+            self._held.let_go([batch[0].claim])  # its lease will run out
+        else:
+            claim, decision = batch[0]
+            if decision.report.box_error != _UNSTORABLE:
+                self._record([(claim, _unstorable(decision))])
+            else:
+                self._held.let_go([claim])
+
+    def _record_together(self, batch: Sequence[Ended]) -> None:
         decided = [each for each in batch if not isinstance(each, Returned)]
         returned = [each for each in batch if isinstance(each, Returned)]
         if decided:
             self._finish(decided)
         if returned:
-            held = insist(lambda: self._store.give_back(returned))
+            held = self._insist(lambda: self._store.give_back(returned))
             self._settle([each.claim for each in returned], held)
             self._waiting()
 
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
-        recorded = insist(lambda: self._store.record(decided))
+        recorded = self._insist(lambda: self._store.record(decided))
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         if recorded.anew:
             self._waiting()
         if proved := [claim.check_id for claim, made in decided if made.verdict.outcome is Outcome.PROVED]:
-            insist(lambda: self._store.stop_rivals(proved))
+            self._insist(lambda: self._store.stop_rivals(proved))
+
+    def _insist(self, step: Callable[[], _T]) -> _T:
+        return insist(step, unless=lambda: self._held.is_recalled)
 
     def _settle(self, claims: Sequence[Claim], recorded: frozenset[int]) -> None:
         self._held.let_go(claims)

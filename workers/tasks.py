@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from farm import __version__
+from farm.errors import ServerDown
 from farm.log import logger
 from farm.store import Claim, Decision, Returned
 from farm.verdict import Outcome, Reason, Report, Verdict, judge
 from workers.desk import Desk
+from workers.leans import not_run
 from workers.patience import insist
 
 _log = logger(__name__)
@@ -31,16 +34,16 @@ def work(desk: Desk) -> None:
 def _next(desk: Desk) -> Claim | None:
     if desk.crew.stopping or not desk.health.is_well:
         return None
-    return insist(lambda: desk.intake.take(desk.crew.busy))
+    try:
+        return insist(lambda: desk.intake.take(desk.crew.busy), unless=lambda: desk.crew.stopping)
+    except ServerDown:
+        return None
 
 
 def verify(desk: Desk, claim: Claim) -> None:
     """Carry out one check that is held, and have recorded what became of it."""
     began = time.monotonic()
-    environment = desk.environments[claim.environment]
-    report = desk.checker.check(
-        claim.check, environment, cancelled=lambda: desk.held.is_lost(claim) or desk.held.is_recalled
-    )
+    report = _report(desk, claim)
     desk.intake.note(time.monotonic() - began)
     if desk.held.is_lost(claim):
         desk.held.let_go([claim])
@@ -48,6 +51,18 @@ def verify(desk: Desk, claim: Claim) -> None:
         desk.recorder.put(unharmed(claim, "the worker was told to stop"))
     else:
         _conclude(desk, claim, report)
+
+
+def _report(desk: Desk, claim: Claim) -> Report:
+    try:
+        return desk.checker.check(
+            claim.check,
+            desk.environments[claim.environment],
+            cancelled=lambda: desk.held.is_lost(claim) or desk.held.is_recalled,
+        )
+    except Exception as error:  # noqa: BLE001 # the thread's edge: a bug must not hold the check for ever
+        _log.exception("A check could not be carried out")
+        return replace(not_run(claim.check.program), box_error=f"{type(error).__name__}: {error}")
 
 
 def _conclude(desk: Desk, claim: Claim, report: Report) -> None:

@@ -39,19 +39,18 @@ class Upkeep:
     def keep(self) -> None:
         """Keep what runs here, let go what was cancelled, give back what was claimed too far ahead."""
         desk = self._desk
-        if held := desk.held.attempts():
-            desk.held.lose((id_, held[id_]) for id_ in desk.store.lost(held))
+        if held := desk.held.all():
+            desk.held.lose(desk.store.lost(held))
         for claim in desk.intake.unbegun():
             desk.recorder.put(unharmed(claim, "it was claimed too early"))
         if time.monotonic() - self._beaten_at >= self._beat_seconds:
             self.heartbeat()
-        desk.health.look_again()
 
     def heartbeat(self) -> None:
         """Extend the leases of what is held here, and say which environments are served."""
         desk = self._desk
         self._beaten_at = time.monotonic()
-        if held := desk.held.attempts():
+        if held := desk.held.all():
             desk.store.extend(held, lease_seconds=desk.lease_seconds)
         if desk.health.is_well:
             desk.store.register(desk.served())
@@ -62,6 +61,7 @@ class Upkeep:
         if time.monotonic() - self._swept_at >= self._beat_seconds:
             self._swept_at = time.monotonic()
             self.sweep()
+        desk.health.look_again()
         if desk.calling.is_set() or (desk.crew.has_idle and desk.health.is_well):
             desk.calling.clear()
             if names := desk.store.waiting(list(desk.environments)):

@@ -41,7 +41,10 @@ _OTHER_CLIENTS = """
     AND pid <> pg_backend_pid() AND application_name NOT LIKE 'farm-worker%')
 """
 _SET_UP = "SELECT to_regclass('checks') IS NOT NULL"
-_WORK_LEFT = "SELECT EXISTS (SELECT FROM checks WHERE status IN ('queued', 'running'))"
+_WORK_LEFT = """
+    SELECT EXISTS (SELECT FROM checks WHERE status = 'queued')
+        OR EXISTS (SELECT FROM checks WHERE status = 'running')
+"""
 
 _log = logging.getLogger("farm.supervisor")
 

@@ -258,20 +258,17 @@ class TestLeases:
 
     def test_a_worker_hears_which_are_no_longer_its_own(self, store: Store, tmp_path: Path) -> None:
         kept, lost = checks_of(store, load(store, tmp_path / "a.jsonl", *lines(2)))
-        held = {
-            claim.check_id: claim.attempt
-            for claim in (claimed(store, kept), claimed(store, lost, lease_seconds=-1))
-        }
-        assert store.lost(held) == frozenset()
+        held = [claimed(store, kept).hold, claimed(store, lost, lease_seconds=-1).hold]
+        assert store.lost(held) == []
         store.sweep(checker_version="1")
-        assert store.lost(held) == {lost}
+        assert store.lost(held) == held[1:]
 
     def test_they_are_extended_only_for_the_attempt_that_is_held(self, store: Store, check_id: int) -> None:
         claim = claimed(store, check_id, lease_seconds=-1)
-        store.extend({check_id: claim.attempt + 1}, lease_seconds=60)
+        store.extend([(check_id, claim.attempt + 1)], lease_seconds=60)
         assert store.sweep(checker_version="1").taken_back == 1
         again = claimed(store, check_id, lease_seconds=-1)
-        store.extend({check_id: again.attempt}, lease_seconds=60)
+        store.extend([again.hold], lease_seconds=60)
         assert store.sweep(checker_version="1").taken_back == 0
 
     def test_a_sweep_leaves_the_work_to_one_that_is_under_way(self, store: Store, check_id: int) -> None:

@@ -279,7 +279,7 @@ class TestCancel:
         assert revise.cancel(store, run_id) == 2
         assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
         assert not finished(store, running)
-        assert store.lost({running.check_id: running.attempt}) == {running.check_id}
+        assert store.lost([running.hold]) == [running.hold]
         assert claims(store) == []
         assert [attempt["outcome"] for attempt in queries.attempts(run_id, 0, 2)] == ["cancelled"]
 
@@ -395,7 +395,7 @@ class TestGroups:
             claiming.commit()
             recording.join(20)
         assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
-        assert store.lost({other: 1}) == {other}
+        assert store.lost([(other, 1)]) == [(other, 1)]
 
     def test_another_run_that_waits_for_a_rival_gets_its_verdict(
         self, store: Store, queries: Queries, tmp_path: Path

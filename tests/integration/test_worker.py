@@ -15,14 +15,14 @@ import pytest
 import redis
 from celery import Celery
 from commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
-from farms import load
+from farms import a_decision, load
 from processes import eventually, family
 from sqlalchemy import Engine, text
 
 from farm import __version__, revise
 from farm.broker import application
 from farm.queries import Judged, Queries
-from farm.store import MAX_FAILURES, Store
+from farm.store import MAX_FAILURES, Claim, Store
 from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
 from workers.desk import Desk
@@ -100,7 +100,7 @@ def attempts(queries: Queries, run_id: str, number: int = 1) -> list[str | None]
 
 def recorded(desk: Desk) -> None:
     """Wait until nothing is held any more: what became of it is in the store."""
-    eventually(lambda: not desk.held.attempts())
+    eventually(lambda: not desk.held.all())
 
 
 @pytest.mark.parametrize("kind", [PROVED, WRONG, ADMITTED, ENDLESS])
@@ -181,7 +181,7 @@ def test_a_machine_that_fails_what_it_should_know_gives_its_checks_back_and_take
         recorded(unwell)
         assert not unwell.health.is_well
         work(unwell)
-        assert unwell.held.attempts() == {}
+        assert unwell.held.all() == []
         assert attempts(queries, run_id, 1) + attempts(queries, run_id, 2) == ["returned"]
     with furnished(database, core, checker) as well:
         work(well)
@@ -231,7 +231,7 @@ def working(desk: Desk) -> Iterator[threading.Thread]:
     # A daemon: should the test fail, it must not go on asking for a server that is gone.
     thread = threading.Thread(target=work, args=(desk,), daemon=True)
     thread.start()
-    eventually(lambda: desk.held.attempts())
+    eventually(lambda: desk.held.all())
     yield thread
     thread.join(30)
     assert not thread.is_alive()
@@ -292,9 +292,9 @@ def test_what_was_claimed_too_far_ahead_is_given_back(
     run_id = loaded(desk, tmp_path, PROVED, PROVED, PROVED)
     desk.intake.note(0.001)
     assert desk.intake.take(busy=1) is not None
-    assert len(desk.held.attempts()) == 3
+    assert len(desk.held.all()) == 3
     upkeep = Upkeep(desk, app)
-    eventually(lambda: (upkeep.keep(), len(desk.held.attempts()) == 1)[1])
+    eventually(lambda: (upkeep.keep(), len(desk.held.all()) == 1)[1])
     assert [attempts(queries, run_id, number) for number in (1, 2, 3)] == [[None], ["returned"], ["returned"]]
     assert desk.calling.is_set()
 
@@ -374,3 +374,51 @@ def test_an_environment_that_a_run_waits_for_and_nobody_serves_is_named(
     work(desk)
     recorded(desk)
     assert queries.unserved(run_id, seconds=30) == []
+
+
+class TestTheRecorder:
+    """What the database does not take costs nobody else their verdict."""
+
+    @pytest.fixture
+    def claims(self, desk: Desk, tmp_path: Path) -> list[Claim]:
+        loaded(desk, tmp_path, PROVED, PROVED, PROVED)
+        claims = desk.store.claim(["core"], worker="w1", lease_seconds=60, most=3)
+        desk.held.hold(claims)
+        return claims
+
+    def test_a_verdict_that_cannot_be_stored_is_the_farms_failure_and_the_others_are_recorded(
+        self, desk: Desk, queries: Queries, claims: list[Claim]
+    ) -> None:
+        odd = a_decision(audit={"accepted": True, "target": "\ud800"})
+        for claim, decision in zip(claims, (a_decision(), odd, a_decision()), strict=True):
+            desk.recorder.put((claim, decision))
+        recorded(desk)
+        (run,) = queries.runs()
+        found = [job.verdict.outcome for job in queries.judged(run.id, 0) if job.verdict]
+        assert found == ["proved", "judge_error", "proved"]
+
+    def test_one_of_an_attempt_that_was_lost_is_refused_and_let_go(
+        self, desk: Desk, queries: Queries, claims: list[Claim]
+    ) -> None:
+        expire(desk)
+        desk.store.sweep(checker_version="1")
+        for claim in claims:
+            desk.recorder.put((claim, a_decision()))
+        recorded(desk)
+        (run,) = queries.runs()
+        assert queries.tally(run.id).statuses == {"queued": 3}
+
+
+def test_a_new_attempt_at_a_check_that_was_lost_here_is_not_lost(desk: Desk, tmp_path: Path) -> None:
+    loaded(desk, tmp_path, PROVED)
+    (first,) = desk.store.claim(["core"], worker="w1", lease_seconds=60)
+    desk.held.hold([first])
+    expire(desk)
+    desk.store.sweep(checker_version="1")
+    desk.held.lose(desk.store.lost(desk.held.all()))
+    (second,) = desk.store.claim(["core"], worker="w1", lease_seconds=60)
+    desk.held.hold([second])
+    assert desk.held.is_lost(first)
+    assert not desk.held.is_lost(second)
+    desk.held.let_go([first])
+    assert desk.held.all() == [second.hold]
