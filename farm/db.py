@@ -11,7 +11,7 @@ import psycopg
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
 
-from farm.errors import DatabaseVersion, ServerDown
+from farm.errors import DatabaseVersion, FarmError, ServerDown
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -23,6 +23,8 @@ _MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 # PostgreSQL's "undefined_table": https://www.postgresql.org/docs/current/errcodes-appendix.html
 _UNDEFINED_TABLE = "42P01"
+# Its "lock_not_available" and "query_canceled": what ends a statement that waits, or takes, too long.
+_OUT_OF_TIME = ("55P03", "57014")
 
 
 def connect(url: str, *, application: str, connections: int = 2) -> Engine:
@@ -88,18 +90,19 @@ def is_missing_table(error: ProgrammingError) -> bool:
     return getattr(error.orig, "sqlstate", None) == _UNDEFINED_TABLE
 
 
-def upgrade(url: str) -> tuple[str | None, str]:
+def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     """Bring the database to this farm's revision and return the revisions before and after.
 
     Safe to start on many nodes at once: an advisory lock lets one work while the others wait and then find
-    nothing to do. Raises `ServerDown`, and `DatabaseVersion` when the database is newer than this farm.
+    nothing to do. A table that is not free within `lock_seconds` ends it, and nothing was changed. Raises
+    `FarmError` then, `ServerDown`, and `DatabaseVersion` when the database is newer than this farm.
     """
     from alembic import command  # costs 0.7 s to import: only this command pays
     from alembic.config import Config
 
     engine = connect(url, application="farm-db")
     try:
-        return _upgrade(engine, command.upgrade, Config())
+        return _upgrade(engine, command.upgrade, Config(attributes={"lock_seconds": lock_seconds}))
     finally:
         engine.dispose()
 
@@ -111,6 +114,21 @@ def _upgrade(engine: Engine, run: Callable[[Config, str], None], config: Config)
         require_schema(engine)
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.attributes["engine"] = engine
-    with reaching(engine):
+    with reaching(engine), _in_time():
         run(config, "head")
     return before, SCHEMA
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Say in the farm's words that a migration gave up rather than hold others up."""
+    try:
+        yield
+    except OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) not in _OUT_OF_TIME:
+            raise
+        why = str(error.orig).strip().splitlines()[0]
+        raise FarmError(
+            f"the migration gave up ({why}), and nothing was changed: a table is in use by something long; "
+            "stop workers and submits, or wait for them, and run again: farm db upgrade"
+        ) from error

@@ -13,7 +13,7 @@ _LOCK = 0x6661726D
 with context.config.attributes["engine"].connect() as connection:
     connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
     # A migration that cannot get a table's lock soon gives up rather than hold up every worker behind it.
-    connection.execute(text("SET lock_timeout = '10s'"))
+    connection.execute(text(f"SET lock_timeout = '{context.config.attributes.get('lock_seconds', 10)}s'"))
     connection.execute(text("SET statement_timeout = '10min'"))
     connection.commit()
     context.configure(connection=connection, target_metadata=metadata, transaction_per_migration=True)

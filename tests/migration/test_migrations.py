@@ -16,7 +16,9 @@ from sqlalchemy import Engine, text
 
 from farm import db
 from farm.assurance import Assurance
-from farm.errors import DatabaseVersion, ServerDown
+from farm.challenge import Challenge
+from farm.errors import DatabaseVersion, FarmError, ServerDown
+from farm.queries import Queries
 from farm.store import Store
 from farm.tables import metadata
 
@@ -129,4 +131,59 @@ def test_an_early_first_revision_with_some_of_the_second_is_brought_along(empty_
     db.upgrade(empty_database_url)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
+
+
+def test_a_migration_that_does_not_get_a_table_gives_up_says_so_and_can_be_repeated(
+    empty_database_url: str,
+) -> None:
+    engine = _at_revision(empty_database_url, "0002")
+    with engine.connect() as reading:
+        reading.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
+        with pytest.raises(FarmError, match=r"gave up .*nothing was changed.*farm db upgrade"):
+            db.upgrade(empty_database_url, lock_seconds=1)
+        with engine.connect() as connection:
+            assert db.revision(connection) == "0002"
+    assert db.upgrade(empty_database_url) == ("0002", db.SCHEMA)
+    engine.dispose()
+
+
+_JUDGED = """
+    INSERT INTO environments VALUES ('core', 'd1', 'Lean 4.35.0', now());
+    INSERT INTO runs (id, options, farm_version) VALUES ('run1', '{}', '0');
+    INSERT INTO manifests (run_id, number, path, sha256, size) VALUES ('run1', 0, '/a.jsonl', 'f', 1);
+    INSERT INTO programs VALUES (sha256('x'), 'x');
+    INSERT INTO challenges VALUES (sha256('name and y'), 'name', 'y');
+    INSERT INTO checks (
+        run_id, program_sha256, submitted, challenge_sha256, environment, tier, axioms, policy,
+        wall_seconds, cpu_seconds, memory_mib, status, attempt, lease_until)
+    SELECT 'run1', sha256('x'), '[]', sha256('name and y'), 'core', 'fast', '[]', '{}', 30, 60, 4096,
+           status, 1, CASE WHEN status = 'running' THEN now() END
+    FROM unnest(ARRAY['done', 'running']) AS status;
+    INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings)
+    SELECT 'run1', 0, id, id, 'name', '[]', '[]' FROM checks;
+    INSERT INTO attempts (check_id, number, worker, ended_at, outcome)
+    SELECT id, 1, 'w', CASE WHEN status = 'done' THEN now() END, CASE WHEN status = 'done' THEN 'proved' END
+    FROM checks;
+    INSERT INTO verdicts (
+        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
+        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+    SELECT id, 'run1', 1, 'proved', 'ok', '', '[]', '[]', 1, 1, 1, '', '', '', '' FROM checks
+    WHERE status = 'done';
+"""
+
+
+def test_a_run_of_an_earlier_farm_keeps_its_verdicts_and_goes_on(empty_database_url: str) -> None:
+    engine = _at_revision(empty_database_url, "0002")
+    with engine.begin() as connection:
+        connection.execute(text(_JUDGED))
+    db.upgrade(empty_database_url)
+    queries = Queries(engine)
+    tally = queries.tally("run1")
+    assert (tally.statuses, tally.verdicts) == ({"done": 1, "queued": 1}, {("proved", "ok"): 1})
+    assert [attempt["outcome"] for attempt in queries.attempts("run1", 0, 1)] == ["proved"]
+    (claim,) = Store(engine).claim(["core"], worker="w", lease_seconds=60)
+    assert claim.attempt == 2
+    assert claim.check.program == "x"
+    assert claim.check.challenge == Challenge(program="y", name="name")
     engine.dispose()
