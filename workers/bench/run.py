@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +11,8 @@ from pathlib import Path
 from farm.settings import Settings, usable_cpus
 from workers.bench import boxes, headers, library, soak, timeouts
 from workers.bench.contest import HEAVY, LIGHT, Contest, Ring, Rules, hold
-from workers.bench.figures import Figure, rounded
-from workers.bench.processes import adopt_orphans, machine_cpu_seconds, tree_cpu_seconds
+from workers.bench.figures import Figure
+from workers.bench.processes import Others, adopt_orphans
 from workers.bench.turns import crew
 from workers.environments import EMBEDDED, LeanEnvironment, installed
 from workers.machine import isolated, opened
@@ -99,7 +97,7 @@ def subject(settings: Settings, plan: Plan, compiled: Callable[[], None]) -> Sub
 def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], None]) -> Results:
     """Measure everything; `say` is told what is under way."""
     adopt_orphans()
-    others = _Others()
+    others = Others()
     work = settings.home / "work"
     levels = boxes.levels(work, settings.cgroup)
     around = _boxes(settings, plan, what, say)
@@ -114,22 +112,6 @@ def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], 
         contests=contests,
         figures=[*ratios, *cost, *around, *late, *own],
     )
-
-
-class _Others:
-    """Watches what else uses the processors."""
-
-    def __init__(self) -> None:
-        self._begun = self._now()
-
-    def share(self) -> float:
-        """Return the share of all processor time that went elsewhere meanwhile."""
-        wall, machine, own = (now - then for now, then in zip(self._now(), self._begun, strict=True))
-        return rounded(max(0.0, machine - own) / (wall * (os.cpu_count() or 1)))
-
-    @staticmethod
-    def _now() -> tuple[float, float, float]:
-        return time.monotonic(), machine_cpu_seconds(), tree_cpu_seconds()
 
 
 def _machine(settings: Settings, what: Subject, levels: Sequence[str]) -> dict[str, object]:
