@@ -43,7 +43,8 @@ def bench(
     their bars are marked.
     """
     from workers.bench import screen
-    from workers.bench.run import measure, subject
+    from workers.bench.run import measure
+    from workers.bench.subject import subject
 
     if not seconds > 0:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0")
@@ -51,7 +52,7 @@ def bench(
     name = environment or settings.environment
     plan = planned(name, _ways(ways), seconds=seconds, soak=soak, modules=modules, quick=quick)
     with screen.compiling(modules + 1) as compiled:
-        what = subject(settings, plan, compiled)
+        what = subject(settings, name, modules, compiled)
     with screen.measuring() as say:
         results = measure(settings, plan, what, say)
     rows = [row for contest in results.contests for row in contest.rows()]

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.settings import Settings, usable_cpus
-from workers.bench import boxes, headers, library, soak, timeouts
-from workers.bench.contest import HEAVY, LIGHT, Contest, Ring, Rules, hold
+from workers.bench import boxes, headers, soak, timeouts
+from workers.bench.contest import Contest, Ring, Rules, hold
 from workers.bench.figures import Figure
 from workers.bench.processes import Others, adopt_orphans
+from workers.bench.subject import Subject
 from workers.bench.turns import crew
-from workers.environments import EMBEDDED, LeanEnvironment, installed
-from workers.machine import isolated, opened
+from workers.machine import opened
 from workers.ways.way import RESIDENT
 
 
@@ -41,57 +41,12 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
-    """What is measured: an environment and its headers by name; without a library, the heavy one only."""
-
-    environment: LeanEnvironment
-    headers: dict[str, str]
-    library: str
-
-    @property
-    def heavy(self) -> str:
-        """The header that costs most."""
-        return self.headers[HEAVY]
-
-    @property
-    def light(self) -> str:
-        """The header that costs least."""
-        return self.headers.get(LIGHT, self.heavy)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
     """All that was measured."""
 
     machine: dict[str, object]
     contests: Sequence[Contest]
     figures: Sequence[Figure]
-
-
-def subject(settings: Settings, plan: Plan, compiled: Callable[[], None]) -> Subject:
-    """Return what is measured; the embedded Lean's library is compiled when it is not there yet.
-
-    `compiled` is called for each module. Raises UsageError when there is no such environment.
-    """
-    with isolated(settings) as isolation:
-        found = installed(settings.home, settings.environments, isolation)
-        found.require_any()
-        environment = found[plan.environment]
-    if environment.name != EMBEDDED:
-        return Subject(environment=environment, headers={HEAVY: environment.header}, library="its own")
-    heavy = library.with_library(
-        environment,
-        settings.home / "bench",
-        at_once=settings.concurrency,
-        modules=plan.modules,
-        compiled=compiled,
-    )
-    number = library.declarations(plan.modules)
-    return Subject(
-        environment=heavy,
-        headers={LIGHT: environment.header, HEAVY: heavy.header},
-        library=f"{number} declarations in {plan.modules} modules",
-    )
 
 
 def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], None]) -> Results:

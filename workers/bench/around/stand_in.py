@@ -15,6 +15,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import cast
 
+from celery.signals import worker_ready
+
 from farm import broker, db, log
 from farm.job import Check
 from farm.orphans import die_with
@@ -23,8 +25,7 @@ from farm.verdict import Message, Report
 from workers import box
 from workers.bench.around.workers import SIMULATED
 from workers.checker import Checker
-from workers.commands import CONNECTIONS
-from workers.desk import Desk
+from workers.desk import CONNECTIONS, Desk
 from workers.environments import LeanEnvironment
 from workers.serve import serve
 
@@ -40,6 +41,8 @@ _ERROR = Message(
     end_line=5,
     end_column=16,
 )
+#: What ends these processes; the first one waits for it.
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 #: Seconds between two looks whether a check is still wanted.
 _PATIENCE_SECONDS = 0.05
 
@@ -85,6 +88,8 @@ def _report(seconds: float, *, fails: bool) -> Report:
 
 def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, seconds: float) -> None:
     engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS)
+    worker_ready.connect(_say_ready)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     desk = Desk.furnished(
         Store(engine),
         {SIMULATED: _ENVIRONMENT},
@@ -93,7 +98,7 @@ def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, se
         lease_seconds=20.0,
         concurrency=at_once,
     )
-    serve(desk, broker.application(broker_url), grace_seconds=1.0, ready=_say_ready)
+    serve(desk, broker.application(broker_url), grace_seconds=1.0)
 
 
 def _say_ready(**_sent: object) -> None:
@@ -111,7 +116,7 @@ def main(database_url: str, broker_url: str, workers: int, at_once: int, seconds
             _be_worker(number, database_url, broker_url, at_once, seconds)
             os._exit(0)
         pids.append(pid)
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    signal.sigwait(_ENDING)
     for pid in pids:
         os.kill(pid, signal.SIGTERM)
     for pid in pids:
@@ -119,5 +124,5 @@ def main(database_url: str, broker_url: str, workers: int, at_once: int, seconds
 
 
 if __name__ == "__main__":
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     main(*sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))

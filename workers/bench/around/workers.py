@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from farm.errors import FarmError
@@ -24,19 +25,17 @@ _STOP_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
-    """One process that serves a farm, or that began several which do."""
+    """A process that serves a farm: a worker, with Lean and its boxes below it, or one that `forked` many."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
+    process: subprocess.Popen[bytes]
+    forked: bool
 
-    def own_seconds(self) -> float:
-        """Return the processor time of the process alone: Lean and its boxes are below it."""
-        return own_cpu_seconds(self.process.pid)
-
-    def all_seconds(self) -> float:
-        """Return the processor time of the process and of all below it."""
-        return cpu_seconds([self.process.pid, *descendants(self.process.pid)])
+    def cpu_seconds(self) -> float:
+        """Return the processor time of the workers' own processes; Lean and its boxes do not count."""
+        pid = self.process.pid
+        return cpu_seconds([pid, *descendants(pid)]) if self.forked else own_cpu_seconds(pid)
 
 
 @contextmanager
@@ -50,7 +49,7 @@ def farm_worker(
     words = ["farm", "worker", "--concurrency", str(at_once)]
     with _running(farm, words, {"FARM_WAY": "resident", **more}) as process:
         _wait_until_served(farm, process, environment)
-        yield Workers(process)
+        yield Workers(process=process, forked=False)
 
 
 @contextmanager
@@ -68,7 +67,7 @@ def stand_ins(
         for _ in range(workers):
             if not process.stdout.readline():
                 raise FarmError("a worker of the simulated cluster ended before it served")
-        yield Workers(process)
+        yield Workers(process=process, forked=True)
 
 
 @contextmanager
