@@ -67,7 +67,8 @@ def ensure(
 
     ``servers`` says where their programs come from: `auto`, `wheels` or `system`. With ``worker`` the
     database gets this farm's tables and a worker runs beside it. PostgreSQL takes so many ``connections`` at
-    once. A supervisor that runs already is used as it is. Raises `ServerDown`, which says why with the last lines of the log that knows.
+    once. A supervisor that runs already is used as it is. Raises `ServerDown`, which says why with the last
+    lines of the log that knows.
     """
     home = home.absolute()
     make_home(home)

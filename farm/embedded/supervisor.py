@@ -67,9 +67,7 @@ class Supervisor:
         postgres, valkey = find_pair(servers)
         self._sockets = make_socket_folder(self._home)
         broker_url = start_valkey(self._home, self._lock, valkey, self._keep)
-        database_url = start_postgres(
-            self._home, self._lock, postgres, self._keep, connections=connections
-        )
+        database_url = start_postgres(self._home, self._lock, postgres, self._keep, connections=connections)
         if worker:
             self._start_worker(database_url, broker_url)
         self._last_busy = time.time()
@@ -192,9 +190,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve a home from its start to its end and return the exit status."""
     supervisor = Supervisor(options.home, options.lock)
     try:
-        facts = supervisor.start(
-            options.servers, worker=options.worker, connections=options.connections
-        )
+        facts = supervisor.start(options.servers, worker=options.worker, connections=options.connections)
         with closing(_listen(options.home)) as listener:
             _tell(options.ready, asdict(facts))
             _log.info("ready: %s", facts)

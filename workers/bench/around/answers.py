@@ -37,7 +37,7 @@ _PROSE = "We note that the left side is linear in both unknowns, so the claim fo
 
 
 def entries(count: int, *, brief: bool = False) -> list[Entry]:
-    """Return so many lines of a manifest of answers, the same each time; `brief` ones are a quarter as long."""
+    """Return so many lines of a manifest of answers, always the same; `brief` ones are a quarter as long."""
     rng = random.Random(1)  # noqa: S311 - no secret
     made = []
     for number in range(count):
@@ -62,12 +62,13 @@ def _generation(rng: random.Random, shape: int, statement: str) -> str:
     reflowed = statement.replace("\n    ", "\n  ").replace("0 < x ∧ 0 < y", "0 < x  ∧  0 < y")
     lemma = f"lemma helper (a : ℝ) : 0 ≤ a ^ 2 := by\n  positivity\n\n/-- The goal. -/\n{statement}"
     asked = f"Complete this:\n```lean4\n{_HEADER}{statement}  sorry\n\n{_prose(rng, 200)}"
+    thought = f"<think>\n{_prose(rng, 600)}```lean4\n  simp\n```\n</think>\n"
     shapes = (
         _body(rng, _SIZE).strip() + "\n```",
         _body(rng, _SIZE).strip(),
         _prose(rng, 500) + f"```lean4\n{whole}```\n" + _prose(rng, 200),
         f"{asked}```lean4\n{whole}```",
-        f"<think>\n{_prose(rng, 600)}```lean4\n  simp\n```\n</think>\n```lean\n{statement}{_body(rng, 999)}```",
+        f"{thought}```lean\n{statement}{_body(rng, 999)}```",
         _prose(rng, 400) + f"```tactics\nlinarith\n```\n```lean\n{_HEADER}{lemma}{_body(rng, 900)}```\n",
         _prose(rng, 300) + f"```lean4\n{_HEADER}{reflowed}{_body(rng, 1200)}```\n",
         _prose(rng, 500) + f"```lean4\n{whole}",

@@ -1,7 +1,8 @@
 """Bench step, a simulated cluster: how many verdicts a second one PostgreSQL and one Redis take.
 
 The workers are real, down to Celery and their connections; only the checker is a stand-in that takes a fixed
-time. All of it runs on this machine: what the workers' own processes take of it, a cluster's nodes would take.
+time. All of it runs on this machine: what the
+workers' own processes take of it, the nodes of a cluster would.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from workers.bench.around.site import FarmAtWork
 from workers.bench.around.workers import SIMULATED, Workers, stand_ins
 from workers.bench.figures import Figure, quantile, rounded
 from workers.bench.programs import programs
+from workers.desk import CONNECTIONS
 
 #: Connections that a database needs besides those of the workers.
 _OTHER_CONNECTIONS = 20
@@ -50,8 +52,6 @@ class Size:
     @property
     def connections(self) -> int:
         """How many connections the workers may open."""
-        from workers.desk import CONNECTIONS
-
         return CONNECTIONS * self.workers + _OTHER_CONNECTIONS
 
     @property
@@ -62,7 +62,7 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What was seen of the workers' connections meanwhile: the most, and how often they were in which state."""
+    """What was seen of the workers' connections: how many each time, and how often in which state."""
 
     connections: list[int] = field(default_factory=list)
     waits: dict[str, int] = field(default_factory=dict)
@@ -109,11 +109,6 @@ class Cluster:
             "late_p99_ms": rounded(quantile(self.delays, 0.99) * 1000),
             "waits": self.seen.commonest_waits,
         }
-
-    @property
-    def share(self) -> float:
-        """The share of the offered load that was carried."""
-        return sum(each.per_second for each in self.turns) / len(self.turns) / self.size.offered
 
 
 def simulated(

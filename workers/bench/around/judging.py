@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -112,5 +112,3 @@ def _require(farm: FarmAtWork, run_id: str, given: Sequence[Program], *, truly: 
             raise FarmError(f"the bench's programs came out as {got}, not as they must: {dict(wanted)}")
     elif any(outcome == Outcome.JUDGE_ERROR for outcome, _ in verdicts):
         raise FarmError("some of the bench's programs could not be judged")
-
-

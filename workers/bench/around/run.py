@@ -30,7 +30,9 @@ class Plan:
 
     `lines` are submitted and exported `rounds` times, and a million lines once with `million`. Everything
     else has `rounds` turns: of `turn_seconds` with small programs, of `long_checks` for each thread, of
-    `idle_checks` without Lean; `sizes` are those of the simulated clusters.
+    `idle_checks` without Lean
+    that take no time and `paced_checks` that take as long as small ones; `sizes` are those of the simulated
+    clusters.
     """
 
     lines: int
@@ -39,6 +41,7 @@ class Plan:
     turn_seconds: float
     long_checks: int
     idle_checks: int
+    paced_checks: int
     sizes: Sequence[Size]
 
 
@@ -62,8 +65,7 @@ def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], 
         if plan.million:
             found += loading.loaded(farm, _MILLION, times=1, say=say)
         found += _end_to_end(settings, plan, what, farm, say)
-        at_once = settings.concurrency
-        found += whole.without_lean(farm, at_once, plan.idle_checks, plan.rounds, say)
+        found += _without_lean(settings.concurrency, plan, farm, say)
         clusters = cluster.simulated(farm, plan.sizes, plan.rounds, say)
         found += cluster.figures(clusters)
     machine = _machine(settings, what) | {"used_by_others": others.share()}
@@ -80,9 +82,7 @@ def _end_to_end(
     more = environments_file(settings.home, settings.environments)
     with ExitStack() as kept:
         hired = kept.enter_context(crew(settings.concurrency))
-        worker = kept.enter_context(
-            farm_worker(farm, what.environment.name, settings.concurrency, more)
-        )
+        worker = kept.enter_context(farm_worker(farm, what.environment.name, settings.concurrency, more))
         bench = whole.Bench(
             farm=farm,
             environment=what.environment,
@@ -94,6 +94,17 @@ def _end_to_end(
             say=say,
         )
         yield from whole.over_bare(bench, worker)
+
+
+#: About what a small check takes.
+_PACE_SECONDS = 0.008
+
+
+def _without_lean(at_once: int, plan: Plan, farm: FarmAtWork, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Have a stand-in do nothing, as fast as it can and as slowly as Lean."""
+    for checks, seconds in ((plan.idle_checks, 0.0), (plan.paced_checks, _PACE_SECONDS)):
+        farm.empty()
+        yield from whole.without_lean(farm, at_once, checks, plan.rounds, say, check_seconds=seconds)
 
 
 def _add_library(settings: Settings, what: Subject, farm: FarmAtWork) -> None:

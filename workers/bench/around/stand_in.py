@@ -57,7 +57,7 @@ class StandIn:
         self._numbers = count()
 
     def check(
-        self, check: Check, environment: LeanEnvironment, *, cancelled: Callable[[], bool] = box.never
+        self, _check: Check, _environment: LeanEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report:
         """Wait, and report what Lean would, whatever the program is."""
         until = time.monotonic() + self._seconds

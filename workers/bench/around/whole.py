@@ -1,4 +1,4 @@
-"""Bench step, checks from the queue to the verdict, beside bare Lean that checks the same programs in turns."""
+"""Bench step, checks from the queue to the verdict, beside bare Lean that checks the same in turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _BARS = {_SMALL: 0.80, _LONG: 0.98}
 _MOST_OVERHEAD_MS = 1.2
 #: The numbers before it are those of the programs that warm up.
 _FIRST = 1_000_000
-#: Seconds that a long check is to take; the steps of the proofs that tell how many it needs, and how many of those.
+#: Seconds that a long check is to take; the steps of the proofs that tell how many it needs, and how many
+#: of those are tried.
 _LONG_SECONDS, _TRIAL_STEPS, _TRIALS = 1.0, 50, 5
 
 
@@ -60,9 +61,9 @@ def over_bare(bench: Bench, worker: Workers) -> Iterator[Figure]:
         yield from _compared("small", _SMALL, small)
         yield from _overhead("small", "small programs", [farm for farm, _ in small], _MOST_OVERHEAD_MS)
         steps = _steps(bench.header, lanes[0])
-        number = bench.long_checks * bench.crew.lanes
+        size = bench.long_checks * bench.crew.lanes
         long = [
-            _pair(bench, worker, lanes, _long(bench.header, _FIRST + place * number, number, steps), _LONG, place)
+            _pair(bench, worker, lanes, _long(bench.header, place * size, size, steps), _LONG, place)
             for place in range(bench.rounds)
         ]
         yield from _compared("long", _LONG, long)
@@ -112,9 +113,7 @@ def _compared(key: str, what: str, pairs: Sequence[tuple[Judged, Turn]]) -> Iter
     )
 
 
-def _overhead(
-    key: str, what: str, turns: Sequence[Judged], at_most: float | None = None
-) -> Iterator[Figure]:
+def _overhead(key: str, what: str, turns: Sequence[Judged], at_most: float | None = None) -> Iterator[Figure]:
     parts = {
         "worker": ("of the worker's own process", [each.each_ms(each.worker_seconds) for each in turns]),
         "postgres": ("of PostgreSQL", [each.each_ms(each.used.postgres_seconds) for each in turns]),
@@ -179,8 +178,8 @@ def _stepwise(header: str, number: int, steps: int) -> Program:
         f"  have h{step} : a + b + {step} = b + a + {step} := by rw [Nat.add_comm a b]\n"
         for step in range(steps)
     )
-    text = f"{header}theorem long_{number} (a b : Nat) : a + b = b + a := by\n{lines}  exact Nat.add_comm a b\n"
-    return Program(text=text, worth=Worth.PROVED)
+    statement = f"theorem long_{number} (a b : Nat) : a + b = b + a := by\n"
+    return Program(text=f"{header}{statement}{lines}  exact Nat.add_comm a b\n", worth=Worth.PROVED)
 
 
 def _steps(header: str, check: Ask) -> int:

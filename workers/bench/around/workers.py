@@ -53,9 +53,7 @@ def farm_worker(
 
 
 @contextmanager
-def stand_ins(
-    farm: FarmAtWork, workers: int, *, at_once: int, check_seconds: float
-) -> Iterator[Workers]:
+def stand_ins(farm: FarmAtWork, workers: int, *, at_once: int, check_seconds: float) -> Iterator[Workers]:
     """Run so many workers, each with so many checks at once that take `check_seconds` and no Lean.
 
     Inside the block all of them serve `SIMULATED`. Raises FarmError when they do not in time.
