@@ -97,7 +97,8 @@ class FarmAtWork:
     def now(self) -> datetime:
         """Return the time by the database's clock."""
         with self.engine.connect() as connection:
-            return connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+            now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+        return now
 
     def used(self) -> Used:
         """Return what the servers have used until now; raises FarmError when they are gone."""

@@ -125,4 +125,4 @@ def main(database_url: str, broker_url: str, workers: int, at_once: int, seconds
 
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    main(*sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
