@@ -138,20 +138,27 @@ _WAITING = text("""
     WHERE EXISTS (SELECT FROM checks WHERE status = 'queued' AND environment = name)
 """)
 
+# Here and below each check is looked up by its id: a join the planner could begin with all that runs anywhere.
 _LOST = text("""
     SELECT held.id FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
-    WHERE NOT EXISTS (
-        SELECT FROM checks
-        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running')
+    LEFT JOIN LATERAL (
+        SELECT true AS is_ours FROM checks
+        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running' LIMIT 1
+    ) AS found ON true
+    WHERE is_ours IS NULL
 """)
 
 _EXTEND = text("""
     UPDATE checks SET lease_until = now() + :lease * interval '1 second'
     FROM (
-        SELECT checks.id
-        FROM checks JOIN unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
-        USING (id, attempt) WHERE status = 'running'
-        ORDER BY checks.id FOR UPDATE OF checks SKIP LOCKED
+        SELECT locked.id FROM (
+            SELECT * FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+            ORDER BY id
+        ) AS wanted, LATERAL (
+            SELECT id FROM checks
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            FOR UPDATE SKIP LOCKED
+        ) AS locked
     ) AS kept WHERE checks.id = kept.id
 """)
 
@@ -165,8 +172,11 @@ _FINISH = text("""
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             reproducible boolean)
     ), held AS (
-        SELECT checks.id FROM checks JOIN given USING (id, attempt) WHERE status = 'running'
-        ORDER BY checks.id FOR UPDATE OF checks
+        SELECT locked.id FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+            SELECT id FROM checks
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            FOR UPDATE
+        ) AS locked
     ), done AS (
         UPDATE checks SET
             status = 'done', lease_until = NULL, identity = CASE
@@ -192,8 +202,11 @@ _GIVE_BACK = text("""
         SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
             id bigint, attempt integer, outcome text, detail text, failed boolean)
     ), held AS (
-        SELECT checks.id FROM checks JOIN given USING (id, attempt) WHERE status = 'running'
-        ORDER BY checks.id FOR UPDATE OF checks
+        SELECT locked.id FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+            SELECT id FROM checks
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            FOR UPDATE
+        ) AS locked
     ), back AS (
         UPDATE checks SET
             status = 'queued', lease_until = NULL, failures = failures + CAST(failed AS integer)
