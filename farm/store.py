@@ -26,6 +26,9 @@ from farm.verdict import Message, Outcome, Report, Verdict
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
 MAX_FAILURES = 3
 
+#: What a worker said of an environment so long ago is as good as new.
+_FRESH_SECONDS = 1.0
+
 #: One sweep at a time on a database; any fixed number does.
 _SWEEP_LOCK = 0x73776570
 
@@ -97,9 +100,16 @@ class Swept:
     past_deadline: int = 0
 
 
+# Who finds that another has just said the same need not wait for the row, which all workers have in common.
 _REGISTER = text("""
     INSERT INTO environments (name, digest, toolchain, checker, audited, checker_version, seen_at)
-    VALUES (:name, :digest, :toolchain, :checker, :audited, :checker_version, now())
+    SELECT :name, :digest, :toolchain, :checker, :audited, :checker_version, now()
+    WHERE NOT EXISTS (
+        SELECT FROM environments
+        WHERE name = :name AND seen_at > now() - :fresh * interval '1 second'
+          AND (digest, toolchain, audited, checker_version)
+            = (:digest, :toolchain, :audited, :checker_version)
+          AND checker IS NOT DISTINCT FROM :checker)
     ON CONFLICT (name) DO UPDATE SET
         digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker,
         audited = excluded.audited, checker_version = excluded.checker_version, seen_at = now()
@@ -138,7 +148,7 @@ _WAITING = text("""
     WHERE EXISTS (SELECT FROM checks WHERE status = 'queued' AND environment = name)
 """)
 
-# Here and below each check is looked up by its id: a join the planner could begin with all that runs anywhere.
+# Here and below each check is looked up by its id: a join could begin with all that runs anywhere.
 _LOST = text("""
     SELECT held.id FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
     LEFT JOIN LATERAL (
@@ -285,7 +295,7 @@ class Store:
 
     def register(self, served: Iterable[Served]) -> None:
         """Say which environments a worker serves, now."""
-        rows = [asdict(environment) for environment in served]
+        rows = [asdict(environment) | {"fresh": _FRESH_SECONDS} for environment in served]
         if rows:
             with self.transaction() as connection:
                 connection.execute(_REGISTER, rows)

@@ -44,8 +44,8 @@ _PART = """
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (parting.run_id, parting.manifest, parting.line)
 """
 
-# Nearly always nothing of it races, and this is all that a verdict costs then. Of an EXISTS the planner, before
-# it knows a table, believes that reading it from its beginning finds something soon.
+# Nearly always nothing of it races, and this is all that a verdict costs then. Of an EXISTS the planner
+# believes, before it knows a table, that reading it from its beginning finds something soon.
 _RACES = text("SELECT bool_or(races) FROM jobs WHERE check_id = ANY(:ids)")
 
 _RIVALS = """
