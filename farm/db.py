@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import (
+    DBAPIError,
+    DisconnectionError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from farm.errors import DatabaseVersion, FarmError, ServerDown
 
@@ -32,13 +40,40 @@ def connect(url: str, *, application: str, connections: int = 2) -> Engine:
 
     ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
     """
-    return create_engine(
+    engine = create_engine(
         url,
         pool_size=connections,
         max_overflow=0,
-        pool_pre_ping=True,
+        # The one that was used last is used next: a worker opens no more than it needs.
+        pool_use_lifo=True,
         connect_args={"application_name": application, "connect_timeout": 10},
     )
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", _ping_when_idle)
+    return engine
+
+
+#: A connection that was not used for so many seconds is asked whether it still works.
+_IDLE_SECONDS = 5.0
+
+
+def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info["used_at"] = time.monotonic()
+
+
+def _ping_when_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Have the pool open another when PostgreSQL went away meanwhile.
+
+    Asking each time is a way there and back, and a transaction, for every one that does something.
+    """
+    used_at = record.info.get("used_at")
+    if used_at is None or time.monotonic() - used_at < _IDLE_SECONDS:
+        return
+    try:
+        connection.execute("")
+        connection.rollback()
+    except psycopg.OperationalError as error:
+        raise DisconnectionError from error
 
 
 @contextmanager

@@ -223,7 +223,7 @@ def _settle(connection: Connection, run: dict[str, object]) -> None:
         connection.execute(_HASTEN, run | {"ids": ids})
     waiting.part_left_alone(connection, str(run["run_id"]))
     if run["races"]:
-        waiting.stop_rivals(connection, (), run_id=str(run["run_id"]))
+        waiting.stop_rivals_of_run(connection, str(run["run_id"]))
 
 
 def _require_room(connection: Connection, limit: int) -> None:

@@ -26,6 +26,9 @@ from farm.verdict import Message, Report, Verdict
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
 MAX_FAILURES = 3
 
+#: What a worker said of an environment so long ago is as good as new.
+_FRESH_SECONDS = 1.0
+
 #: One sweep at a time on a database; any fixed number does.
 _SWEEP_LOCK = 0x73776570
 
@@ -106,9 +109,16 @@ class Swept:
     past_deadline: int = 0
 
 
+# Who finds that another has just said the same need not wait for the row, which all workers have in common.
 _REGISTER = text("""
     INSERT INTO environments (name, digest, toolchain, checker, audited, checker_version, seen_at)
-    VALUES (:name, :digest, :toolchain, :checker, :audited, :checker_version, now())
+    SELECT :name, :digest, :toolchain, :checker, :audited, :checker_version, now()
+    WHERE NOT EXISTS (
+        SELECT FROM environments
+        WHERE name = :name AND seen_at > now() - :fresh * interval '1 second'
+          AND (digest, toolchain, audited, checker_version)
+            = (:digest, :toolchain, :audited, :checker_version)
+          AND checker IS NOT DISTINCT FROM :checker)
     ON CONFLICT (name) DO UPDATE SET
         digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker,
         audited = excluded.audited, checker_version = excluded.checker_version, seen_at = now()
@@ -147,21 +157,28 @@ _WAITING = text("""
     WHERE EXISTS (SELECT FROM checks WHERE status = 'queued' AND environment = name)
 """)
 
+# Here and below each check is looked up by its id: a join could begin with all that runs anywhere.
 _LOST = text("""
     SELECT held.id, held.attempt
     FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
-    WHERE NOT EXISTS (
-        SELECT FROM checks
-        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running')
+    LEFT JOIN LATERAL (
+        SELECT true AS is_ours FROM checks
+        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running' LIMIT 1
+    ) AS found ON true
+    WHERE is_ours IS NULL
 """)
 
 _EXTEND = text("""
     UPDATE checks SET lease_until = now() + :lease * interval '1 second'
     FROM (
-        SELECT checks.id
-        FROM checks JOIN unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
-        USING (id, attempt) WHERE status = 'running'
-        ORDER BY checks.id FOR UPDATE OF checks SKIP LOCKED
+        SELECT locked.id FROM (
+            SELECT * FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+            ORDER BY id
+        ) AS wanted, LATERAL (
+            SELECT id FROM checks
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            FOR UPDATE SKIP LOCKED
+        ) AS locked
     ) AS kept WHERE checks.id = kept.id
 """)
 
@@ -175,8 +192,11 @@ _FINISH = text("""
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             reproducible boolean)
     ), held AS (
-        SELECT checks.id FROM checks JOIN given USING (id, attempt) WHERE status = 'running'
-        ORDER BY checks.id FOR UPDATE OF checks
+        SELECT locked.id FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+            SELECT id FROM checks
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            FOR UPDATE
+        ) AS locked
     ), done AS (
         UPDATE checks SET
             status = 'done', lease_until = NULL, identity = CASE
@@ -202,8 +222,11 @@ _GIVE_BACK = text("""
         SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
             id bigint, attempt integer, outcome text, detail text, failed boolean)
     ), held AS (
-        SELECT checks.id FROM checks JOIN given USING (id, attempt) WHERE status = 'running'
-        ORDER BY checks.id FOR UPDATE OF checks
+        SELECT locked.id FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+            SELECT id FROM checks
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            FOR UPDATE
+        ) AS locked
     ), back AS (
         UPDATE checks SET
             status = 'queued', lease_until = NULL, failures = failures + CAST(failed AS integer)
@@ -282,7 +305,7 @@ class Store:
 
     def register(self, served: Iterable[Served]) -> None:
         """Say which environments a worker serves, now."""
-        rows = [asdict(environment) for environment in served]
+        rows = [asdict(environment) | {"fresh": _FRESH_SECONDS} for environment in served]
         if rows:
             with self.transaction() as connection:
                 connection.execute(_REGISTER, rows)

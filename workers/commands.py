@@ -41,10 +41,6 @@ def add_to(app: typer.Typer) -> None:
     app.command("environments", epilog="Example: farm environments --json")(list_environments)
 
 
-#: What a worker asks the store at once: claims, verdicts, heartbeat and sweep.
-_CONNECTIONS = 4
-
-
 def worker(
     concurrency: Annotated[
         int | None, Option(help="Checks at once; one per core by default.", show_default=False)
@@ -57,7 +53,7 @@ def worker(
     """
     from farm import broker, db, log
     from farm.store import Store
-    from workers.desk import Desk
+    from workers.desk import CONNECTIONS, Desk
     from workers.machine import opened
     from workers.serve import serve
 
@@ -67,7 +63,7 @@ def worker(
     at_once = concurrency or settings.concurrency
     # Until Celery listens to signals: whatever is begun is taken down in order.
     signal.signal(signal.SIGTERM, _leave)
-    engine = db.connect(database_url, application="farm-worker", connections=_CONNECTIONS)
+    engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS)
     db.require_schema(engine)
     with opened(settings, concurrency=at_once) as machine:
         desk = Desk.furnished(

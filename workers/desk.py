@@ -16,6 +16,9 @@ from workers.held import Held
 from workers.intake import Intake
 from workers.recorder import Recorder
 
+#: What a worker asks the store at once: claims, verdicts, heartbeat and sweep.
+CONNECTIONS = 4
+
 
 class Crew:
     """The threads of a worker that carry out checks: how many are at work, and whether they may go on."""

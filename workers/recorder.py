@@ -21,7 +21,7 @@ from workers.held import Held
 from workers.patience import insist
 
 #: Verdicts that come within so many seconds are recorded together.
-TOGETHER_SECONDS = 0.02
+TOGETHER_SECONDS = 0.04
 #: And so many at most.
 MOST = 64
 

@@ -25,6 +25,9 @@ from farm.errors import ServerDown
 #: What a client may say to the supervisor.
 FACTS, STOP = b"facts", b"stop"
 
+#: What the farm's own PostgreSQL takes at once: a worker has four, a command two.
+CONNECTIONS = 100
+
 _START_SECONDS = 120.0
 _STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.02
@@ -52,16 +55,25 @@ class Facts:
     since: float
 
 
-def ensure(home: Path, idle_minutes: float = 10.0, *, servers: str = "auto", worker: bool = True) -> Servers:
+def ensure(
+    home: Path,
+    idle_minutes: float = 10.0,
+    *,
+    servers: str = "auto",
+    worker: bool = True,
+    connections: int = CONNECTIONS,
+) -> Servers:
     """Return the home's servers, started first when none run; several commands at once start them once.
 
     ``servers`` says where their programs come from: `auto`, `wheels` or `system`. With ``worker`` the
-    database gets this farm's tables and a worker runs beside it. A supervisor that runs already is used as it
-    is. Raises `ServerDown`, which says why with the last lines of the log that knows.
+    database gets this farm's tables and a worker runs beside it. PostgreSQL takes so many ``connections`` at
+    once. A supervisor that runs already is used as it is. Raises `ServerDown`, which says why with the last
+    lines of the log that knows.
     """
     home = home.absolute()
     make_home(home)
     options = [f"--idle-minutes={idle_minutes}", f"--servers={servers}", *["--worker"] * worker]
+    options.append(f"--connections={connections}")
     for _ in _until(_START_SECONDS):
         if facts := status(home):
             return Servers(database_url=facts.database_url, broker_url=facts.broker_url, started=False)

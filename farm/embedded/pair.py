@@ -23,7 +23,6 @@ _POSTGRES_SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
     "shared_buffers": "128MB",
-    "max_connections": "100",
     "synchronous_commit": "on",
     "logging_collector": "off",
     "log_destination": "stderr",
@@ -36,10 +35,11 @@ _POSTGRES_SETTINGS = {
 _VALKEY_SETTINGS = {"port": "0", "unixsocketperm": "700", "save": "", "appendonly": "no", "daemonize": "no"}
 
 
-def start_postgres(home: Path, lock: int, binary: Binary, keep: Keep) -> str:
+def start_postgres(home: Path, lock: int, binary: Binary, keep: Keep, *, connections: int) -> str:
     """Start PostgreSQL in the home, its database made if need be, and return SQLAlchemy's URL of it.
 
-    The caller holds the home's ``lock`` and keeps running what it is given. Raises `ServerDown`.
+    It takes so many ``connections`` at once. The caller holds the home's ``lock`` and keeps running what it
+    is given. Raises `ServerDown`.
     """
     sockets = make_socket_folder(home)
     data = _data_folder(home, lock, binary)
@@ -47,7 +47,10 @@ def start_postgres(home: Path, lock: int, binary: Binary, keep: Keep) -> str:
     (data / "postmaster.pid").unlink(missing_ok=True)
     shutil.rmtree(sockets / "postgres", ignore_errors=True)
     folder = _make_folder(sockets / "postgres", binary)
-    settings = _POSTGRES_SETTINGS | {"unix_socket_directories": str(folder)}
+    settings = _POSTGRES_SETTINGS | {
+        "unix_socket_directories": str(folder),
+        "max_connections": str(connections),
+    }
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     child = keep(
         Program(

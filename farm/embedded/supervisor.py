@@ -65,12 +65,12 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
 
-    def start(self, servers: str, *, worker: bool) -> Facts:
+    def start(self, servers: str, *, worker: bool, connections: int) -> Facts:
         """Start everything and return the facts once all of it answers; raises `ServerDown`."""
         postgres, valkey = find_pair(servers)
         self._sockets = make_socket_folder(self._home)
         broker_url = start_valkey(self._home, self._lock, valkey, self._keep)
-        database_url = start_postgres(self._home, self._lock, postgres, self._keep)
+        database_url = start_postgres(self._home, self._lock, postgres, self._keep, connections=connections)
         if worker:
             self._start_worker(database_url, broker_url)
         self._last_busy = time.time()
@@ -193,7 +193,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve a home from its start to its end and return the exit status."""
     supervisor = Supervisor(options.home, options.lock)
     try:
-        facts = supervisor.start(options.servers, worker=options.worker)
+        facts = supervisor.start(options.servers, worker=options.worker, connections=options.connections)
         with closing(_listen(options.home)) as listener:
             _tell(options.ready, asdict(facts))
             _log.info("ready: %s", facts)
@@ -217,6 +217,7 @@ def main() -> int:
     parser.add_argument("--idle-minutes", type=float, required=True)
     parser.add_argument("--servers", required=True)
     parser.add_argument("--worker", action="store_true")
+    parser.add_argument("--connections", type=int, required=True)
     options = parser.parse_args()
     if os.fork():
         os._exit(0)  # who started us waits for this, and is rid of us

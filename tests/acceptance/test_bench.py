@@ -22,10 +22,9 @@ from processes import PATIENCE, processes
 from farm.errors import FarmError
 from farm.settings import WAYS, Settings
 from workers.bench import bare, library, screen
-from workers.bench.command import planned
 from workers.bench.figures import Figure, quantile
 from workers.bench.programs import ENDLESS, Program, Worth, program, programs, with_endless
-from workers.bench.run import subject
+from workers.bench.subject import subject
 from workers.bench.turns import Checked, Turn, crew
 from workers.environments import LeanEnvironment
 
@@ -192,7 +191,7 @@ def test_a_configured_environment_is_measured_with_its_own_header(
         mine.table("mine", f'lean_path = ["{core.lean_path[0]}"]', r'header = "prelude\nimport Core\n"')
     )
     settings = Settings.load({"FARM_HOME": str(home), "FARM_ENVIRONMENTS": str(file)})
-    what = subject(settings, planned("mine", WAYS, seconds=1, soak=50, modules=MODULES, quick=True), _fail)
+    what = subject(settings, "mine", MODULES, _fail)
     assert what.headers == {"heavy": "prelude\nimport Core\n"}
     assert what.heavy == what.light
     assert bare.Processes(what.environment).check(program(what.heavy, 0)) is Worth.PROVED

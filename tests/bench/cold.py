@@ -26,12 +26,13 @@ from farm.manifest import read
 from farm.program import AssemblyOptions, assemble
 from farm.settings import usable_cpus
 from farm.submit import submit
-from tests.bench.farm_at_work import ROOT, FarmAtWork, farm_at_work, options
+from workers.bench.around.site import FarmAtWork, farm_at_work, options
 from workers.bench.figures import Figure
 from workers.box.isolation import prepared
 from workers.environments import EMBEDDED, LeanEnvironment, installed
 from workers.lean import cold_command, environment_variables
 
+ROOT = Path(__file__).parents[2]
 #: How often the two take turns.
 TURNS = 4
 _PROGRAMS = 80

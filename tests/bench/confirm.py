@@ -17,7 +17,7 @@ from farm.assurance import STRICT, Assurance
 from farm.settings import usable_cpus
 from farm.submit import submit
 from tests.bench.cold import judging_seconds, worker
-from tests.bench.farm_at_work import FarmAtWork, farm_at_work, options
+from workers.bench.around.site import FarmAtWork, farm_at_work, options
 from workers.bench.figures import Figure
 from workers.environments import EMBEDDED
 

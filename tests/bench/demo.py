@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.farm_at_work import ROOT
+
 from workers.bench.figures import Figure
 
 # How to reach the package index is the machine's matter; nothing else of the user's is kept.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from farm.cli import AsJson, print_json
 from farm.errors import UsageError
@@ -13,15 +14,28 @@ from farm.settings import WAYS, Settings
 
 # What costs time to import is imported when the command runs: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from workers.bench.around.run import Plan as AroundPlan
     from workers.bench.run import Plan
+    from workers.bench.subject import Subject
+
+
+class What(StrEnum):
+    """What is measured: checks by Lean, or the farm around them."""
+
+    LEAN = "lean"
+    FARM = "farm"
 
 
 def add_to(app: typer.Typer) -> None:
     """Add `farm bench` to the `farm` command."""
-    app.command("bench", epilog="Example: farm bench --seconds 20; farm bench --quick --json")(bench)
+    example = "Example: farm bench --seconds 20; farm bench farm --lines 10000; farm bench --quick --json"
+    app.command("bench", epilog=example)(bench)
 
 
 def bench(
+    what: Annotated[
+        What, Argument(help="lean: checks beside bare Lean. farm: all around them, submit to export.")
+    ] = What.LEAN,
     seconds: Annotated[
         float, Option(help="Seconds that each way is measured, bare and through the farm.")
     ] = 10.0,
@@ -33,7 +47,11 @@ def bench(
     modules: Annotated[
         int, Option(min=1, help="Modules of the library that is generated for the embedded Lean.")
     ] = 60,
-    quick: Annotated[bool, Option("--quick", help="Measure all of it roughly, in about a minute.")] = False,
+    lines: Annotated[int, Option(min=100, help="farm: lines to submit and to export.")] = 100_000,
+    million: Annotated[
+        bool, Option("--million", help="farm: submit and export a million lines, too, a gigabyte.")
+    ] = False,
+    quick: Annotated[bool, Option("--quick", help="Measure all of it roughly, in a minute or two.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure what checks cost on this machine, beside bare Lean that runs the same programs.
@@ -43,7 +61,7 @@ def bench(
     their bars are marked.
     """
     from workers.bench import screen
-    from workers.bench.run import measure, subject
+    from workers.bench.subject import subject
 
     if not seconds > 0:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0")
@@ -51,7 +69,17 @@ def bench(
     name = environment or settings.environment
     plan = planned(name, _ways(ways), seconds=seconds, soak=soak, modules=modules, quick=quick)
     with screen.compiling(modules + 1) as compiled:
-        what = subject(settings, plan, compiled)
+        subjected = subject(settings, name, modules, compiled)
+    if what is What.FARM:
+        _around(settings, planned_around(lines, million=million, quick=quick), subjected, as_json=as_json)
+    else:
+        _lean(settings, plan, subjected, as_json=as_json)
+
+
+def _lean(settings: Settings, plan: Plan, what: Subject, *, as_json: bool) -> None:
+    from workers.bench import screen
+    from workers.bench.run import measure
+
     with screen.measuring() as say:
         results = measure(settings, plan, what, say)
     rows = [row for contest in results.contests for row in contest.rows()]
@@ -59,7 +87,21 @@ def bench(
         facts = [figure.facts() for figure in results.figures]
         print_json(machine=results.machine, ways=rows, figures=facts)
     else:
-        screen.show(results.machine, rows, results.figures)
+        screen.show(results.machine, screen.ways(rows), results.figures)
+
+
+def _around(settings: Settings, plan: AroundPlan, what: Subject, *, as_json: bool) -> None:
+    from workers.bench import screen
+    from workers.bench.around.run import measure
+
+    with screen.measuring() as say:
+        results = measure(settings, plan, what, say)
+    rows = [cluster.row() for cluster in results.clusters]
+    if as_json:
+        facts = [figure.facts() for figure in results.figures]
+        print_json(machine=results.machine, clusters=rows, figures=facts)
+    else:
+        screen.show(results.machine, screen.clusters(rows), results.figures)
 
 
 def _ways(joined: str) -> tuple[str, ...]:
@@ -99,4 +141,31 @@ def planned(
         timeout_rounds=12,
         soak_checks=soak,
         modules=modules,
+    )
+
+
+#: Sizes of the simulated cluster: workers, the seconds that their checks take, and checks of a turn. Those of
+#: the largest take longer, so that this machine's processors can carry all those processes.
+_SIZES = ((2, 0.25, 120), (8, 0.25, 480), (32, 0.25, 1500), (128, 1.0, 1500), (4, 0.0, 20_000))
+_QUICK_SIZES = ((2, 0.25, 60), (8, 0.25, 200), (2, 0.0, 4_000))
+
+
+def planned_around(lines: int, *, million: bool, quick: bool) -> AroundPlan:
+    """Return how often everything around Lean is measured; a quick bench looks at little of everything."""
+    from workers.bench.around.cluster import Size
+    from workers.bench.around.run import Plan
+
+    sizes = [
+        Size(workers=workers, at_once=2, check_seconds=seconds, checks=checks)
+        for workers, seconds, checks in (_QUICK_SIZES if quick else _SIZES)
+    ]
+    return Plan(
+        lines=min(lines, 10_000) if quick else lines,
+        million=million,
+        rounds=1 if quick else 3,
+        turn_seconds=2.0 if quick else 8.0,
+        long_checks=2 if quick else 10,
+        idle_checks=4_000 if quick else 20_000,
+        paced_checks=300 if quick else 1_500,
+        sizes=sizes,
     )

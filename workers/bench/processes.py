@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import resource
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from workers.bench.figures import rounded
 from workers.box.launch import descendants
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -36,6 +40,16 @@ def tree_cpu_seconds() -> float:
     return sum(used.ru_utime + used.ru_stime for used in own) + ticks / _TICKS
 
 
+def own_cpu_seconds(pid: int) -> float:
+    """Return the user and system time of one process alone; 0 for one that has ended."""
+    return sum(_times(pid)[:2]) / _TICKS
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Return the user and system time of these processes and of their children that have ended."""
+    return sum(map(_ticks, pids)) / _TICKS
+
+
 def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -43,11 +57,15 @@ def _reap() -> None:
 
 
 def _ticks(pid: int) -> int:
+    return sum(_times(pid))
+
+
+def _times(pid: int) -> list[int]:
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:  # it has just ended
-        return 0
-    return sum(map(int, text.rpartition(b")")[2].split()[_TIMES]))
+        return []
+    return list(map(int, text.rpartition(b")")[2].split()[_TIMES]))
 
 
 #: Columns of the line "cpu" of /proc/stat, proc(5): user, nice, system; irq, softirq, steal.
@@ -59,6 +77,43 @@ def machine_cpu_seconds() -> float:
     with Path("/proc/stat").open(encoding="ascii") as file:
         columns = file.readline().split()
     return sum(int(columns[column]) for column in _BUSY) / _TICKS
+
+
+class Others:
+    """Watches what else uses the processors, from its making on."""
+
+    def __init__(self) -> None:
+        self._begun = self._now()
+
+    def share(self) -> float:
+        """Return the share of all processor time that went elsewhere meanwhile."""
+        wall, machine, own = (now - then for now, then in zip(self._now(), self._begun, strict=True))
+        return rounded(max(0.0, machine - own) / (wall * (os.cpu_count() or 1)))
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        return time.monotonic(), machine_cpu_seconds(), tree_cpu_seconds()
+
+
+def peak_mib(pid: int | str = "self") -> float:
+    """Return the most memory a process had resident, in MiB; 0 for one that has ended.
+
+    `ru_maxrss` would count that of the process that started it, too.
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def command_name(pid: int) -> str:
+    """Return the name that the system has for a process's program; "" for one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def private_kib(pid: int | str = "self") -> int:

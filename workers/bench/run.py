@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from farm.settings import Settings, usable_cpus
-from workers.bench import boxes, headers, library, soak, timeouts
-from workers.bench.contest import HEAVY, LIGHT, Contest, Ring, Rules, hold
-from workers.bench.figures import Figure, rounded
-from workers.bench.processes import adopt_orphans, machine_cpu_seconds, tree_cpu_seconds
+from workers.bench import boxes, headers, soak, timeouts
+from workers.bench.contest import Contest, Ring, Rules, hold
+from workers.bench.figures import Figure
+from workers.bench.processes import Others, adopt_orphans
+from workers.bench.subject import Subject
 from workers.bench.turns import crew
-from workers.environments import EMBEDDED, LeanEnvironment, installed
-from workers.machine import isolated, opened
+from workers.machine import opened
 from workers.ways.way import RESIDENT
 
 
@@ -43,25 +41,6 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
-    """What is measured: an environment and its headers by name; without a library, the heavy one only."""
-
-    environment: LeanEnvironment
-    headers: dict[str, str]
-    library: str
-
-    @property
-    def heavy(self) -> str:
-        """The header that costs most."""
-        return self.headers[HEAVY]
-
-    @property
-    def light(self) -> str:
-        """The header that costs least."""
-        return self.headers.get(LIGHT, self.heavy)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
     """All that was measured."""
 
@@ -70,36 +49,10 @@ class Results:
     figures: Sequence[Figure]
 
 
-def subject(settings: Settings, plan: Plan, compiled: Callable[[], None]) -> Subject:
-    """Return what is measured; the embedded Lean's library is compiled when it is not there yet.
-
-    `compiled` is called for each module. Raises UsageError when there is no such environment.
-    """
-    with isolated(settings) as isolation:
-        found = installed(settings.home, settings.environments, isolation)
-        found.require_any()
-        environment = found[plan.environment]
-    if environment.name != EMBEDDED:
-        return Subject(environment=environment, headers={HEAVY: environment.header}, library="its own")
-    heavy = library.with_library(
-        environment,
-        settings.home / "bench",
-        at_once=settings.concurrency,
-        modules=plan.modules,
-        compiled=compiled,
-    )
-    number = library.declarations(plan.modules)
-    return Subject(
-        environment=heavy,
-        headers={LIGHT: environment.header, HEAVY: heavy.header},
-        library=f"{number} declarations in {plan.modules} modules",
-    )
-
-
 def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], None]) -> Results:
     """Measure everything; `say` is told what is under way."""
     adopt_orphans()
-    others = _Others()
+    others = Others()
     work = settings.home / "work"
     levels = boxes.levels(work, settings.cgroup)
     around = _boxes(settings, plan, what, say)
@@ -114,22 +67,6 @@ def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], 
         contests=contests,
         figures=[*ratios, *cost, *around, *late, *own],
     )
-
-
-class _Others:
-    """Watches what else uses the processors."""
-
-    def __init__(self) -> None:
-        self._begun = self._now()
-
-    def share(self) -> float:
-        """Return the share of all processor time that went elsewhere meanwhile."""
-        wall, machine, own = (now - then for now, then in zip(self._now(), self._begun, strict=True))
-        return rounded(max(0.0, machine - own) / (wall * (os.cpu_count() or 1)))
-
-    @staticmethod
-    def _now() -> tuple[float, float, float]:
-        return time.monotonic(), machine_cpu_seconds(), tree_cpu_seconds()
 
 
 def _machine(settings: Settings, what: Subject, levels: Sequence[str]) -> dict[str, object]:

@@ -61,14 +61,12 @@ def measuring() -> Iterator[Callable[[str], None]]:
         yield tell
 
 
-def show(
-    machine: Mapping[str, object], ways: Sequence[Mapping[str, object]], figures: Sequence[Figure]
-) -> None:
-    """Print the machine, what each way achieved, and the figures with their bars."""
+def show(machine: Mapping[str, object], rows: Table, figures: Sequence[Figure]) -> None:
+    """Print the machine, what each way or cluster achieved, and the figures with their bars."""
     for name, fact in machine.items():
         out.print(f"{name.replace('_', ' ')}: {fact}", highlight=False, markup=False)
     out.print()
-    out.print(_ways(ways))
+    out.print(rows)
     out.print()
     out.print(_figures(figures))
     missed = sum(figure.reached is False for figure in figures)
@@ -82,7 +80,7 @@ def show(
 #: From here on timeouts and milliseconds say more about the others than about the farm.
 _MOST_OTHERS = 0.1
 
-_COLUMNS = {
+_WAYS = {
     "header": "header",
     "way": "way",
     "by": "by",
@@ -93,15 +91,40 @@ _COLUMNS = {
     "p95_ms": "p95 ms",
     "p99_ms": "p99 ms",
 }
+_CLUSTERS = {
+    "workers": "workers",
+    "at_once": "at once",
+    "check_seconds": "check s",
+    "offered_per_second": "offered/s",
+    "verdicts_per_second": "verdicts/s",
+    "workers_ms": "workers ms",
+    "postgres_ms": "PostgreSQL ms",
+    "redis_ms": "Redis ms",
+    "transactions": "transactions",
+    "connections": "connections",
+    "late_p50_ms": "late p50 ms",
+    "late_p99_ms": "late p99 ms",
+    "waits": "what connections wait for",
+}
 
 
-def _ways(rows: Sequence[Mapping[str, object]]) -> Table:
+def ways(rows: Sequence[Mapping[str, object]]) -> Table:
+    """Return what each way to run Lean achieved as a table."""
+    return _table(_WAYS, rows)
+
+
+def clusters(rows: Sequence[Mapping[str, object]]) -> Table:
+    """Return what each simulated cluster achieved as a table; milliseconds and transactions are per check."""
+    return _table(_CLUSTERS, rows)
+
+
+def _table(columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> Table:
     table = Table(box=None)
-    for key, heading in _COLUMNS.items():
+    for key, heading in columns.items():
         number = bool(rows) and not isinstance(rows[0][key], str)
         table.add_column(heading, justify="right" if number else "left")
     for row in rows:
-        table.add_row(*(_shown(row[key]) for key in _COLUMNS))
+        table.add_row(*(_shown(row[key]) for key in columns))
     return table
 
 
@@ -117,5 +140,5 @@ def _figures(figures: Sequence[Figure]) -> Table:
 
 def _shown(value: object) -> str:
     if not isinstance(value, float):
-        return str(value)
+        return "" if value is None else str(value)
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,188 @@
+"""Bench step, checks from the queue to the verdict, beside bare Lean that checks the same in turns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from workers.bench import bare
+from workers.bench.around.judging import Judged, judged
+from workers.bench.around.site import FarmAtWork
+from workers.bench.around.workers import SIMULATED, Workers, stand_ins
+from workers.bench.figures import Figure
+from workers.bench.programs import Program, Worth, programs
+from workers.bench.turns import Ask, Crew, Turn, timed
+from workers.environments import LeanEnvironment
+
+_SMALL, _LONG = "small programs", "checks of 1 s"
+#: The share of bare Lean's checks per second that the farm as a whole has to reach.
+_BARS = {_SMALL: 0.80, _LONG: 0.98}
+_MOST_OVERHEAD_MS = 1.2
+#: The numbers before it are those of the programs that warm up.
+_FIRST = 1_000_000
+#: Seconds that a long check is to take; the steps of the proofs that tell how many it needs, and how many
+#: of those are tried.
+_LONG_SECONDS, _TRIAL_STEPS, _TRIALS = 1.0, 50, 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """What is measured with: a farm, the environment and header, threads for bare Lean, and how often.
+
+    A turn of small programs takes about `turn_seconds`, one of long checks has `long_checks` for each thread.
+    """
+
+    farm: FarmAtWork
+    environment: LeanEnvironment
+    header: str
+    crew: Crew
+    rounds: int
+    turn_seconds: float
+    long_checks: int
+    say: Callable[[str], None]
+
+
+def over_bare(bench: Bench, worker: Workers) -> Iterator[Figure]:
+    """Yield how a real worker compares to bare Lean, and what it and the servers cost a check."""
+    with contextlib.ExitStack() as kept:
+        lanes = [
+            kept.enter_context(bare.resident(bench.environment, bench.header, 0)).check
+            for _ in range(bench.crew.lanes)
+        ]
+        bench.say("end to end: warming up")
+        size = _size(bench, lanes)
+        _judge(bench, worker, programs(bench.header, 0, max(8 * bench.crew.lanes, size // 4)))
+        small = [
+            _pair(bench, worker, lanes, programs(bench.header, _FIRST + place * size, size), _SMALL, place)
+            for place in range(bench.rounds)
+        ]
+        yield from _compared("small", _SMALL, small)
+        yield from _overhead("small", "small programs", [farm for farm, _ in small], _MOST_OVERHEAD_MS)
+        steps = _steps(bench.header, lanes[0])
+        size = bench.long_checks * bench.crew.lanes
+        long = [
+            _pair(bench, worker, lanes, _long(bench.header, place * size, size, steps), _LONG, place)
+            for place in range(bench.rounds)
+        ]
+        yield from _compared("long", _LONG, long)
+
+
+def _size(bench: Bench, lanes: Sequence[Ask]) -> int:
+    """Return how many small programs take a turn, after letting bare Lean get ready."""
+    bench.crew.turn(lanes, programs(bench.header, 0, 4 * len(lanes)))
+    warm = bench.crew.turn(lanes, programs(bench.header, 0, 40 * len(lanes)))
+    return max(40 * len(lanes), round(bench.turn_seconds * warm.per_second))
+
+
+def _pair(
+    bench: Bench, worker: Workers, lanes: Sequence[Ask], given: Sequence[Program], what: str, place: int
+) -> tuple[Judged, Turn]:
+    """Let the farm and bare Lean check the same, one after the other; who is first alternates."""
+    bench.say(f"end to end, {what}: round {place + 1} of {bench.rounds}")
+    if place % 2:
+        turn = bench.crew.turn(lanes, given)
+        return _judge(bench, worker, given), turn
+    return _judge(bench, worker, given), bench.crew.turn(lanes, given)
+
+
+def _judge(bench: Bench, worker: Workers, given: Sequence[Program]) -> Judged:
+    return judged(bench.farm, worker, bench.environment.name, given)
+
+
+def _compared(key: str, what: str, pairs: Sequence[tuple[Judged, Turn]]) -> Iterator[Figure]:
+    yield Figure(
+        key=f"whole_{key}",
+        name=f"{what} through a worker, resident Lean",
+        unit="checks/s",
+        samples=tuple(farm.per_second for farm, _ in pairs),
+    )
+    yield Figure(
+        key=f"whole_{key}_bare",
+        name=f"{what} through bare resident Lean",
+        unit="checks/s",
+        samples=tuple(turn.per_second for _, turn in pairs),
+    )
+    yield Figure(
+        key=f"whole_{key}_over_bare",
+        name=f"{what}, worker over bare",
+        unit="",
+        samples=tuple(farm.per_second / turn.per_second for farm, turn in pairs),
+        at_least=_BARS[what],
+    )
+
+
+def _overhead(key: str, what: str, turns: Sequence[Judged], at_most: float | None = None) -> Iterator[Figure]:
+    parts = {
+        "worker": ("of the worker's own process", [each.each_ms(each.worker_seconds) for each in turns]),
+        "postgres": ("of PostgreSQL", [each.each_ms(each.used.postgres_seconds) for each in turns]),
+        "redis": ("of Redis", [each.each_ms(each.used.redis_seconds) for each in turns]),
+    }
+    yield Figure(
+        key=f"overhead_{key}",
+        name=f"processor time per check around Lean, {what}",
+        unit="ms",
+        samples=tuple(each.overhead_ms for each in turns),
+        at_most=at_most,
+    )
+    for part, (words, samples) in parts.items():
+        name = f"processor time per check {words}, {what}"
+        yield Figure(key=f"overhead_{key}_{part}", name=name, unit="ms", samples=tuple(samples))
+    yield Figure(
+        key=f"transactions_{key}",
+        name=f"transactions per check, {what}",
+        unit="",
+        samples=tuple(each.used.transactions / each.checks for each in turns),
+    )
+
+
+def without_lean(
+    farm: FarmAtWork,
+    at_once: int,
+    checks: int,
+    rounds: int,
+    say: Callable[[str], None],
+    *,
+    check_seconds: float = 0.0,
+) -> Iterator[Figure]:
+    """Yield what a check costs without Lean: queue, claim and record, of which the engine has no part.
+
+    A stand-in takes `check_seconds`; the longer it does, the fewer checks are claimed and recorded at once.
+    """
+    key, what = ("alone", "checks that do nothing")
+    if check_seconds:
+        key, what = ("paced", f"checks that wait for {check_seconds * 1000:.1f} ms")
+    with stand_ins(farm, 1, at_once=at_once, check_seconds=check_seconds) as worker:
+        turns = []
+        for place in range(rounds + 1):
+            say(f"{what}: round {place} of {rounds}")
+            given = programs("", place * checks, checks if place else checks // 4)
+            turns.append(judged(farm, worker, SIMULATED, given, truly=False))
+    yield from _overhead(key, what, turns[1:])
+    yield Figure(
+        key=key,
+        name=f"{what}, through one worker",
+        unit="checks/s",
+        samples=tuple(each.per_second for each in turns[1:]),
+    )
+
+
+def _long(header: str, first: int, how_many: int, steps: int) -> list[Program]:
+    """Return programs whose one proof has so many steps, each of which takes as long as the others."""
+    return [_stepwise(header, number, steps) for number in range(first, first + how_many)]
+
+
+def _stepwise(header: str, number: int, steps: int) -> Program:
+    lines = "".join(
+        f"  have h{step} : a + b + {step} = b + a + {step} := by rw [Nat.add_comm a b]\n"
+        for step in range(steps)
+    )
+    statement = f"theorem long_{number} (a b : Nat) : a + b = b + a := by\n"
+    return Program(text=f"{header}{statement}{lines}  exact Nat.add_comm a b\n", worth=Worth.PROVED)
+
+
+def _steps(header: str, check: Ask) -> int:
+    """Return how many steps a proof needs so that Lean takes as long as a long check is to take."""
+    trial = [timed(check, _stepwise(header, number, _TRIAL_STEPS)) for number in range(_TRIALS)]
+    return max(1, round(_TRIAL_STEPS * _LONG_SECONDS / median(trial)))
