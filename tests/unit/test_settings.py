@@ -50,6 +50,9 @@ def test_every_variable_is_read():
             "FARM_ISOLATION": "cgroup2+Bwrap",
             "FARM_CGROUP": "/sys/fs/cgroup/farm",
             "FARM_LEASE_SECONDS": "2.5",
+            "FARM_GRACE_SECONDS": "45",
+            "FARM_ATTEMPTS": "5",
+            "FARM_QUEUE_LIMIT": "1000",
             "FARM_LOG_LEVEL": "DEBUG",
         }
     )
@@ -69,6 +72,9 @@ def test_every_variable_is_read():
         isolation="cgroup2+bwrap",
         cgroup=Path("/sys/fs/cgroup/farm"),
         lease_seconds=2.5,
+        grace_seconds=45.0,
+        attempts=5,
+        queue_limit=1000,
         log_level="debug",
     )
 
