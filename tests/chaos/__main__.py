@@ -19,10 +19,13 @@ from tests.chaos.run import Cost, Plan, Result, run
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left then, either
     options = _options()
-    results = [run(_plan(options, seed)) for seed in range(options.seed, options.seed + options.seeds)]
-    for result in results:
+    went_wrong = False
+    for seed in range(options.seed, options.seed + options.seeds):
+        result = run(_plan(options, seed))
         sys.stdout.write(_report(result))
-    return 1 if any(result.complaints for result in results) else 0
+        sys.stdout.flush()
+        went_wrong |= bool(result.complaints)
+    return 1 if went_wrong else 0
 
 
 def _plan(options: argparse.Namespace, seed: int) -> Plan:
