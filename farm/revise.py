@@ -53,8 +53,10 @@ def cancel(store: Store, run_id: str) -> int:
     lines of other runs wait for goes on.
     """
     with store.transaction() as connection:
-        connection.execute(_CANCELLED, {"run_id": run_id})
-        return waiting.cancel(connection, run_id, Cancelled.USER, (Status.QUEUED, Status.RUNNING))
+        cancelled = waiting.cancel(connection, run_id, Cancelled.USER, (Status.QUEUED, Status.RUNNING))
+        if cancelled:
+            connection.execute(_CANCELLED, {"run_id": run_id})
+    return cancelled
 
 
 def retry(

@@ -297,6 +297,13 @@ class TestCancel:
         assert judge_all(store) == 1
         assert reasons(queries, run_id) == ["ok"]
 
+    def test_a_run_that_is_done_stays_what_it_was(self, store: Store, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", line("a"))
+        first = submitted(store, path)
+        judge_all(store)
+        assert revise.cancel(store, first.run_id) == 0
+        assert submitted(store, path).resumed
+
     def test_twice_changes_nothing(self, store: Store, tmp_path: Path) -> None:
         run_id = load(store, tmp_path / "a.jsonl", line("a"))
         assert (revise.cancel(store, run_id), revise.cancel(store, run_id)) == (1, 0)
