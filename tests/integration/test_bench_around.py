@@ -1,0 +1,56 @@
+"""`farm bench farm`: a simulated cluster judges real runs, and nothing is left of the bench's farm."""
+
+from __future__ import annotations
+
+import json
+
+from commands import Command
+
+from workers.bench.around.answers import write_answers
+from workers.bench.around.judging import judged
+from workers.bench.around.loading import loaded
+from workers.bench.around.site import farm_at_work
+from workers.bench.around.workers import SIMULATED, stand_ins
+from workers.bench.command import planned_around
+from workers.bench.programs import programs
+
+
+def test_stand_ins_judge_every_check_once_and_end_with_the_block() -> None:
+    with farm_at_work(connections=30) as farm, stand_ins(farm, 2, at_once=2, check_seconds=0.01) as workers:
+        found = judged(farm, workers, SIMULATED, programs("", 0, 50), truly=False)
+        tally = farm.queries.tally(found.run_id)
+    assert tally.total == 50
+    assert tally.statuses == {"done": 50}
+    assert set(tally.verdicts) == {("proved", "ok"), ("rejected", "error")}
+    assert found.seconds > 50 * 0.01 / 4
+    assert found.used.transactions > 0
+    assert workers.process.poll() is not None
+    assert not farm.folder.exists()
+
+
+def test_what_comes_before_and_after_the_worker_is_measured() -> None:
+    with farm_at_work() as farm:
+        found = {figure.key: figure for figure in loaded(farm, 200, times=1, say=lambda _: None)}
+    assert set(found) == {
+        *("submit_200", "submit_called_200", "submit_memory_200", "submit_children_memory_200"),
+        *("known_200", "export_200", "export_memory_200"),
+    }
+    assert all(figure.measured > 0 for key, figure in found.items() if "children" not in key)
+
+
+def test_the_answers_are_valid_lines_and_no_two_are_the_same(tmp_path) -> None:
+    lines = write_answers(tmp_path / "answers.jsonl", 7_000, brief=True).read_text().splitlines()
+    assert len(set(lines)) == 7_000
+    assert {"name", "generation", "formal_statement"} <= json.loads(lines[-1]).keys()
+
+
+def test_a_quick_bench_looks_at_everything_with_fewer_lines() -> None:
+    quick, whole = (planned_around(100_000, million=False, quick=quick) for quick in (True, False))
+    assert quick.lines < whole.lines
+    assert {size.check_seconds > 0 for size in quick.sizes} == {True, False}
+
+
+def test_only_the_farm_or_lean_can_be_measured() -> None:
+    said = Command({})("bench", "moon")
+    assert said.returncode == 2
+    assert "moon" in said.stderr
