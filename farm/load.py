@@ -172,6 +172,10 @@ def loading(connection: Connection, run_id: str, order: Order) -> Iterator[Load]
 
     Raises `QueueFull`.
     """
+    if order.queue_limit is not None:
+        _require_room(
+            connection, order.queue_limit, order.queue_limit - 1
+        )  # when there is none at all, nothing need be read
     connection.execute(text(_STAGE))
     load = Load(run_id=run_id, connection=connection)
     yield load
@@ -179,7 +183,7 @@ def loading(connection: Connection, run_id: str, order: Order) -> Iterator[Load]
     run = {"run_id": run_id, "priority": order.priority, "races": order.races}
     _attach(connection, run | _asked(order.assurance))
     if order.queue_limit is not None:
-        _require_room(connection, order.queue_limit)
+        _require_room(connection, order.queue_limit, order.queue_limit)
     _settle(connection, run)
 
 
@@ -226,9 +230,10 @@ def _settle(connection: Connection, run: dict[str, object]) -> None:
         waiting.stop_rivals_of_run(connection, str(run["run_id"]))
 
 
-def _require_room(connection: Connection, limit: int) -> None:
-    queued = connection.scalar(_QUEUED, {"limit": limit + 1})
-    if queued is not None and queued > limit:
+def _require_room(connection: Connection, limit: int, most: int) -> None:
+    """Raise `QueueFull`, naming the limit, when more than `most` checks wait."""
+    queued = connection.scalar(_QUEUED, {"limit": most + 1})
+    if queued is not None and queued > most:
         raise QueueFull(
             f"with this run more than {limit} checks would wait, which is the farm's limit; "
             "submit again when some are done (farm list shows how far runs are), or raise FARM_QUEUE_LIMIT"

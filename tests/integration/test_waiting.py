@@ -489,4 +489,8 @@ def test_a_queue_that_is_full_takes_no_run_and_says_so(
     assert refused.value.exit_status == 4
     assert queries.runs() == []
     submitted(store, path, queue_limit=5)
-    eventually(lambda: len(queries.runs()) == 1)
+    assert len(queries.runs()) == 1
+    broken = tmp_path / "b.jsonl"
+    broken.write_text("{")
+    with pytest.raises(QueueFull):  # and is not even read
+        submitted(store, broken, queue_limit=5)
