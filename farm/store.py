@@ -53,12 +53,14 @@ class Served:
 class Claim:
     """A check that this worker holds: what to check, and the attempt under which to report it.
 
-    `failures` counts earlier attempts that the farm failed at: then it is suspected of bringing workers down.
+    `failures` counts earlier attempts that the farm failed at. With one attempt left it is a `suspect`: it
+    may be what brings workers down.
     """
 
     check_id: int
     attempt: int
     failures: int
+    suspect: bool
     environment: str
     check: Check
 
@@ -124,15 +126,15 @@ _REGISTER = text("""
         audited = excluded.audited, checker_version = excluded.checker_version, seen_at = now()
 """)
 
-# Of each environment the first in its queue, and of those the first by class. What an attempt was lost with
-# is claimed one by one: then it cannot take others down with it twice.
+# Of each environment the first in its queue, and of those the first by class. What has one attempt left is
+# claimed one by one: what brings workers down then does not end what only happened to be beside it.
 _CLAIM = text("""
     WITH first AS (
-        SELECT id, priority, place, turn, failures > 0 AS suspect,
-               row_number() OVER (PARTITION BY failures > 0 ORDER BY priority, place, turn, id) AS nth
+        SELECT id, priority, place, turn, failures >= :last AS suspect,
+               row_number() OVER (PARTITION BY failures >= :last ORDER BY priority, place, turn, id) AS nth
         FROM unnest(CAST(:served AS text[])) WITH ORDINALITY AS served (name, place), LATERAL (
             SELECT id, priority, turn, failures FROM checks
-            WHERE status = 'queued' AND environment = served.name AND (failures = 0 OR :suspects)
+            WHERE status = 'queued' AND environment = served.name AND (failures < :last OR :suspects)
             ORDER BY priority, turn, id LIMIT :most FOR UPDATE SKIP LOCKED
         ) AS queued
     ), chosen AS (
@@ -144,7 +146,7 @@ _CLAIM = text("""
         FROM chosen WHERE checks.id = chosen.id
         RETURNING checks.*
     )
-    SELECT claimed.*, program.source, challenge.source AS challenge
+    SELECT claimed.*, failures >= :last AS suspect, program.source, challenge.source AS challenge
     FROM claimed
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
@@ -321,8 +323,8 @@ class Store:
     ) -> list[Claim]:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
-        Among equals, the environments come in the order given. Of checks that the farm failed at before, one
-        is taken at most, and none without `suspects`.
+        Among equals, the environments come in the order given. Of checks that have one attempt left, one is
+        taken at most, and none without `suspects`.
         """
         values = {
             "served": list(served),
@@ -330,6 +332,7 @@ class Store:
             "lease": lease_seconds,
             "most": most,
             "suspects": suspects,
+            "last": max(1, self.max_failures - 1),
         }
         with self.transaction() as connection:
             return [_claim(row) for row in connection.execute(_CLAIM, values).mappings()]
@@ -432,6 +435,7 @@ def _claim(values: RowMapping) -> Claim:
         check_id=values["id"],
         attempt=values["attempt"],
         failures=values["failures"],
+        suspect=values["suspect"],
         environment=values["environment"],
         check=Check(
             program=bytes(values["source"]).decode("utf-8", "surrogatepass"),

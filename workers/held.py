@@ -53,9 +53,9 @@ class Held:
         return self._recalled
 
     def has_suspect(self) -> bool:
-        """Whether one of these was lost, or failed, with a worker before."""
+        """Whether one of these may be what brings workers down."""
         with self._lock:
-            return any(claim.failures for claim in self._claims.values())
+            return any(claim.suspect for claim in self._claims.values())
 
     def __len__(self) -> int:
         return len(self._claims)

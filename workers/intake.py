@@ -73,8 +73,8 @@ class Intake:
         )
         self._held.hold(claims)
         self._claimed_at = time.monotonic()
-        # One that brought others down is begun first: nothing is claimed ahead beside it for long.
-        self._ahead.extend(sorted(claims, key=lambda claim: not claim.failures))
+        # What may bring this worker down is begun first: nothing waits beside it.
+        self._ahead.extend(sorted(claims, key=lambda claim: not claim.suspect))
         if claims:
             self._pass_turn(claims[-1].environment)
 

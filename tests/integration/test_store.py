@@ -279,19 +279,31 @@ class TestLeases:
         assert store.sweep(checker_version="1").taken_back == 1
 
 
-class TestWhatIsSuspectedOfBringingWorkersDown:
-    def test_it_is_claimed_one_by_one_beside_others(self, store: Store, tmp_path: Path) -> None:
-        load(store, tmp_path / "a.jsonl", *lines(6))
-        for claim in claims(store, most=4):
-            give_back(store, claim)
-        taken = claims(store)
-        assert sorted(claim.failures for claim in taken) == [0, 0, 1]
-        assert [claim.failures for claim in claims(store)] == [1]
+class TestWhatMayBringWorkersDown:
+    def failed(self, store: Store, count: int, times: int) -> None:
+        """Have the farm fail so often at so many checks."""
+        for _ in range(times):
+            for claim in store.claim(["core"], worker="w1", lease_seconds=60, most=count):
+                give_back(store, claim)
 
-    def test_a_worker_that_holds_one_can_leave_the_others(self, store: Store, tmp_path: Path) -> None:
+    def test_one_failure_is_nothing_special(self, store: Store, tmp_path: Path) -> None:
+        load(store, tmp_path / "a.jsonl", *lines(6))
+        self.failed(store, 4, 1)
+        assert [(claim.failures, claim.suspect) for claim in claims(store)] == [(1, False)] * 4 + [
+            (0, False)
+        ] * 2
+
+    def test_what_has_one_attempt_left_is_claimed_one_by_one_beside_others(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", *lines(6))
+        self.failed(store, 4, MAX_FAILURES - 1)
+        assert sorted(claim.suspect for claim in claims(store)) == [False, False, True]
+        assert [claim.suspect for claim in claims(store)] == [True]
+
+    def test_a_worker_that_holds_one_leaves_the_others(self, store: Store, tmp_path: Path) -> None:
         load(store, tmp_path / "a.jsonl", *lines(3))
-        for claim in claims(store, most=2):
-            give_back(store, claim)
+        self.failed(store, 2, MAX_FAILURES - 1)
         taken = store.claim(["core"], worker="w1", lease_seconds=60, most=5, suspects=False)
         assert [claim.failures for claim in taken] == [0]
 
