@@ -31,7 +31,7 @@ _POSTGRES_SETTINGS = {
     "timezone": "UTC",
 }
 
-# It carries ids only: what it forgets is sent again.
+# It only wakes workers: what it forgets is made up for within a second.
 _VALKEY_SETTINGS = {"port": "0", "unixsocketperm": "700", "save": "", "appendonly": "no", "daemonize": "no"}
 
 
