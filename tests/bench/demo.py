@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.farm_at_work import ROOT
-
 from workers.bench.figures import Figure
+
+ROOT = Path(__file__).parents[2]
 
 # How to reach the package index is the machine's matter; nothing else of the user's is kept.
 _KEPT = re.compile(r"PATH|LANG|LC_\w+|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|\w+_PROXY", re.IGNORECASE)
