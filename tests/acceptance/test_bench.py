@@ -352,7 +352,7 @@ def test_a_person_sees_the_machine_the_ways_and_which_bar_is_missed(
     row |= {"cpu_seconds_per_check": 0.01234, "p50_ms": 5.678, "p95_ms": 6.0, "p99_ms": 7.0}
     missed = Figure(key="k", name="a ratio", unit="times", samples=(1.5,), at_least=2)
     reached = replace(missed, name="another", at_least=1)
-    screen.show({"checks_at_once": 2, "used_by_others": 0.25}, [row], [missed, reached])
+    screen.show({"checks_at_once": 2, "used_by_others": 0.25}, screen.ways([row]), [missed, reached])
     said = capsys.readouterr()
     assert "checks at once: 2\n" in said.out
     assert re.search(r"light +cold +farm +12 +1234 +0.0123 +5.68 +6 +7\b", said.out)

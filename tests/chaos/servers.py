@@ -41,7 +41,9 @@ class Servers:
         self.start_valkey()
 
     def start_postgres(self) -> None:
-        self._postgres_url = start_postgres(self._home, self._lock, self._binaries[0], self._keep_postgres)
+        self._postgres_url = start_postgres(
+            self._home, self._lock, self._binaries[0], self._keep_postgres, connections=100
+        )
 
     def start_valkey(self) -> None:
         self._valkey_url = start_valkey(self._home, self._lock, self._binaries[1], self._keep_valkey)
