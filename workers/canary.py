@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -137,7 +139,8 @@ def what_is_wrong(environment: LeanEnvironment, checker: Checker, canary: Canary
 def _remedy(examined: Examination) -> str:
     """Say what can be done where nothing is wrong but that modules cannot be audited."""
     names = {AUDITED.name, OTHER.name, REPLAYED.name}
-    if any(each.partition(" (")[0] not in names or str(Reason.BOX_FAILED) in each for each in examined.wrong):
+    full = os.strerror(errno.ENOSPC)
+    if any(each.partition(" (")[0] not in names or full in each for each in examined.wrong):
         return ""
     return (
         "; the audit cannot read what this Lean compiles: with `audit = false` in its table it is served "
