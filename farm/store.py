@@ -21,7 +21,7 @@ from farm.challenge import Challenge
 from farm.db import reaching
 from farm.job import Cancelled, Check, Limits, Status
 from farm.policy import Action, Policy
-from farm.verdict import Message, Report, Verdict
+from farm.verdict import Message, Outcome, Report, Verdict
 
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
 MAX_FAILURES = 3
@@ -97,10 +97,14 @@ class Returned:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew."""
+    """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew.
+
+    Of those that were `won`, the rivals are still to be stopped.
+    """
 
     check_ids: frozenset[int]
     anew: int
+    won: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -363,7 +367,9 @@ class Store:
             done = connection.scalars(_FINISH, values).all()
             chance = [id_ for id_ in done if verdicts[id_].by_chance]
             anew = waiting.part(connection, chance) if chance else 0
-        return Recorded(check_ids=frozenset(done), anew=anew)
+            proved = [id_ for id_ in done if verdicts[id_].outcome is Outcome.PROVED]
+            won = proved if proved and waiting.any_races(connection, proved) else []
+        return Recorded(check_ids=frozenset(done), anew=anew, won=tuple(won))
 
     def stop_rivals(self, proved: Sequence[int]) -> None:
         """Cancel the rest of the groups that these checks are the first proofs of, where a run asks for that.

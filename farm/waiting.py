@@ -113,16 +113,18 @@ def part_left_alone(connection: Connection, run_id: str) -> int:
     return connection.execute(text(_PART.format(parting=_LEFT_ALONE, work=WORK)), {"run_id": run_id}).rowcount
 
 
+def any_races(connection: Connection, check_ids: Sequence[int]) -> bool:
+    """Whether a line that waits for one of these checks has rivals, which its proof would end."""
+    return bool(connection.scalar(_RACES, {"ids": list(check_ids)}))
+
+
 def stop_rivals(connection: Connection, check_ids: Sequence[int]) -> int:
     """Cancel what is unfinished in the groups that these checks won; returns how many lines.
 
     Nothing may be locked yet, or all that is unfinished of these groups: two proofs of one group, recorded at
     the same moment, would wait for each other.
     """
-    ids = list(check_ids)
-    if not connection.scalar(_RACES, {"ids": ids}):
-        return 0
-    return _cancelled(connection, connection.scalars(_RIVALS_OF_CHECKS, {"ids": ids}).all())
+    return _cancelled(connection, connection.scalars(_RIVALS_OF_CHECKS, {"ids": list(check_ids)}).all())
 
 
 def stop_rivals_of_run(connection: Connection, run_id: str) -> int:

@@ -18,7 +18,7 @@ from farm.program import AssemblyOptions
 from farm.queries import Queries
 from farm.store import Claim, Decision, Served, Store
 from farm.submit import Submitted, submit
-from farm.verdict import Outcome, Report, judge
+from farm.verdict import Report, judge
 
 CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0", checker_version="1")
 
@@ -107,11 +107,10 @@ def claimed(store: Store, check_id: int, *, worker: str = "w", lease_seconds: fl
 
 def finished(store: Store, claim: Claim, **facts: object) -> bool:
     """Record a verdict, proved unless the facts say otherwise; whether it was accepted."""
-    decision = a_decision(**facts)
-    accepted = claim.check_id in store.record([(claim, decision)]).check_ids
-    if accepted and decision.verdict.outcome is Outcome.PROVED:
-        store.stop_rivals([claim.check_id])
-    return accepted
+    recorded = store.record([(claim, a_decision(**facts))])
+    if recorded.won:
+        store.stop_rivals(recorded.won)
+    return claim.check_id in recorded.check_ids
 
 
 def a_decision(**facts: object) -> Decision:

@@ -16,7 +16,7 @@ from farm.store import Claim, Store
 from workers.held import Held
 
 #: Checks that will be begun within so many seconds are claimed together.
-AHEAD_SECONDS = 0.05
+AHEAD_SECONDS = 0.1
 #: No more than this are.
 MOST = 64
 #: What was claimed and is not begun after so many seconds is given back.

@@ -16,7 +16,7 @@ from typing import TypeVar
 from farm.errors import ServerDown
 from farm.log import logger
 from farm.store import Claim, Decision, Returned, Store
-from farm.verdict import Outcome, judge
+from farm.verdict import judge
 from workers.held import Held
 from workers.patience import insist
 
@@ -120,8 +120,8 @@ class Recorder(threading.Thread):
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         if recorded.anew:
             self._waiting()
-        if proved := [claim.check_id for claim, made in decided if made.verdict.outcome is Outcome.PROVED]:
-            self._insist(lambda: self._store.stop_rivals(proved))
+        if recorded.won:
+            self._insist(lambda: self._store.stop_rivals(recorded.won))
 
     def _insist(self, step: Callable[[], _T]) -> _T:
         return insist(step, unless=lambda: self._held.is_recalled)
