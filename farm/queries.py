@@ -358,9 +358,14 @@ def _judged(row: Mapping[str, Any]) -> Judged:
             Segment(start=start, length=length, origin=origin, origin_start=origin_start)
             for start, length, origin, origin_start in json.loads(row["segments"])
         ),
-        warnings=tuple(map(tuple, json.loads(row["warnings"]))),
+        warnings=tuple(map(tuple, _parsed(row["warnings"]))),
         verdict=None if row["verdict"] is None else _verdict(row),
     )
+
+
+def _parsed(words: str) -> list[Any]:
+    """Return a JSON array; most are empty, and an export asks for three of them in every line."""
+    return [] if words == "[]" else json.loads(words)
 
 
 def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
@@ -368,8 +373,8 @@ def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
         outcome=Outcome(row["verdict"]),
         reason=Reason(row["reason"]),
         detail=row["detail"],
-        messages=tuple(Message(**message) for message in json.loads(row["messages"])),
-        hits=tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in json.loads(row["hits"])),
+        messages=tuple(Message(**message) for message in _parsed(row["messages"])),
+        hits=tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in _parsed(row["hits"])),
         audit=None if row["audit"] is None else json.loads(row["audit"]),
         accepted_first=row["accepted_first"],
         wall_seconds=row["wall"],
