@@ -35,10 +35,12 @@ _UNDEFINED_TABLE = "42P01"
 _OUT_OF_TIME = ("55P03", "57014")
 
 
-def connect(url: str, *, application: str, connections: int = 2) -> Engine:
+def connect(url: str, *, application: str, connections: int = 2, insists: bool = False) -> Engine:
     """Return an engine for the store; nothing is connected yet.
 
     ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
+    Before each use a connection is asked whether it still works; of who `insists`, and does again what fails,
+    only after some idle seconds.
     """
     engine = create_engine(
         url,
@@ -46,10 +48,12 @@ def connect(url: str, *, application: str, connections: int = 2) -> Engine:
         max_overflow=0,
         # The one that was used last is used next: a worker opens no more than it needs.
         pool_use_lifo=True,
+        pool_pre_ping=not insists,
         connect_args={"application_name": application, "connect_timeout": 10},
     )
-    event.listen(engine, "checkin", _note_use)
-    event.listen(engine, "checkout", _ping_when_idle)
+    if insists:
+        event.listen(engine, "checkin", _note_use)
+        event.listen(engine, "checkout", _ping_when_idle)
     return engine
 
 
