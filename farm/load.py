@@ -173,9 +173,8 @@ def loading(connection: Connection, run_id: str, order: Order) -> Iterator[Load]
     Raises `QueueFull`.
     """
     if order.queue_limit is not None:
-        _require_room(
-            connection, order.queue_limit, order.queue_limit - 1
-        )  # when there is none at all, nothing need be read
+        # Where there is no room at all, nothing need be read.
+        _require_room(connection, order.queue_limit, order.queue_limit - 1)
     connection.execute(text(_STAGE))
     load = Load(run_id=run_id, connection=connection)
     yield load

@@ -198,8 +198,8 @@ _FINISH = text("""
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             reproducible boolean)
     ), held AS (
-        SELECT locked.id FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
-            SELECT id FROM checks
+        SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+            SELECT id, attempt FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
             FOR UPDATE
         ) AS locked
@@ -208,18 +208,18 @@ _FINISH = text("""
             status = 'done', lease_until = NULL, identity = CASE
                 WHEN reproducible AND given.digest = checks.environment_digest
                 AND given.checker_version = checks.checker_version THEN identity END
-        FROM held, given WHERE checks.id = held.id AND given.id = held.id
-        RETURNING checks.id, checks.worker, checks.started_at
+        FROM held JOIN given USING (id, attempt) WHERE checks.id = held.id
+        RETURNING checks.id, checks.attempt, checks.worker, checks.started_at
     ), ended AS (
         INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-        SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id)
+        SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id, attempt)
     )
     INSERT INTO verdicts (
         check_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
         wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
     SELECT id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
            wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
-    FROM done JOIN given USING (id)
+    FROM done JOIN given USING (id, attempt)
     RETURNING check_id
 """)
 
@@ -228,19 +228,19 @@ _GIVE_BACK = text("""
         SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
             id bigint, attempt integer, outcome text, detail text, failed boolean)
     ), held AS (
-        SELECT locked.id FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
-            SELECT id FROM checks
+        SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+            SELECT id, attempt FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
             FOR UPDATE
         ) AS locked
     ), back AS (
         UPDATE checks SET
             status = 'queued', lease_until = NULL, failures = failures + CAST(failed AS integer)
-        FROM held, given WHERE checks.id = held.id AND given.id = held.id
-        RETURNING checks.id, checks.worker, checks.started_at
+        FROM held JOIN given USING (id, attempt) WHERE checks.id = held.id
+        RETURNING checks.id, checks.attempt, checks.worker, checks.started_at
     )
     INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-    SELECT id, attempt, worker, started_at, outcome, detail FROM back JOIN given USING (id)
+    SELECT id, attempt, worker, started_at, outcome, detail FROM back JOIN given USING (id, attempt)
     RETURNING check_id
 """)
 
@@ -270,9 +270,7 @@ _TAKE_BACK = text("""
     SELECT count(*) FROM expired
 """)
 
-_LATE = text("""
-    SELECT id FROM runs WHERE deadline_at < now() ORDER BY id FOR UPDATE SKIP LOCKED
-""")
+_LATE = text("SELECT id FROM runs WHERE deadline_at < now() ORDER BY id")
 
 # What runs may come back to the queue: the deadline stays until nothing of the run does.
 _OVER = text("""
@@ -405,8 +403,14 @@ class Store:
             values = {"most": self.max_failures, "checker_version": checker_version}
             taken_back = int(connection.scalar(_TAKE_BACK, values) or 0)
             late = connection.scalars(_LATE).all()
-            past = sum(_past_deadline(connection, run_id) for run_id in late)
-        return Swept(taken_back=taken_back, past_deadline=past)
+        return Swept(taken_back=taken_back, past_deadline=sum(map(self._past_deadline, late)))
+
+    def _past_deadline(self, run_id: str) -> int:
+        """Cancel what of a run has not begun, in a transaction that locks nothing else."""
+        with self.transaction() as connection:
+            cancelled = waiting.cancel(connection, run_id, Cancelled.DEADLINE, (Status.QUEUED,))
+            connection.execute(_OVER, {"run_id": run_id})
+        return cancelled
 
     def exporting(self, run_id: str, number: int, *, sha256: str, size: int) -> None:
         """Remember the bytes that a manifest is about to have, so that the farm knows its own work again."""
@@ -419,12 +423,6 @@ class Store:
         """Remember that the manifest has those bytes now."""
         with self.transaction() as connection:
             connection.execute(_EXPORTED, {"run_id": run_id, "number": number})
-
-
-def _past_deadline(connection: Connection, run_id: str) -> int:
-    cancelled = waiting.cancel(connection, run_id, Cancelled.DEADLINE, (Status.QUEUED,))
-    connection.execute(_OVER, {"run_id": run_id})
-    return cancelled
 
 
 def _held(held: Sequence[Hold]) -> dict[str, object]:

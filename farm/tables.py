@@ -104,7 +104,7 @@ manifests = Table(
     # The bytes that an export is about to put in its place: one that died there can be repeated.
     Column("next_sha256", Text),
     Column("next_size", BigInteger),
-    Index(None, "path"),
+    Index("manifests_path_idx", "path", postgresql_using="hash"),
 )
 
 # Not unique: of two runs that are loaded at once each may bring the same text, and neither waits.
@@ -190,7 +190,12 @@ jobs = Table(
     ),
     _one_of("cancelled", Cancelled),
     Index(None, "check_id"),
-    Index("jobs_group_idx", "run_id", text("coalesce(group_name, name)"), postgresql_where=text("races")),
+    Index(
+        "jobs_group_idx",
+        "run_id",
+        text("hashtextextended(coalesce(group_name, name), 0)"),
+        postgresql_where=text("races"),
+    ),
 )
 
 attempts = Table(

@@ -57,11 +57,13 @@ _RIVALS = """
         SELECT checks.id FROM checks WHERE status IN ('queued', 'running') AND id IN (
             SELECT check_id FROM jobs JOIN won
             ON jobs.run_id = won.run_id AND coalesce(group_name, name) = rivals
+            AND hashtextextended(coalesce(group_name, name), 0) = hashtextextended(rivals, 0)
             WHERE races AND cancelled IS NULL)
         ORDER BY id FOR UPDATE
     )
     UPDATE jobs SET cancelled = 'group' FROM won, locked
     WHERE jobs.run_id = won.run_id AND coalesce(group_name, name) = rivals
+            AND hashtextextended(coalesce(group_name, name), 0) = hashtextextended(rivals, 0)
       AND races AND cancelled IS NULL AND check_id = locked.id
     RETURNING check_id
 """

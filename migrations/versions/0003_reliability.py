@@ -14,7 +14,7 @@ _SCHEMA = """
     ALTER TABLE runs
         ADD COLUMN deadline_at TIMESTAMP WITH TIME ZONE,
         ADD COLUMN cancelled_at TIMESTAMP WITH TIME ZONE;
-    CREATE INDEX manifests_path_idx ON manifests (path);
+    CREATE INDEX manifests_path_idx ON manifests USING hash (path);
     CREATE INDEX runs_deadline_at_idx ON runs (deadline_at) WHERE deadline_at IS NOT NULL;
 
     ALTER TABLE checks
@@ -72,7 +72,8 @@ _SCHEMA = """
 
     CREATE INDEX checks_queue_idx ON checks (environment, priority, turn, id) WHERE status = 'queued';
     CREATE UNIQUE INDEX checks_identity_idx ON checks (identity) WHERE identity IS NOT NULL;
-    CREATE INDEX jobs_group_idx ON jobs (run_id, coalesce(group_name, name)) WHERE races;
+    CREATE INDEX jobs_group_idx ON jobs (run_id, hashtextextended(coalesce(group_name, name), 0))
+        WHERE races;
 
 """
 

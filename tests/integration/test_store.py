@@ -161,6 +161,17 @@ def test_verdicts_are_recorded_together_and_each_for_itself(
     assert found == [Outcome.PROVED, Outcome.PROVED, Outcome.TIMEOUT]
 
 
+def test_of_two_attempts_in_one_batch_only_the_one_that_is_held_counts(
+    store: Store, queries: Queries, run_id: str, check_id: int
+) -> None:
+    lost = claimed(store, check_id, lease_seconds=-1)
+    store.sweep(checker_version="1")
+    (held,) = claims(store)
+    decisions = [(lost, a_decision(limit="wall")), (held, a_decision())]
+    assert store.record(decisions).check_ids == {check_id}
+    assert outcomes(queries, run_id) == ["lost", "proved"]
+
+
 def test_a_verdict_keeps_what_the_audit_found_whatever_names_a_module_has(
     store: Store, queries: Queries, run_id: str
 ) -> None:

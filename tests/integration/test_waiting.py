@@ -360,6 +360,16 @@ class TestGroups:
         finished(store, claim)
         assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
 
+    def test_a_group_may_have_a_name_of_any_length(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        long = "".join(map(str, range(5000)))
+        entries = [line(f"t{n}", group=f"{long}{n % 2}") for n in range(4)]
+        run_id = load(store, tmp_path / "a.jsonl", *entries, stop_on_first_proof=True)
+        (claim,) = claims(store, most=1)
+        finished(store, claim)
+        assert reasons(queries, run_id) == ["ok", "queued", "cancelled", "queued"]
+
     def test_without_the_option_all_are_judged(self, store: Store, queries: Queries, tmp_path: Path) -> None:
         run_id = load(store, tmp_path / "a.jsonl", *self.entries())
         assert judge_all(store) == 6
