@@ -220,7 +220,7 @@ _FINISH = text("""
     SELECT id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
            wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
     FROM done JOIN given USING (id, attempt)
-    RETURNING check_id
+    RETURNING check_id, attempt
 """)
 
 _GIVE_BACK = text("""
@@ -360,12 +360,13 @@ class Store:
         A verdict by chance is one line's own: the other lines of that check are to be checked anew.
         """
         values = {"given": json.dumps([_finished(claim, decision) for claim, decision in decisions])}
-        verdicts = {claim.check_id: decision.verdict for claim, decision in decisions}
+        verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
         with self.transaction() as connection:
-            done = connection.scalars(_FINISH, values).all()
-            chance = [id_ for id_ in done if verdicts[id_].by_chance]
+            rows = connection.execute(_FINISH, values).all()
+            done = {id_: verdicts[id_, attempt] for id_, attempt in rows}
+            chance = [id_ for id_, verdict in done.items() if verdict.by_chance]
             anew = waiting.part(connection, chance) if chance else 0
-            proved = [id_ for id_ in done if verdicts[id_].outcome is Outcome.PROVED]
+            proved = [id_ for id_, verdict in done.items() if verdict.outcome is Outcome.PROVED]
             won = proved if proved and waiting.any_races(connection, proved) else []
         return Recorded(check_ids=frozenset(done), anew=anew, won=tuple(won))
 

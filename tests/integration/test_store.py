@@ -167,8 +167,8 @@ def test_of_two_attempts_in_one_batch_only_the_one_that_is_held_counts(
     lost = claimed(store, check_id, lease_seconds=-1)
     store.sweep(checker_version="1")
     (held,) = claims(store)
-    decisions = [(lost, a_decision(limit="wall")), (held, a_decision())]
-    assert store.record(decisions).check_ids == {check_id}
+    recorded = store.record([(held, a_decision()), (lost, a_decision(limit="wall"))])
+    assert (recorded.check_ids, recorded.anew) == ({check_id}, 0)
     assert outcomes(queries, run_id) == ["lost", "proved"]
 
 
