@@ -1,17 +1,21 @@
 """The load step: a whole run into the store in one transaction, streamed, in bounded memory.
 
-Texts go straight to their table, what is asked of each line to a temporary one; at the end checks are made of
-the lines, one for all that are equal, here or in any other run. Nothing of a run is visible before all is.
+A line whose verdict is known becomes a job at once. Of the others, texts go straight to their table and what
+is asked to a temporary one; at the end checks are made of it, one for all lines that are equal, here or in
+any other run. Nothing of a run is visible before all is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
+from typing import Any, cast
 
+from psycopg import Cursor
 from sqlalchemy import Connection, text
 
 from farm import __version__, waiting
@@ -19,32 +23,49 @@ from farm.assurance import Assurance
 from farm.errors import QueueFull
 from farm.job import Priority
 from farm.manifest import Fingerprint
-from farm.prepare import COLUMNS, Block
+from farm.prepare import CHECK_COLUMNS, JOB_COLUMNS, Block
+
+_COLUMNS = {**JOB_COLUMNS, **CHECK_COLUMNS}
 
 _STAGE = f"""
     CREATE TEMPORARY TABLE staged (
-        {", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())},
+        {", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())},
         ordinal bigint GENERATED ALWAYS AS IDENTITY,
         check_id bigint DEFAULT nextval(pg_get_serial_sequence('checks', 'id'))
     ) ON COMMIT DROP
 """
 
-# Of a COPY in binary format, what comes before its rows and after them:
-# https://www.postgresql.org/docs/current/sql-copy.html
+# Of a COPY in binary format, what comes before its rows and after them, how many fields a row says it has,
+# and fields of one, eight and any number of bytes: https://www.postgresql.org/docs/current/sql-copy.html
 _HEAD, _TAIL = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
-_COPY_ROWS = f"COPY staged ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_count = Struct("!h").pack
+_boolean = Struct("!i?").pack
+_bigint = Struct("!iq").pack
+_length = Struct("!i").pack
+
+_COPY_STAGED = f"COPY staged ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_COPY_JOBS = (
+    f"COPY jobs ({', '.join(JOB_COLUMNS)}, check_id, run_id, races, shared) FROM STDIN (FORMAT BINARY)"
+)
+_JOB_FIELDS = len(JOB_COLUMNS) + 4
 _COPY_TEXTS = "COPY programs (sha256, source) FROM STDIN (FORMAT BINARY)"
 
-_KNOWN = text("SELECT sha256 FROM programs WHERE sha256 = ANY(:sha256s)")
+# %b is an argument in binary: https://www.psycopg.org/psycopg3/docs/basic/params.html
+# A verdict that stayed in its identity stays there.
+_JUDGED = "SELECT identity, id FROM checks WHERE identity = ANY(%b) AND status = 'done'"
+_KNOWN = "SELECT sha256 FROM programs WHERE sha256 = ANY(%b)"
 
 _RUN = text("""
     INSERT INTO runs (id, options, farm_version, deadline_at)
     VALUES (:id, CAST(:options AS jsonb), :version, now() + :deadline * interval '1 second')
 """)
 
+# Before its lines, which belong to it; what it was is known after them.
 _MANIFEST = text("""
-    INSERT INTO manifests (run_id, number, path, sha256, size)
-    VALUES (:run_id, :number, :path, :sha256, :size)
+    INSERT INTO manifests (run_id, number, path, sha256, size) VALUES (:run_id, :number, :path, '', 0)
+""")
+_WAS_READ = text("""
+    UPDATE manifests SET sha256 = :sha256, size = :size WHERE run_id = :run_id AND number = :number
 """)
 
 # A run begins at the turn that its class and environment have come to; from there its lines take turns with
@@ -72,7 +93,7 @@ _CHECKS = text("""
         id, identity, program_sha256, submitted, challenge_sha256, challenge_name, environment,
         environment_digest, checker_version, tier, confirm, axioms, policy,
         wall_seconds, cpu_seconds, memory_mib, priority, turn, status)
-    SELECT check_id, identity, program_sha256, submitted::jsonb, challenge_sha256, challenge_name,
+    SELECT check_id, identity, program_sha256, submitted, challenge_sha256, challenge_name,
            environment, environments.digest, environments.checker_version, :tier, :confirm,
            CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
            :priority, begun.turn + ordinal - 1, CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
@@ -83,14 +104,15 @@ _CHECKS = text("""
 _JOBS = text("""
     INSERT INTO jobs (
         run_id, manifest, line, check_id, name, group_name, races, shared, segments, warnings)
-    SELECT :run_id, manifest, line, checks.id, name, group_name, :races, checks.id <> staged.check_id,
-           segments::jsonb, warnings::jsonb
-    FROM staged JOIN checks ON checks.id = CASE
-        WHEN staged.identity IS NULL THEN staged.check_id
-        ELSE (SELECT id FROM checks AS equal WHERE equal.identity = staged.identity) END
-    WHERE NOT :again OR NOT EXISTS (
+    SELECT :run_id, manifest, line, coalesce(equal.id, check_id), name, group_name, :races,
+           coalesce(equal.id <> check_id, false), segments, warnings
+    FROM staged LEFT JOIN LATERAL (
+        SELECT id FROM checks WHERE checks.identity = staged.identity LIMIT 1
+    ) AS equal ON true
+    WHERE (staged.identity IS NULL OR equal.id IS NOT NULL)
+      AND (NOT :again OR NOT EXISTS (
         SELECT FROM jobs
-        WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
+        WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line)))
 """)
 
 _VERDICTS = text("""
@@ -141,29 +163,58 @@ class Order:
     queue_limit: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
     """A run being loaded; nothing of it is visible yet."""
 
-    run_id: str
-    connection: Connection
-    manifests: list[tuple[Path, Fingerprint]] = field(default_factory=list)
+    def __init__(self, run_id: str, connection: Connection, *, races: bool) -> None:
+        self.run_id = run_id
+        self.staged = 0
+        self._connection = connection
+        self._cursor = cast("Cursor[Any]", connection.connection.cursor(binary=True))
+        self._manifests = 0
+        name = run_id.encode()
+        self._same = b"".join((_length(len(name)), name, _boolean(1, races), _boolean(1, True)))
+
+    def open_manifest(self, path: Path) -> None:
+        """Begin the next manifest; they are numbered from 0 in this order."""
+        values = {"run_id": self.run_id, "number": self._manifests, "path": str(path)}
+        self._connection.execute(_MANIFEST, values)
+        self._manifests += 1
 
     def add(self, block: Block) -> None:
-        """Add lines."""
-        cursor = self.connection.connection.cursor()
-        texts = dict(block.texts)
-        known = self.connection.scalars(_KNOWN, {"sha256s": list(texts)}).all()
-        with cursor.copy(_COPY_TEXTS) as copy:
-            copy.set_types(["bytea", "bytea"])
-            for sha256 in texts.keys() - set(known):
-                copy.write_row((sha256, texts[sha256]))
-        with cursor.copy(_COPY_ROWS) as copy:
-            copy.write(_HEAD + block.rows + _TAIL)
+        """Add lines of the manifest that was begun last."""
+        shared = [identity for identity in block.identities if identity is not None]
+        judged = dict(self._cursor.execute(_JUDGED, (shared,)).fetchall()) if shared else {}
+        jobs, staged = [], []
+        for identity, job, check in zip(block.identities, block.jobs, block.checks, strict=True):
+            check_id = judged.get(identity)
+            if check_id is None:
+                staged.append(job + check)
+            else:
+                jobs.append(job + _bigint(8, check_id) + self._same)
+        if jobs:
+            self._copy(_COPY_JOBS, _JOB_FIELDS, jobs)
+        if staged:
+            self._add_texts(dict(block.texts))
+            self._copy(_COPY_STAGED, len(_COLUMNS), staged)
+            self.staged += len(staged)
 
-    def close_manifest(self, path: Path, fingerprint: Fingerprint) -> None:
-        """Say what the manifest just read was, byte for byte; manifests are numbered from 0 in this order."""
-        self.manifests.append((path, fingerprint))
+    def close_manifest(self, fingerprint: Fingerprint) -> None:
+        """Say what the manifest just read was, byte for byte."""
+        values = {"run_id": self.run_id, "number": self._manifests - 1}
+        self._connection.execute(_WAS_READ, values | {"sha256": fingerprint.sha256, "size": fingerprint.size})
+
+    def _add_texts(self, texts: Mapping[bytes, bytes]) -> None:
+        known = {sha256 for (sha256,) in self._cursor.execute(_KNOWN, (list(texts),))}
+        with self._cursor.copy(_COPY_TEXTS) as copy:
+            copy.set_types(["bytea", "bytea"])
+            for sha256 in texts.keys() - known:
+                copy.write_row((sha256, texts[sha256]))
+
+    def _copy(self, statement: str, fields: int, rows: Sequence[bytes]) -> None:
+        count = _count(fields)
+        with self._cursor.copy(statement) as copy:
+            copy.write(b"".join((_HEAD, count, count.join(rows), _TAIL)))
 
 
 @contextmanager
@@ -175,43 +226,38 @@ def loading(connection: Connection, run_id: str, order: Order) -> Iterator[Load]
     if order.queue_limit is not None:
         # Where there is no room at all, nothing need be read.
         _require_room(connection, order.queue_limit, order.queue_limit - 1)
-    connection.execute(text(_STAGE))
-    load = Load(run_id=run_id, connection=connection)
-    yield load
-    _begin(connection, load, order)
     run = {"run_id": run_id, "priority": order.priority, "races": order.races}
-    _attach(connection, run | _asked(order.assurance))
-    if order.queue_limit is not None:
-        _require_room(connection, order.queue_limit, order.queue_limit)
-    _settle(connection, run)
+    _begin(connection, run_id, order)
+    load = Load(run_id, connection, races=order.races)
+    yield load
+    if load.staged:
+        _attach(connection, load.staged, run | _asked(order.assurance))
+        if order.queue_limit is not None:
+            _require_room(connection, order.queue_limit, order.queue_limit)
+        _settle(connection, run)
+    if order.races:
+        waiting.stop_rivals_of_run(connection, run_id)
 
 
-def _begin(connection: Connection, load: Load, order: Order) -> None:
-    """Write the run and its manifests down, and find out at which turn it begins."""
+def _begin(connection: Connection, run_id: str, order: Order) -> None:
+    """Write the run down, and make a table for what has to be checked."""
     run = {
-        "id": load.run_id,
+        "id": run_id,
         "options": json.dumps(order.options),
         "version": __version__,
         "deadline": order.deadline_seconds,
     }
     connection.execute(_RUN, run)
-    connection.execute(
-        _MANIFEST,
-        [
-            {"run_id": load.run_id, "number": number, "path": str(path), **asdict(print_)}
-            for number, (path, print_) in enumerate(load.manifests)
-        ],
-    )
-    connection.execute(text("ANALYZE staged"))
-    connection.execute(_BEGUN, {"priority": order.priority})
+    connection.execute(text(_STAGE))
 
 
-def _attach(connection: Connection, values: dict[str, object]) -> None:
-    """Make a job of every line, waiting for a check that is new or was there already.
+def _attach(connection: Connection, left: int, values: dict[str, object]) -> None:
+    """Make a job of every staged line, waiting for a check that is new or was there already.
 
     A check that was there when ours was not made can be gone when the line is to wait for it: then again.
     """
-    left = int(connection.scalar(text("SELECT count(*) FROM staged")) or 0)
+    connection.execute(text("ANALYZE staged"))
+    connection.execute(_BEGUN, values)
     again = False
     while left:
         connection.execute(_CHECKS, values | {"again": again})
@@ -221,12 +267,10 @@ def _attach(connection: Connection, values: dict[str, object]) -> None:
 
 
 def _settle(connection: Connection, run: dict[str, object]) -> None:
-    """See to what became meanwhile of the checks that others brought, and to groups that are won already."""
+    """See to what became meanwhile of the checks that others brought."""
     if ids := connection.scalars(_ATTACHED, run).all():
         connection.execute(_HASTEN, run | {"ids": ids})
     waiting.part_left_alone(connection, str(run["run_id"]))
-    if run["races"]:
-        waiting.stop_rivals_of_run(connection, str(run["run_id"]))
 
 
 def _require_room(connection: Connection, limit: int, most: int) -> None:

@@ -75,10 +75,11 @@ def submit(
         with loading(connection, run_id, _order(options, asked, queue_limit)) as load:
             for number, path in enumerate(paths):
                 manifest = prepared.manifest(path, number)
+                load.open_manifest(path)
                 for block in manifest:
                     load.add(block)
                     seen(block.lines)
-                load.close_manifest(path, manifest.fingerprint)
+                load.close_manifest(manifest.fingerprint)
     return Submitted(run_id=run_id, resumed=False)
 
 

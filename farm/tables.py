@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -124,10 +125,11 @@ checks = Table(
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("program_sha256", LargeBinary, nullable=False),
     # [start, end] of each span of the program that is the submission's own: what the policy looks at.
-    Column("submitted", JSONB, nullable=False),
+    Column("submitted", JSON, nullable=False),
     Column("challenge_sha256", LargeBinary),
     Column("challenge_name", Text),
-    Column("environment", Text, ForeignKey(environments.c.name), nullable=False),
+    # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
+    Column("environment", Text, nullable=False),
     Column("tier", Text, nullable=False),
     # The stronger tier that has to agree with what the first calls proved.
     Column("confirm", Text),
@@ -183,8 +185,8 @@ jobs = Table(
     # Why nobody waits for it any more, in a word; null while somebody does.
     Column("cancelled", Text),
     # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
-    Column("segments", JSONB, nullable=False),
-    Column("warnings", JSONB, nullable=False),
+    Column("segments", JSON, nullable=False),
+    Column("warnings", JSON, nullable=False),
     ForeignKeyConstraint(
         ["run_id", "manifest"], [manifests.c.run_id, manifests.c.number], ondelete="CASCADE"
     ),

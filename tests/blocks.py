@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from farm.challenge import challenge_of
 from farm.manifest import Reader
-from farm.prepare import COLUMNS, Block, SubmitOptions
+from farm.prepare import CHECK_COLUMNS, JOB_COLUMNS, Block, SubmitOptions
 from farm.program import AssemblyOptions, assemble
 from farm.queries import ServedEnvironment
 from farm.verdict import judge_text
@@ -20,6 +20,7 @@ OTHER = ServedEnvironment(name="other", digest="1" * 64, toolchain="v4.30.0", si
 OPTIONS = SubmitOptions(assembly=AssemblyOptions(), environment="core")
 
 Row = dict[str, object]
+COLUMNS = {**JOB_COLUMNS, **CHECK_COLUMNS}
 
 TASK = {"header": "import Mathlib\n", "formal_statement": "theorem a : 1 = 1 := by\n", "generation": "rfl"}
 #: Fields that make lines of every sort; the last four cannot be given to Lean.
@@ -57,7 +58,11 @@ def many(lines: int) -> bytes:
 
 def rows_of(blocks: Iterable[Block]) -> list[Row]:
     """Return the rows of blocks, decoded."""
-    return [row for block in blocks for row in _decoded(block.rows)]
+    return [
+        _decoded(job, JOB_COLUMNS) | _decoded(check, CHECK_COLUMNS)
+        for block in blocks
+        for job, check in zip(block.jobs, block.checks, strict=True)
+    ]
 
 
 def texts_of(blocks: Iterable[Block]) -> dict[bytes, bytes]:
@@ -65,27 +70,25 @@ def texts_of(blocks: Iterable[Block]) -> dict[bytes, bytes]:
     return {sha256: text for block in blocks for sha256, text in block.texts}
 
 
-_READ = {
+_READ: dict[str, Callable[[bytes], object]] = {
     "int4": lambda field: struct.unpack("!i", field)[0],
     "float8": lambda field: struct.unpack("!d", field)[0],
     "text": bytes.decode,
+    "json": json.loads,
     "bytea": bytes,
 }
 
 
-def _decoded(rows: bytes) -> Iterator[Row]:
+def _decoded(fields: bytes, columns: Mapping[str, str]) -> Row:
     at = 0
-    while at < len(rows):
-        (count,) = struct.unpack_from("!h", rows, at)
-        assert count == len(COLUMNS)
-        at += 2
-        row: Row = {}
-        for column, kind in COLUMNS.items():
-            (length,) = struct.unpack_from("!i", rows, at)
-            at += 4
-            row[column] = None if length < 0 else _READ[kind](rows[at : at + length])
-            at += max(0, length)
-        yield row
+    row: Row = {}
+    for column, kind in columns.items():
+        (length,) = struct.unpack_from("!i", fields, at)
+        at += 4
+        row[column] = None if length < 0 else _READ[kind](fields[at : at + length])
+        at += max(0, length)
+    assert at == len(fields)
+    return row
 
 
 def expected(path: Path, number: int, options: SubmitOptions = OPTIONS) -> list[Row]:
@@ -110,9 +113,9 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "program_sha256": bytes.fromhex(program.sha256),
         "challenge_sha256": source and hashlib.sha256(source).digest(),
         "challenge_name": challenge and storable(challenge.name),
-        "submitted": json.dumps(program.submitted),
-        "segments": json.dumps([[s.start, s.length, s.origin, s.origin_start] for s in program.segments]),
-        "warnings": json.dumps([[w.code, w.origin, w.line, w.column] for w in program.warnings]),
+        "submitted": [list(span) for span in program.submitted],
+        "segments": [[s.start, s.length, s.origin, s.origin_start] for s in program.segments],
+        "warnings": [[w.code, w.origin, w.line, w.column] for w in program.warnings],
         "verdict": verdict and str(verdict.outcome),
         "reason": verdict and str(verdict.reason),
         "detail": verdict and storable(verdict.detail),

@@ -8,6 +8,15 @@ short manifest starts no child.
 
 from farm.prepare.manifests import Prepared, Preparing, prepared, preparing
 from farm.prepare.options import SubmitOptions
-from farm.prepare.rows import COLUMNS, Block
+from farm.prepare.rows import CHECK_COLUMNS, JOB_COLUMNS, Block
 
-__all__ = ["COLUMNS", "Block", "Prepared", "Preparing", "SubmitOptions", "prepared", "preparing"]
+__all__ = [
+    "CHECK_COLUMNS",
+    "JOB_COLUMNS",
+    "Block",
+    "Prepared",
+    "Preparing",
+    "SubmitOptions",
+    "prepared",
+    "preparing",
+]

@@ -19,8 +19,8 @@ from farm.prepare.rows import (
     NULL,
     Block,
     field,
-    head,
     limits_fields,
+    place_fields,
     segments_json,
     spans_json,
     verdict_fields,
@@ -80,17 +80,20 @@ class Preparer:
 
         Raises `ManifestError` at the first line that is wrong.
         """
-        rows: list[bytes] = []
         texts: dict[bytes, bytes] = {}
-        lines = 0
-        for entry in _entries(piece, reassemble=self._options.assembly.reassemble):
-            lines += 1
-            rows.append(head(piece.manifest, entry.line))
-            self._add(entry, rows, texts)
-        return Block(lines=lines, rows=b"".join(rows), texts=tuple(texts.items())) if lines else None
+        rows = [
+            self._row(entry, piece.manifest, texts)
+            for entry in _entries(piece, reassemble=self._options.assembly.reassemble)
+        ]
+        if not rows:
+            return None
+        jobs, checks, identities = zip(*rows, strict=True)
+        return Block(jobs=jobs, checks=checks, identities=identities, texts=tuple(texts.items()))
 
-    def _add(self, entry: Entry, rows: list[bytes], texts: dict[bytes, bytes]) -> None:
-        """Add the rest of a line's row, and its texts."""
+    def _row(
+        self, entry: Entry, manifest: int, texts: dict[bytes, bytes]
+    ) -> tuple[bytes, bytes, bytes | None]:
+        """Return a line's job, its check, and what that has in common with equal ones; add its texts."""
         site = self._site(entry)
         stated = self._stated(entry)
         program = assemble(entry, self._options.assembly)
@@ -101,22 +104,26 @@ class Preparer:
             texts[stated.sha256] = stated.source
         asked = self._asked(entry.timeout)
         submitted = spans_json(program.submitted)
-        identity = NULL
+        identity = None
         if self._options.share and verdict is None:
-            identity = field(_identity(site, asked, program_sha256, submitted, stated))
-        rows += (
+            identity = _identity(site, asked, program_sha256, submitted, stated)
+        job = (
+            place_fields(manifest, entry.line),
             words_field(entry.name),
             words_field(entry.group),
+            field(segments_json(program).encode()),
+            field(warnings_json(program).encode()),
+        )
+        check = (
             site.field,
             asked.fields,
             field(program_sha256),
             NULL + NULL if stated is None else stated.fields,
             field(submitted.encode()),
-            field(segments_json(program).encode()),
-            field(warnings_json(program).encode()),
-            identity,
+            NULL if identity is None else field(identity),
             verdict_fields(verdict),
         )
+        return b"".join(job), b"".join(check), identity
 
     def _site(self, entry: Entry) -> _Site:
         environment = entry.environment or self._options.environment

@@ -1,4 +1,4 @@
-"""Preparation step, the rows of the store's staging table, in the format of PostgreSQL's binary COPY."""
+"""Preparation step, the rows of jobs and checks, in the format of PostgreSQL's binary COPY."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from farm.job import Limits
 from farm.program import Program
 from farm.verdict import Verdict
 
-#: The columns of a block's rows and their PostgreSQL types, in order.
-COLUMNS: Mapping[str, str] = MappingProxyType(
+#: The columns of a line's job and their PostgreSQL types, in order.
+JOB_COLUMNS: Mapping[str, str] = MappingProxyType(
     {
         "manifest": "int4",
         "line": "int4",
         "name": "text",
         "group_name": "text",
+        "segments": "json",
+        "warnings": "json",
+    }
+)
+#: Those of the check that it asks for; a verdict is there where Lean need not be asked.
+CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
         "environment": "text",
         "wall_seconds": "float8",
         "cpu_seconds": "float8",
@@ -25,9 +32,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "program_sha256": "bytea",
         "challenge_sha256": "bytea",
         "challenge_name": "text",
-        "submitted": "text",
-        "segments": "text",
-        "warnings": "text",
+        "submitted": "json",
         "identity": "bytea",
         "verdict": "text",
         "reason": "text",
@@ -40,27 +45,34 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 class Block:
     """Some manifest lines, ready for the store.
 
-    `lines` is how many, `rows` their tuples of `COLUMNS` for ``COPY ... (FORMAT BINARY)`` without its header
-    and trailer, `texts` the programs and challenges that they name: each once, as its sha256 and its UTF-8,
-    lone surrogates encoded as they are.
+    Of each line: the fields of `JOB_COLUMNS` and those of `CHECK_COLUMNS` as ``COPY ... (FORMAT BINARY)``
+    wants them, and what its check has in common with equal ones, None where it is not shared. `texts` are
+    the programs and challenges that they name: each once, as its sha256 and its UTF-8, lone surrogates
+    encoded as they are.
     """
 
-    lines: int
-    rows: bytes
+    jobs: tuple[bytes, ...]
+    checks: tuple[bytes, ...]
+    identities: tuple[bytes | None, ...]
     texts: tuple[tuple[bytes, bytes], ...]
+
+    @property
+    def lines(self) -> int:
+        """How many lines these are."""
+        return len(self.jobs)
 
 
 # A field is its length and its bytes, null is the length -1:
 # https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-BINARY-FORMAT
 NULL = b"\xff\xff\xff\xff"
 _length = Struct("!i").pack
-_head = Struct("!hiiii").pack
+_place = Struct("!iiii").pack
 _limits = Struct("!ididii").pack
 
 
-def head(manifest: int, line: int) -> bytes:
-    """Return how a row begins: how many fields it has, and the first two."""
-    return _head(len(COLUMNS), 4, manifest, 4, line)
+def place_fields(manifest: int, line: int) -> bytes:
+    """Return the fields that say which line it is."""
+    return _place(4, manifest, 4, line)
 
 
 def limits_fields(limits: Limits) -> bytes:

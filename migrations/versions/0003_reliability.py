@@ -34,6 +34,10 @@ _SCHEMA = """
         ADD COLUMN cancelled TEXT
             CONSTRAINT jobs_cancelled_known_check CHECK (cancelled IN ('user', 'deadline', 'group'));
 
+    ALTER TABLE jobs ALTER COLUMN segments TYPE JSON, ALTER COLUMN warnings TYPE JSON;
+    ALTER TABLE checks ALTER COLUMN submitted TYPE JSON;
+
+    ALTER TABLE checks DROP CONSTRAINT checks_environment_fkey;
     ALTER TABLE checks DROP CONSTRAINT checks_program_sha256_fkey;
     ALTER TABLE checks DROP CONSTRAINT checks_challenge_sha256_fkey;
     ALTER TABLE programs DROP CONSTRAINT programs_pkey;

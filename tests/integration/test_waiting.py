@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,21 @@ class TestEqualChecksAreOne:
         run_id = load(store, tmp_path / "b.jsonl", line("a"), line("b"))
         tally = queries.tally(run_id)
         assert (tally.statuses, tally.shared) == ({"done": 1, "queued": 1}, 1)
+
+    def test_a_known_line_is_stored_like_a_new_one(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        odd = {"header": "", "formal_statement": "theorem o : True := by", "generation": "no fence"}
+        lines = [line("a"), odd | {"name": "n\0ℝ", "group": "g"}, line("b", timeout=7), line("a")]
+        first = load(store, tmp_path / "a.jsonl", *lines)
+        judge_all(store)
+        second = load(store, tmp_path / "b.jsonl", line("new"), *lines, line("newer"), new_run=True)
+        was, new = (list(queries.judged(run_id, 0)) for run_id in (first, second))
+        assert [job.status for job in new] == ["queued", *["done"] * 4, "queued"]
+        assert [job.shared for job in new] == [False, *[True] * 4, False]
+        assert [replace(job, line=job.line - 1, shared=False) for job in new[1:-1]] == [
+            replace(job, shared=False) for job in was
+        ]
 
     @pytest.mark.parametrize(
         "options",
@@ -175,9 +191,10 @@ class TestWhatEndsWhileARunIsLoaded:
             loading(connection, "newrun", Order(options={"assembly": {}}, assurance=Assurance())) as load,
             prepared(path, 0, options, known, processes=0) as manifest,
         ):
+            load.open_manifest(path)
             for block in manifest:
                 load.add(block)
-            load.close_manifest(path, manifest.fingerprint)
+            load.close_manifest(manifest.fingerprint)
             assert callable(meanwhile)
             meanwhile()
         return "newrun"

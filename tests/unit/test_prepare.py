@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -503,13 +504,18 @@ def test_an_interrupt_from_the_terminal_ends_the_parent_and_its_children_say_not
     eventually(lambda: not any(child.alive for child in begun), seconds=5)
 
 
+def open_files(pid: int) -> Iterator[str]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it imports modules and closes them again
+            yield str(link.readlink())
+
+
 def test_children_have_no_sockets_and_no_heavy_imports(long: Path) -> None:
     with prepared(long, 0, OPTIONS, KNOWN, processes=2) as blocks:
         every = iter(blocks)
         next(every)
         for child in children():
-            links = [str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()]
-            assert not [link for link in links if link.startswith("socket:")]
+            assert not [link for link in open_files(child.pid) if link.startswith("socket:")]
         list(every)
     program = "import sys, farm.prepare.child; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-P", "-c", program], text=True).split()
