@@ -19,7 +19,8 @@ from farm import waiting
 from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.db import reaching
-from farm.job import Cancelled, Check, Limits, Status
+from farm.front import Front
+from farm.job import Cancelled, Check, Limits, Priority, Status
 from farm.policy import Action, Policy
 from farm.verdict import Message, Outcome, Report, Verdict
 
@@ -130,16 +131,18 @@ _REGISTER = text("""
         audited = excluded.audited, checker_version = excluded.checker_version, seen_at = now()
 """)
 
-# Of each environment the first in its queue, and of those the first by class. What has one attempt left is
-# claimed one by one: what brings workers down then does not end what only happened to be beside it.
+# Of each environment and class the first in its queue, and of those the first by class. What has one attempt
+# left is claimed one by one: what brings workers down then does not end what only happened to be beside it.
 _CLAIM = text("""
     WITH first AS (
         SELECT id, priority, place, turn, failures >= :last AS suspect,
                row_number() OVER (PARTITION BY failures >= :last ORDER BY priority, place, turn, id) AS nth
-        FROM unnest(CAST(:served AS text[])) WITH ORDINALITY AS served (name, place), LATERAL (
+        FROM unnest(CAST(:names AS text[]), CAST(:classes AS smallint[]), CAST(:turns AS bigint[]))
+             WITH ORDINALITY AS queue (name, class, front, place), LATERAL (
             SELECT id, priority, turn, failures FROM checks
-            WHERE status = 'queued' AND environment = served.name AND (failures < :last OR :suspects)
-            ORDER BY priority, turn, id LIMIT :most FOR UPDATE SKIP LOCKED
+            WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
+              AND turn >= queue.front AND (failures < :last OR :suspects)
+            ORDER BY turn, id LIMIT :most FOR UPDATE SKIP LOCKED
         ) AS queued
     ), chosen AS (
         SELECT id FROM first WHERE nth = 1 OR NOT suspect ORDER BY priority, place, turn, id LIMIT :most
@@ -150,7 +153,9 @@ _CLAIM = text("""
         FROM chosen WHERE checks.id = chosen.id
         RETURNING checks.*
     )
-    SELECT claimed.*, failures >= :last AS suspect, program.source, challenge.source AS challenge
+    SELECT claimed.*, failures >= :last AS suspect, program.source, challenge.source AS challenge, (
+        SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
+    ) AS fronts
     FROM claimed
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
@@ -322,14 +327,19 @@ class Store:
         lease_seconds: float,
         most: int = 1,
         suspects: bool = True,
+        front: Front | None = None,
     ) -> list[Claim]:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
         Among equals, the environments come in the order given. Of checks that have one attempt left, one is
-        taken at most, and none without `suspects`.
+        taken at most, and none without `suspects`. `front` is what this worker knows of the queues.
         """
+        front = front or Front()
+        queues = [(name, priority) for priority in Priority for name in served]
         values = {
-            "served": list(served),
+            "names": [name for name, _ in queues],
+            "classes": [int(priority) for _, priority in queues],
+            "turns": front.turns(queues),
             "worker": worker,
             "lease": lease_seconds,
             "most": most,
@@ -337,7 +347,10 @@ class Store:
             "last": max(1, self.max_failures - 1),
         }
         with self.transaction() as connection:
-            return [_claim(row) for row in connection.execute(_CLAIM, values).mappings()]
+            rows = connection.execute(_CLAIM, values).mappings().all()
+        found = rows[0]["fronts"] if rows else []
+        front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in found})
+        return [_claim(row) for row in rows]
 
     def waiting(self, served: Sequence[str]) -> list[str]:
         """Return those of these environments that have checks in their queue."""

@@ -98,7 +98,7 @@ def submitted(
 def claimed(store: Store, check_id: int, *, worker: str = "w", lease_seconds: float = 60.0) -> Claim:
     """Claim this check, whatever else waits."""
     with store.engine.begin() as connection:
-        first = text("UPDATE checks SET priority = -1 WHERE id = :id AND status = 'queued'")
+        first = text("UPDATE checks SET priority = 0 WHERE id = :id AND status = 'queued'")
         connection.execute(first, {"id": check_id})
     (claim,) = store.claim(["core"], worker=worker, lease_seconds=lease_seconds)
     assert claim.check_id == check_id

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from farm.front import Front
 from farm.store import Claim, Store
 from workers.held import Held
 
@@ -35,6 +36,7 @@ class Intake:
         self._lease_seconds = lease_seconds
         self._environments = deque(environments)
         self._lock = threading.Lock()
+        self._front = Front()
         self._ahead: deque[Claim] = deque()
         self._claimed_at = 0.0
         self._mean_seconds: float | None = None
@@ -70,6 +72,7 @@ class Intake:
             lease_seconds=self._lease_seconds,
             most=self._how_many(busy),
             suspects=not self._held.has_suspect(),
+            front=self._front,
         )
         self._held.hold(claims)
         self._claimed_at = time.monotonic()

@@ -17,6 +17,8 @@ from workers.tasks import unharmed
 
 #: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
 LOOK_SECONDS = 1.0
+#: Whoever looks for what waits pauses at least so many times as long as that took.
+_PAUSES = 20.0
 
 _log = logger(__name__)
 
@@ -30,6 +32,7 @@ class Upkeep:
         # Several beats fit into one lease.
         self._beat_seconds = desk.lease_seconds / 5
         self._look_seconds = min(LOOK_SECONDS, self._beat_seconds)
+        self._idle_seconds = self._look_seconds
         self._beaten_at = self._swept_at = 0.0
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
@@ -64,8 +67,15 @@ class Upkeep:
         desk.health.look_again()
         if desk.calling.is_set() or (desk.crew.has_idle and desk.health.is_well):
             desk.calling.clear()
-            if names := desk.store.waiting(list(desk.environments)):
-                call(self._app, names)
+            self._call_who_is_waited_for()
+
+    def _call_who_is_waited_for(self) -> None:
+        asked = time.monotonic()
+        names = self._desk.store.waiting(list(self._desk.environments))
+        pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
+        self._idle_seconds = max(self._look_seconds, pause)
+        if names:
+            call(self._app, names)
 
     def sweep(self) -> None:
         """Take back what dead workers held, and cancel what is too late."""
@@ -92,7 +102,7 @@ class Upkeep:
         self._stopping.wait(self._look_seconds)
 
     def _wait_for_call(self) -> None:
-        self._desk.calling.wait(self._look_seconds)
+        self._desk.calling.wait(self._idle_seconds)
 
     def _repeat(self, step: Callable[[], None], pause: Callable[[], None]) -> None:
         while not self._stopping.is_set():

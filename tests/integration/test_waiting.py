@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +18,13 @@ from sqlalchemy import Engine, text
 from farm import revise
 from farm.assurance import Assurance
 from farm.errors import QueueFull
+from farm.front import Front
 from farm.job import Priority
 from farm.load import Order, loading
 from farm.prepare import SubmitOptions, prepared
 from farm.program import AssemblyOptions
 from farm.queries import Queries
-from farm.store import Claim, Served, Store
+from farm.store import Claim, Returned, Served, Store
 
 
 @pytest.fixture
@@ -261,12 +263,30 @@ class TestTurns:
     ) -> None:
         load(store, tmp_path / "a.jsonl", *(line(f"a{number}") for number in range(40)))
         first, *_rest = claims(store, most=20)
-        from farm.store import Returned
-
         store.give_back([Returned(claim=first, outcome="returned", detail="", failed=False)])
         load(store, tmp_path / "b.jsonl", *(line(f"b{number}") for number in range(20)))
         taken = Counter(word[0] for word in words(claims(store, most=11)))
         assert taken == {"a": 6, "b": 5}
+
+    def test_what_came_back_is_found_when_the_whole_queue_is_looked_through_again(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        load(store, tmp_path / "a.jsonl", *(line(f"a{number}") for number in range(40)))
+        seconds = itertools.count()
+        front = Front(lambda: float(next(seconds)))  # every look seems to take long
+
+        def take() -> Claim:
+            (claim,) = store.claim(("core",), worker="w1", lease_seconds=60, front=front)
+            return claim
+
+        first, _second = take(), take()
+        store.give_back([Returned(claim=first, outcome="returned", detail="", failed=False)])
+        load(store, tmp_path / "i.jsonl", line("i"), priority=Priority.INTERACTIVE)
+        taken = words([take() for _ in range(30)])
+        assert taken[:3] == ["a2", "a3", "a4"]
+        at = taken.index("i")
+        assert taken[at + 1] == "a0"
+        assert taken[:at] + taken[at + 2 :] == [f"a{number}" for number in range(2, 30)]
 
     def test_what_another_run_waits_for_already_comes_as_early_as_ones_own(
         self, store: Store, tmp_path: Path
@@ -342,8 +362,6 @@ class TestDeadlines:
     def test_what_comes_back_later_is_cancelled_too(
         self, store: Store, queries: Queries, tmp_path: Path
     ) -> None:
-        from farm.store import Returned
-
         run_id = load(store, tmp_path / "a.jsonl", line("a"), deadline_seconds=1e-6)
         (running,) = claims(store)
         store.sweep(checker_version="1")
