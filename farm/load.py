@@ -1,8 +1,8 @@
 """The load step: a whole run into the store in one transaction, streamed, in bounded memory.
 
-A line whose verdict is known becomes a job at once. Of the others, texts go straight to their table and what
-is asked to a temporary one; at the end checks are made of it, one for all lines that are equal, here or in
-any other run. Nothing of a run is visible before all is.
+Lines become jobs and texts at once, and what they ask for goes to a temporary table, unless its verdict is
+known. At the end checks are made of that, one for all lines that are equal, here or in any other run. Nothing
+of a run is visible before all is.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ from farm.job import Priority
 from farm.manifest import Fingerprint
 from farm.prepare import CHECK_COLUMNS, JOB_COLUMNS, Block
 
-_COLUMNS = {**JOB_COLUMNS, **CHECK_COLUMNS}
-
 _STAGE = f"""
     CREATE TEMPORARY TABLE staged (
-        {", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())},
-        ordinal bigint GENERATED ALWAYS AS IDENTITY,
-        check_id bigint DEFAULT nextval(pg_get_serial_sequence('checks', 'id'))
+        {", ".join(f"{name} {kind}" for name, kind in CHECK_COLUMNS.items())},
+        check_id bigint,
+        ordinal bigint GENERATED ALWAYS AS IDENTITY
     ) ON COMMIT DROP
 """
 
@@ -42,10 +40,12 @@ _count = Struct("!h").pack
 _boolean = Struct("!i?").pack
 _bigint = Struct("!iq").pack
 _length = Struct("!i").pack
+_SHARED, _UNSHARED = _boolean(1, True), _boolean(1, False)
 
-_COPY_STAGED = f"COPY staged ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_COPY_STAGED = f"COPY staged ({', '.join(CHECK_COLUMNS)}, check_id) FROM STDIN (FORMAT BINARY)"
+_STAGED_FIELDS = len(CHECK_COLUMNS) + 1
 _COPY_JOBS = (
-    f"COPY jobs ({', '.join(JOB_COLUMNS)}, check_id, run_id, races, shared) FROM STDIN (FORMAT BINARY)"
+    f"COPY jobs ({', '.join(JOB_COLUMNS)}, run_id, races, check_id, shared) FROM STDIN (FORMAT BINARY)"
 )
 _JOB_FIELDS = len(JOB_COLUMNS) + 4
 _COPY_TEXTS = "COPY programs (sha256, source) FROM STDIN (FORMAT BINARY)"
@@ -54,6 +54,7 @@ _COPY_TEXTS = "COPY programs (sha256, source) FROM STDIN (FORMAT BINARY)"
 # A verdict that stayed in its identity stays there.
 _JUDGED = "SELECT identity, id FROM checks WHERE identity = ANY(%b) AND status = 'done'"
 _KNOWN = "SELECT sha256 FROM programs WHERE sha256 = ANY(%b)"
+_IDS = "SELECT nextval(pg_get_serial_sequence('checks', 'id')) FROM generate_series(1, %b)"
 
 _RUN = text("""
     INSERT INTO runs (id, options, farm_version, deadline_at)
@@ -84,9 +85,11 @@ _BEGUN = text("""
 _CHECKS = text("""
     WITH first AS (
         SELECT DISTINCT ON (coalesce(identity, int8send(check_id))) * FROM staged
-        WHERE NOT :again OR NOT EXISTS (
+        WHERE NOT :again OR (EXISTS (
             SELECT FROM jobs
-            WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line))
+            WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line)
+              AND jobs.check_id = staged.check_id
+        ) AND NOT EXISTS (SELECT FROM checks WHERE checks.id = staged.check_id))
         ORDER BY coalesce(identity, int8send(check_id)), ordinal
     )
     INSERT INTO checks (
@@ -101,18 +104,12 @@ _CHECKS = text("""
     ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
 """)
 
-_JOBS = text("""
-    INSERT INTO jobs (
-        run_id, manifest, line, check_id, name, group_name, races, shared, segments, warnings)
-    SELECT :run_id, manifest, line, coalesce(equal.id, check_id), name, group_name, :races,
-           coalesce(equal.id <> check_id, false), segments, warnings
-    FROM staged LEFT JOIN LATERAL (
-        SELECT id FROM checks WHERE checks.identity = staged.identity LIMIT 1
-    ) AS equal ON true
-    WHERE (staged.identity IS NULL OR equal.id IS NOT NULL)
-      AND (NOT :again OR NOT EXISTS (
-        SELECT FROM jobs
-        WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line)))
+# Lines whose check was there already wait for that one.
+_JOIN = text("""
+    UPDATE jobs SET check_id = equal.id, shared = true
+    FROM staged, LATERAL (SELECT id FROM checks WHERE checks.identity = staged.identity LIMIT 1) AS equal
+    WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line)
+      AND jobs.check_id = staged.check_id AND equal.id <> staged.check_id
 """)
 
 _VERDICTS = text("""
@@ -173,7 +170,7 @@ class Load:
         self._cursor = cast("Cursor[Any]", connection.connection.cursor(binary=True))
         self._manifests = 0
         name = run_id.encode()
-        self._same = b"".join((_length(len(name)), name, _boolean(1, races), _boolean(1, True)))
+        self._run = _length(len(name)) + name + _boolean(1, races)
 
     def open_manifest(self, path: Path) -> None:
         """Begin the next manifest; they are numbered from 0 in this order."""
@@ -183,26 +180,37 @@ class Load:
 
     def add(self, block: Block) -> None:
         """Add lines of the manifest that was begun last."""
-        shared = [identity for identity in block.identities if identity is not None]
-        judged = dict(self._cursor.execute(_JUDGED, (shared,)).fetchall()) if shared else {}
+        judged = self._judged(block.identities)
+        ids = iter(self._ids(sum(identity not in judged for identity in block.identities)))
         jobs, staged = [], []
         for identity, job, check in zip(block.identities, block.jobs, block.checks, strict=True):
             check_id = judged.get(identity)
-            if check_id is None:
-                staged.append(job + check)
-            else:
-                jobs.append(job + _bigint(8, check_id) + self._same)
-        if jobs:
-            self._copy(_COPY_JOBS, _JOB_FIELDS, jobs)
+            if check_id is not None:
+                jobs.append(job + self._run + check_id + _SHARED)
+                continue
+            check_id = next(ids)
+            jobs.append(job + self._run + check_id + _UNSHARED)
+            staged.append(check + check_id)
+        self._copy(_COPY_JOBS, _JOB_FIELDS, jobs)
         if staged:
             self._add_texts(dict(block.texts))
-            self._copy(_COPY_STAGED, len(_COLUMNS), staged)
+            self._copy(_COPY_STAGED, _STAGED_FIELDS, staged)
             self.staged += len(staged)
 
     def close_manifest(self, fingerprint: Fingerprint) -> None:
         """Say what the manifest just read was, byte for byte."""
         values = {"run_id": self.run_id, "number": self._manifests - 1}
         self._connection.execute(_WAS_READ, values | {"sha256": fingerprint.sha256, "size": fingerprint.size})
+
+    def _judged(self, identities: Sequence[bytes | None]) -> dict[bytes | None, bytes]:
+        """Return the checks, as fields, whose verdict is that of every equal check."""
+        asked = [identity for identity in identities if identity is not None]
+        found = self._cursor.execute(_JUDGED, (asked,)) if asked else ()
+        return {identity: _bigint(8, check_id) for identity, check_id in found}
+
+    def _ids(self, count: int) -> list[bytes]:
+        """Return so many ids for new checks, as fields."""
+        return [_bigint(8, check_id) for (check_id,) in self._cursor.execute(_IDS, (count,))] if count else []
 
     def _add_texts(self, texts: Mapping[bytes, bytes]) -> None:
         known = {sha256 for (sha256,) in self._cursor.execute(_KNOWN, (list(texts),))}
@@ -252,7 +260,7 @@ def _begin(connection: Connection, run_id: str, order: Order) -> None:
 
 
 def _attach(connection: Connection, left: int, values: dict[str, object]) -> None:
-    """Make a job of every staged line, waiting for a check that is new or was there already.
+    """Make checks of what is staged, and have lines wait for those that were there already.
 
     A check that was there when ours was not made can be gone when the line is to wait for it: then again.
     """
@@ -260,8 +268,9 @@ def _attach(connection: Connection, left: int, values: dict[str, object]) -> Non
     connection.execute(_BEGUN, values)
     again = False
     while left:
-        connection.execute(_CHECKS, values | {"again": again})
-        left -= connection.execute(_JOBS, values | {"again": again}).rowcount
+        left -= connection.execute(_CHECKS, values | {"again": again}).rowcount
+        if left:
+            left -= connection.execute(_JOIN, values).rowcount
         again = True
     connection.execute(_VERDICTS, {"version": __version__})
 

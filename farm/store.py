@@ -9,7 +9,7 @@ taken back only by whoever names that attempt. The state machine is `farm.job.TR
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -19,7 +19,7 @@ from farm import waiting
 from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.db import reaching
-from farm.front import Front
+from farm.front import Front, Place
 from farm.job import Cancelled, Check, Limits, Priority, Status
 from farm.policy import Action, Policy
 from farm.verdict import Message, Outcome, Report, Verdict
@@ -337,19 +337,25 @@ class Store:
         front = front or Front()
         queues = [(name, priority) for priority in Priority for name in served]
         values = {
-            "names": [name for name, _ in queues],
-            "classes": [int(priority) for _, priority in queues],
-            "turns": front.turns(queues),
             "worker": worker,
             "lease": lease_seconds,
             "most": most,
             "suspects": suspects,
             "last": max(1, self.max_failures - 1),
         }
+        claims = self._claim(queues, front, values)
+        return claims if claims or front.gives_up() else self._claim(queues, front, values)
+
+    def _claim(self, queues: Sequence[Place], front: Front, values: Mapping[str, object]) -> list[Claim]:
+        asked = {
+            "names": [name for name, _ in queues],
+            "classes": [int(priority) for _, priority in queues],
+            "turns": front.turns(queues),
+        }
         with self.transaction() as connection:
-            rows = connection.execute(_CLAIM, values).mappings().all()
-        found = rows[0]["fronts"] if rows else []
-        front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in found})
+            rows = connection.execute(_CLAIM, {**values, **asked}).mappings().all()
+        first = rows[0]["fronts"] if rows else []
+        front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in first})
         return [_claim(row) for row in rows]
 
     def waiting(self, served: Sequence[str]) -> list[str]:

@@ -175,7 +175,14 @@ jobs = Table(
     Column("run_id", Text, primary_key=True),
     Column("manifest", Integer, primary_key=True),
     Column("line", Integer, primary_key=True),
-    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), nullable=False),
+    # Looked up at the commit: jobs are loaded before the checks of their run are made, and nobody's checks
+    # are locked out of order.
+    Column(
+        "check_id",
+        BigInteger,
+        ForeignKey(checks.c.id, ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
+        nullable=False,
+    ),
     Column("name", Text, nullable=False),
     Column("group_name", Text),
     # Whether its group has won when one of it is proved: the others are cancelled then.

@@ -20,7 +20,6 @@ OTHER = ServedEnvironment(name="other", digest="1" * 64, toolchain="v4.30.0", si
 OPTIONS = SubmitOptions(assembly=AssemblyOptions(), environment="core")
 
 Row = dict[str, object]
-COLUMNS = {**JOB_COLUMNS, **CHECK_COLUMNS}
 
 TASK = {"header": "import Mathlib\n", "formal_statement": "theorem a : 1 = 1 := by\n", "generation": "rfl"}
 #: Fields that make lines of every sort; the last four cannot be given to Lean.

@@ -107,14 +107,16 @@ class Preparer:
         identity = None
         if self._options.share and verdict is None:
             identity = _identity(site, asked, program_sha256, submitted, stated)
+        place = place_fields(manifest, entry.line)
         job = (
-            place_fields(manifest, entry.line),
+            place,
             words_field(entry.name),
             words_field(entry.group),
             field(segments_json(program).encode()),
             field(warnings_json(program).encode()),
         )
         check = (
+            place,
             site.field,
             asked.fields,
             field(program_sha256),

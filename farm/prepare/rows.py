@@ -25,6 +25,8 @@ JOB_COLUMNS: Mapping[str, str] = MappingProxyType(
 #: Those of the check that it asks for; a verdict is there where Lean need not be asked.
 CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
     {
+        "manifest": "int4",
+        "line": "int4",
         "environment": "text",
         "wall_seconds": "float8",
         "cpu_seconds": "float8",

@@ -37,6 +37,7 @@ _SCHEMA = """
     ALTER TABLE jobs ALTER COLUMN segments TYPE JSON, ALTER COLUMN warnings TYPE JSON;
     ALTER TABLE checks ALTER COLUMN submitted TYPE JSON;
 
+    ALTER TABLE jobs ALTER CONSTRAINT jobs_check_id_fkey DEFERRABLE INITIALLY DEFERRED;
     ALTER TABLE checks DROP CONSTRAINT checks_environment_fkey;
     ALTER TABLE checks DROP CONSTRAINT checks_program_sha256_fkey;
     ALTER TABLE checks DROP CONSTRAINT checks_challenge_sha256_fkey;

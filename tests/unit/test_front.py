@@ -58,3 +58,13 @@ def test_a_queue_in_which_nothing_was_found_this_time_begins_where_it_did(front:
     look(front, clock, {ONLINE: 4, BATCH: 7}, seconds=0.1)
     look(front, clock, {ONLINE: 5}, seconds=0.1)
     assert front.turns(BOTH) == [5, 7]
+
+
+def test_who_finds_nothing_looks_through_all_unless_that_was_just_done(front: Front, clock: Clock) -> None:
+    look(front, clock, {BATCH: 7}, seconds=0.1)
+    look(front, clock, {}, seconds=0.05)
+    assert front.gives_up()
+    look(front, clock, {}, seconds=0.1)
+    assert not front.gives_up()
+    assert look(front, clock, {}, seconds=0.1) == [0, 0]
+    assert front.gives_up()
