@@ -8,7 +8,7 @@ from commands import Command
 
 from workers.bench.around.answers import write_answers
 from workers.bench.around.judging import judged
-from workers.bench.around.loading import loaded
+from workers.bench.around.loading import Lines, loaded
 from workers.bench.around.site import farm_at_work
 from workers.bench.around.workers import SIMULATED, stand_ins
 from workers.bench.command import planned_around
@@ -30,10 +30,10 @@ def test_stand_ins_judge_every_check_once_and_end_with_the_block() -> None:
 
 def test_what_comes_before_and_after_the_worker_is_measured() -> None:
     with farm_at_work() as farm:
-        found = {figure.key: figure for figure in loaded(farm, 200, times=1, say=lambda _: None)}
+        found = {figure.key: figure for figure in loaded(farm, Lines(count=200), times=1, say=lambda _: None)}
     assert set(found) == {
-        *("submit_200", "submit_called_200", "submit_memory_200", "submit_children_memory_200"),
-        *("known_200", "export_200", "export_memory_200"),
+        *("submit_200", "submit_called_200", "submit_memory_200", "submit_memory_200_children"),
+        *("known_200", "export_200", "export_memory_200", "export_memory_200_children"),
     }
     assert all(figure.measured > 0 for key, figure in found.items() if "children" not in key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import text
@@ -22,20 +23,43 @@ _KNOWN = 20_000
 #: Seconds that the export of a line may take.
 _EXPORT_SECONDS = 5 / 100_000
 _MOST_MIB = 200
-#: A manifest of more lines than this has brief ones: a million lines are a gigabyte.
-_BRIEF = 500_000
 
 
-def loaded(farm: FarmAtWork, lines: int, *, times: int, say: Callable[[str], None]) -> Iterator[Figure]:
-    """Yield what it takes to submit so many lines, to submit them once more when all are known, to export.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lines:
+    """What is submitted: so many lines of 1.1 KB, of which a million are a gigabyte, or `long` ones.
+
+    The bars are for the former.
+    """
+
+    count: int
+    long: bool = False
+
+    @property
+    def key(self) -> str:
+        """By what the figures are named."""
+        return f"{self.count}_long" if self.long else str(self.count)
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        return f"{self.count} lines of {2.7 if self.long else 1.1} KB"
+
+    def bar(self, figure: float) -> float | None:
+        """Return the bar that holds for these lines."""
+        return None if self.long else figure
+
+
+def loaded(farm: FarmAtWork, lines: Lines, *, times: int, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Yield what it takes to submit lines, to submit them once more when all are known, and to export them.
 
     Every step has a process of its own, `times` times; the database is empty before each submit.
     """
-    say(f"{lines} lines: writing the manifest")
-    manifest = write_answers(farm.folder / f"answers-{lines}.jsonl", lines, brief=lines > _BRIEF)
+    say(f"{lines.words}: writing the manifest")
+    manifest = write_answers(farm.folder / f"answers-{lines.key}.jsonl", lines.count, brief=not lines.long)
     submitted = []
     for number in range(times):
-        say(f"{lines} lines: submit, {number + 1} of {times}")
+        say(f"{lines.words}: submit, {number + 1} of {times}")
         farm.empty()
         submitted.append(measured(farm, "submit", str(manifest)))
     yield from _submits(lines, submitted)
@@ -44,50 +68,54 @@ def loaded(farm: FarmAtWork, lines: int, *, times: int, say: Callable[[str], Non
     with _as_submitted(farm, run, manifest) as restore:
         exported, known = [], []
         for number in range(times):
-            say(f"{lines} lines: known lines and export, {number + 1} of {times}")
+            say(f"{lines.words}: known lines and export, {number + 1} of {times}")
             restore()
             known.append(measured(farm, "again", str(manifest)))
             exported.append(measured(farm, "export", run))
-    _require_all(farm, lines, known, exported)
-    yield _rate(f"known_{lines}", f"submit of {lines} lines that are known", lines, known, _KNOWN)
+    _require_all(farm, lines.count, known, exported)
+    yield _rate(f"known_{lines.key}", f"submit of {lines.words} that are known", lines, known, _KNOWN)
     yield Figure(
-        key=f"export_{lines}",
-        name=f"export of {lines} lines",
+        key=f"export_{lines.key}",
+        name=f"export of {lines.words}",
         unit="s",
         samples=tuple(step.seconds for step in exported),
-        at_most=_EXPORT_SECONDS * lines,
+        at_most=lines.bar(_EXPORT_SECONDS * lines.count),
     )
-    yield _memory(f"export_memory_{lines}", f"export of {lines} lines, peak memory", exported)
+    yield from _memory(f"export_memory_{lines.key}", f"export of {lines.words}", exported)
     farm.empty()
     manifest.unlink()
 
 
-def _submits(lines: int, submitted: Sequence[Step]) -> Iterator[Figure]:
-    yield _rate(f"submit_{lines}", f"submit of {lines} lines, committed", lines, submitted, _COMMITTED)
+def _submits(lines: Lines, submitted: Sequence[Step]) -> Iterator[Figure]:
+    name = f"submit of {lines.words}"
+    yield _rate(f"submit_{lines.key}", f"{name}, committed", lines, submitted, _COMMITTED)
     yield Figure(
-        key=f"submit_called_{lines}",
-        name=f"submit of {lines} lines, all offered and a worker called",
+        key=f"submit_called_{lines.key}",
+        name=f"{name}, all offered and a worker called",
         unit="lines/s",
-        samples=tuple(lines / step.called_seconds for step in submitted),
-        at_least=_CALLED,
+        samples=tuple(lines.count / step.called_seconds for step in submitted),
+        at_least=lines.bar(_CALLED),
     )
-    yield _memory(f"submit_memory_{lines}", f"submit of {lines} lines, peak memory", submitted)
-    yield Figure(
-        key=f"submit_children_memory_{lines}",
-        name=f"submit of {lines} lines, peak memory of its largest child",
-        unit="MiB",
-        samples=tuple(step.children_mib for step in submitted),
-    )
+    yield from _memory(f"submit_memory_{lines.key}", name, submitted)
 
 
-def _rate(key: str, name: str, lines: int, steps: Sequence[Step], at_least: float) -> Figure:
-    samples = tuple(lines / step.seconds for step in steps)
-    return Figure(key=key, name=name, unit="lines/s", samples=samples, at_least=at_least)
+def _rate(key: str, name: str, lines: Lines, steps: Sequence[Step], at_least: float) -> Figure:
+    samples = tuple(lines.count / step.seconds for step in steps)
+    return Figure(key=key, name=name, unit="lines/s", samples=samples, at_least=lines.bar(at_least))
 
 
-def _memory(key: str, name: str, steps: Sequence[Step]) -> Figure:
-    samples = tuple(step.peak_mib for step in steps)
-    return Figure(key=key, name=name, unit="MiB", samples=samples, at_most=_MOST_MIB)
+def _memory(key: str, name: str, steps: Sequence[Step]) -> Iterator[Figure]:
+    for part, words, samples in (
+        ("", "peak memory", [step.peak_mib for step in steps]),
+        ("_children", "peak memory of its largest child", [step.children_mib for step in steps]),
+    ):
+        yield Figure(
+            key=key + part,
+            name=f"{name}, {words}",
+            unit="MiB",
+            samples=tuple(samples),
+            at_most=_MOST_MIB,
+        )
 
 
 def _require_all(farm: FarmAtWork, lines: int, known: Sequence[Step], exported: Sequence[Step]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from farm.settings import Settings, usable_cpus
 from workers.bench.around import cluster, loading, whole
 from workers.bench.around.cluster import Cluster, Size
+from workers.bench.around.loading import Lines
 from workers.bench.around.site import FarmAtWork, farm_at_work
 from workers.bench.around.workers import environments_file, farm_worker
 from workers.bench.figures import Figure
@@ -30,9 +31,8 @@ class Plan:
 
     `lines` are submitted and exported `rounds` times, and a million lines once with `million`. Everything
     else has `rounds` turns: of `turn_seconds` with small programs, of `long_checks` for each thread, of
-    `idle_checks` without Lean
-    that take no time and `paced_checks` that take as long as small ones; `sizes` are those of the simulated
-    clusters.
+    `idle_checks` without Lean that take no time and `paced_checks` that take as long as small ones; `sizes`
+    are those of the simulated clusters.
     """
 
     lines: int
@@ -61,9 +61,11 @@ def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], 
     connections = max(size.connections for size in plan.sizes)
     say("servers")
     with farm_at_work(connections=connections, servers=settings.servers) as farm:
-        found = list(loading.loaded(farm, plan.lines, times=plan.rounds, say=say))
+        found: list[Figure] = []
+        for lines in (Lines(count=plan.lines), Lines(count=plan.lines, long=True)):
+            found += loading.loaded(farm, lines, times=plan.rounds, say=say)
         if plan.million:
-            found += loading.loaded(farm, _MILLION, times=1, say=say)
+            found += loading.loaded(farm, Lines(count=_MILLION), times=1, say=say)
         found += _end_to_end(settings, plan, what, farm, say)
         found += _without_lean(settings.concurrency, plan, farm, say)
         clusters = cluster.simulated(farm, plan.sizes, plan.rounds, say)
