@@ -158,6 +158,24 @@ def export_twice(field: Field) -> str:
     return f"exit statuses {statuses}"
 
 
+def cancel_beside(field: Field) -> str:
+    """Have somebody submit some of the same lines, and cancel them: who else waits for them goes on."""
+    name = f"beside{len(field.journal.disturbances)}"
+    manifest = write(field.folder / f"{name}.jsonl", field.chance.sample(field.lines, len(field.lines) // 5))
+    submit = field.start(name, facts.submit_beside(manifest))
+    if (status := submit.ended()) != 0:
+        field.journal.complain(f"a submit ended with {status}: {submit.said[-2000:]}")
+        return "its submit failed"
+    field.last(field.chance.uniform(0.0, 1.0))
+    (run,) = field.facts.runs(manifest)
+    waited = field.facts.waiting(run)
+    cancel = field.start(name, facts.cancel(run))
+    if (status := cancel.ended()) != 0 or field.facts.waiting(run):
+        waits = field.facts.waiting(run)
+        field.journal.complain(f"a cancel ended with {status}, {waits} lines wait: {cancel.said[-2000:]}")
+    return f"run {run}, of which {waited} lines waited"
+
+
 def end_worker(field: Field) -> str:
     """Tell a worker to end; it loses nothing, and leaves with 0."""
     return _end_worker(field, times=1)
@@ -212,7 +230,7 @@ DISTURBANCES: Mapping[str, Callable[[Field], str]] = MappingProxyType(
             *(fill_disk, kill_on_full_disk),
             *(restart_redis, flush_redis),
             *(restart_postgres, crash_postgres, kill_backend, end_connections),
-            *(kill_loading, kill_submit, export_twice),
+            *(kill_loading, kill_submit, export_twice, cancel_beside),
         )
     }
 )

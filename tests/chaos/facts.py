@@ -44,6 +44,10 @@ _PROGRESS = """
     SELECT count(*) FILTER (WHERE status IN ('queued', 'running')), count(*)
     FROM checks WHERE id IN (SELECT check_id FROM jobs WHERE run_id = %(run)s)
 """
+_WAITING = """
+    SELECT count(*) FROM jobs JOIN checks ON checks.id = check_id
+    WHERE run_id = %(run)s AND cancelled IS NULL AND status IN ('queued', 'running')
+"""
 _RUNNING = "SELECT id, attempt FROM checks WHERE status = 'running'"
 _HOLDERS = "SELECT worker FROM checks WHERE status = 'running'"
 _LOCKS = """
@@ -117,6 +121,11 @@ class Facts:
         ((left, every),) = self._ask(_PROGRESS, run=run)
         return left, every
 
+    def waiting(self, run: str) -> int:
+        """Return how many lines of a run wait for a verdict."""
+        ((lines,),) = self._ask(_WAITING, run=run)
+        return int(lines)
+
     def running(self) -> list[tuple[int, int]]:
         """Return the checks that somebody has a lease of, each with its attempt."""
         return list(self._ask(_RUNNING))
@@ -181,6 +190,15 @@ def submit(manifest: Path, *, alone: bool = False) -> list[str]:
 def submit_unserved(manifest: Path) -> list[str]:
     """Return the words of a `farm submit` whose lines no worker takes."""
     return ["submit", str(manifest), "--environment", UNSERVED, "--no-wait"]
+
+
+def submit_beside(manifest: Path) -> list[str]:
+    """Return the words of a `farm submit` that leaves."""
+    return ["submit", str(manifest), "--no-wait"]
+
+
+def cancel(run: str) -> list[str]:
+    return ["cancel", run]
 
 
 def export(run: str) -> list[str]:

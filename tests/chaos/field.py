@@ -15,6 +15,7 @@ from tests.chaos import facts
 from tests.chaos.disks import Disk
 from tests.chaos.facts import Facts
 from tests.chaos.journal import Journal
+from tests.chaos.lines import write
 from tests.chaos.servers import Servers
 from tests.chaos.workers import Keeper, Worker, kept
 from tests.commands import Command
@@ -91,6 +92,7 @@ class Field:
     keeper: Keeper
     journal: Journal
     manifest: Path
+    lines: list[dict[str, object]]
     chance: random.Random
     submitter: Waiting
     #: Set when there is no time left for disturbances that take theirs.
@@ -145,14 +147,21 @@ class Field:
 
 @contextmanager
 def at_work(
-    place: Place, manifest: Path, words: list[str], *, journal: Journal, chance: random.Random
+    place: Place,
+    manifest: Path,
+    lines: list[dict[str, object]],
+    words: list[str],
+    *,
+    journal: Journal,
+    chance: random.Random,
 ) -> Iterator[Field]:
-    """Start a farm's workers, submit a manifest, and yield once its run is stored."""
+    """Start a farm's workers, submit a manifest of these lines, and yield once its run is stored."""
+    write(manifest, lines)
     with ExitStack() as stack:
         keeper = stack.enter_context(kept(_workers(place, journal)))
         eventually(lambda: all(worker.serving for worker in keeper.workers), seconds=_START_SECONDS)
         waiting = Waiting(place.command(place.folder / "user"), place.folder / "submit.log", words)
-        field = Field(place, keeper, journal, manifest, chance, waiting, Event())
+        field = Field(place, keeper, journal, manifest, lines, chance, waiting, Event())
         stack.callback(lambda: field.submitter.kill())
         eventually(lambda: field.facts.runs(manifest) or waiting.status is not None, seconds=_START_SECONDS)
         assert field.facts.runs(manifest), waiting.said

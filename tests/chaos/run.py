@@ -19,7 +19,7 @@ from tests.chaos.disks import disk
 from tests.chaos.disturbances import DISTURBANCES, drawn
 from tests.chaos.field import Field, Place, at_work
 from tests.chaos.journal import Journal
-from tests.chaos.lines import entries, write
+from tests.chaos.lines import entries
 from tests.chaos.servers import Servers
 
 #: A run in which no check is finished for so long does not come to its end any more.
@@ -111,9 +111,9 @@ def _place(folder: Path, plan: Plan, stack: ExitStack) -> Place:
 def _undisturbed(place: Place, lines: list[dict[str, object]], journal: Journal) -> list[Verdict]:
     """Judge the lines in peace, in a database of its own, and return what each is worth."""
     calm = replace(place, database_url=place.servers.new_database("undisturbed"), redis_number=1)
-    manifest = write(place.folder / "undisturbed.jsonl", lines)
+    manifest = place.folder / "undisturbed.jsonl"
     words = facts.submit(manifest, alone=True)
-    with at_work(calm, manifest, words, journal=journal, chance=random.Random(0)) as field:
+    with at_work(calm, manifest, lines, words, journal=journal, chance=random.Random(0)) as field:
         journal.say("the undisturbed run began")
         _wait(field)
         verdicts = [line.verdict for line in field.facts.lines(field.run)]
@@ -127,17 +127,17 @@ def _undisturbed(place: Place, lines: list[dict[str, object]], journal: Journal)
 def _disturbed(
     place: Place, plan: Plan, lines: list[dict[str, object]], expected: list[Verdict], journal: Journal
 ) -> Result:
-    manifest = write(place.folder / "disturbed.jsonl", lines)
+    manifest = place.folder / "disturbed.jsonl"
     chance = random.Random(plan.seed)
     words = facts.submit(manifest)
-    with at_work(place, manifest, words, journal=journal, chance=chance) as field:
+    with at_work(place, manifest, lines, words, journal=journal, chance=chance) as field:
         journal.say("the disturbed run began")
         with _telling(journal):
             _disturb(field, plan)
             _wait(field)
         _end_submitter(field)
         _end_workers(field)
-        _look(field, lines, expected)
+        _look(field, expected)
         return _result(field, plan)
 
 
@@ -196,7 +196,7 @@ def _end_workers(field: Field) -> None:
             field.journal.complain(f"at the end {worker.name} ended with {status}")
 
 
-def _look(field: Field, lines: list[dict[str, object]], expected: list[Verdict]) -> None:
+def _look(field: Field, expected: list[Verdict]) -> None:
     """Look for everything that has to hold after all."""
     runs = field.facts.runs(field.manifest)
     if len(runs) != 1:
@@ -206,7 +206,7 @@ def _look(field: Field, lines: list[dict[str, object]], expected: list[Verdict])
         aftermath.wrong_verdicts(stored, expected),
         aftermath.wrong_attempts(stored, attempts),
         aftermath.blamed_for_disks(attempts),
-        aftermath.wrong_manifest(field.manifest, lines, stored),
+        aftermath.wrong_manifest(field.manifest, field.lines, stored),
         aftermath.left_in_store(field.facts),
         aftermath.left_on_machine(field.workers, field.folder),
     ):

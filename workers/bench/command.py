@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,6 +64,7 @@ def bench(
     from workers.bench import screen
     from workers.bench.subject import subject
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then, either
     if not seconds > 0:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0")
     settings = Settings.load()
