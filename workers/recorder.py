@@ -129,8 +129,8 @@ class Recorder(threading.Thread):
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         if recorded.anew:
             self._waiting()
-        if recorded.won:
-            self._insist(lambda: self._store.stop_rivals(recorded.won))
+        if recorded.proved:
+            self._insist(lambda: self._store.stop_rivals(recorded.proved))
 
     def _insist(self, step: Callable[[], _T]) -> _T:
         return insist(step, unless=lambda: self._held.is_recalled)
