@@ -33,8 +33,11 @@ def notification(method: str, params: Mapping[str, object]) -> bytes:
     return _frame({"jsonrpc": "2.0", "method": method, "params": params})
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
 def _frame(value: Mapping[str, object]) -> bytes:
-    body = json.dumps(value, ensure_ascii=False).encode()
+    body = _ENCODER.encode(value).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

@@ -113,7 +113,7 @@ _PLAIN_IMPORTS = re.compile(r"(?:import [A-Z]\w*(?:\.[A-Z]\w*)*\n+)*", re.ASCII)
 
 
 def plain_imports_end(text: str) -> int:
-    """Return the offset behind the imports that a text plainly begins with, in which no rule hits anything."""
+    """Return the offset behind the imports that a text plainly begins with, which no rule hits."""
     found = _PLAIN_IMPORTS.match(text)
     return found.end() if found and not _SUSPECT_PARTS.search(text, 0, found.end()) else 0
 

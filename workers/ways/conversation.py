@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import time
@@ -49,6 +48,7 @@ class Conversation:
         self._frames = Frames()
         self._stderr = _Kept()
         self._unsaid = memoryview(b"")
+        self._is_waiting = False  # for Lean to read, so that more can be written
         self._poll = select.poll()
         for descriptor in (self._stdout, cell.stderr, self._over):
             self._poll.register(descriptor, select.POLLIN)
@@ -91,10 +91,11 @@ class Conversation:
             pass
         except BrokenPipeError:  # Lean has ended, which is about to be seen
             self._unsaid = memoryview(b"")
-        if self._unsaid:
-            self._poll.register(self._stdin, select.POLLOUT)
-        else:
-            with contextlib.suppress(KeyError):
+        if bool(self._unsaid) is not self._is_waiting:
+            self._is_waiting = bool(self._unsaid)
+            if self._is_waiting:
+                self._poll.register(self._stdin, select.POLLOUT)
+            else:
                 self._poll.unregister(self._stdin)
 
     def _listen(self, exchange: Exchange, longest: int, seconds: float) -> str | None:
