@@ -480,7 +480,15 @@ def _challenge(values: DictRow) -> Challenge:
 
 
 def _message(message: Message) -> dict[str, object]:
-    return asdict(message) | {"text": storable(message.text), "kind": storable(message.kind)}
+    return {
+        "severity": message.severity,
+        "kind": storable(message.kind),
+        "text": storable(message.text),
+        "line": message.line,
+        "column": message.column,
+        "end_line": message.end_line,
+        "end_column": message.end_column,
+    }
 
 
 def _finished(claim: Claim, decision: Decision) -> dict[str, object]:

@@ -123,6 +123,11 @@ class Exchange:
     _diagnostics: bytes = b""
     _progress: bytes = b""
 
+    def may_be_over(self, heard: bytearray, start: int) -> bool:
+        """Whether what was heard from `start` on looks like the answer; part of that may stand before it."""
+        mark = b'"id":%d' % self.version
+        return heard.find(mark, max(0, start - len(mark))) >= 0
+
     def take(self, body: bytes) -> None:
         """Take the body of a message; most kinds do not matter, and cost nothing more than this look."""
         if body == TOO_LONG:

@@ -122,7 +122,8 @@ class Screen:
 
 
 def _is_world_of_its_own(program: str, header: str) -> bool:
-    if "prelude" not in program:
+    begins_alike = header.startswith("prelude") and program.startswith(f"{header.rstrip()}\n")
+    if begins_alike or "prelude" not in program:  # nearly always: to read both takes long
         return False
     used, usual = _header_words(program), _header_words(header)
     return "prelude" in used and not ("prelude" in usual and usual <= used)

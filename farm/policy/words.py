@@ -109,7 +109,7 @@ LONGEST = 40
 
 _SUSPECT_WORDS = _SUSPECTS | OPTION_FAMILIES
 #: One import a line, of what no rule knows by its name.
-_PLAIN_IMPORTS = re.compile(r"(?:import [A-Z]\w*(?:\.[A-Z]\w*)*\n+)*", re.ASCII)
+_PLAIN_IMPORTS = re.compile(r"(?:prelude\n+)?(?:import [A-Z]\w*(?:\.[A-Z]\w*)*\n+)*", re.ASCII)
 
 
 def plain_imports_end(text: str) -> int:
