@@ -79,7 +79,7 @@ class Group:
             cpu_seconds=self._cpu_seconds(),
             memory_kib=(memory - files) // 1024,
             peak_memory_kib=(max(memory, self._known_peak_bytes()) - files) // 1024,
-            processes=0,
+            processes=int(self._read("pids", "pids.current")),
         )
 
     def oom_killed(self) -> bool:

@@ -24,7 +24,7 @@ class Usage:
 
     `cpu_seconds` is user and system time from its start, of the processes that are gone too; `memory_kib` is
     what it holds that is not merely a mapped or cached file, `peak_memory_kib` the most of that, as far as it
-    is known; `processes` is 0 in a control group, which counts them itself.
+    is known; `processes` counts threads in a control group.
     """
 
     cpu_seconds: float
