@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Engine, RowMapping, text
+from psycopg import Cursor
+from psycopg.rows import DictRow
+from sqlalchemy import Connection, Engine, text
 
 from farm import waiting
 from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.db import reaching
+from farm.db import reaching, single
 from farm.front import Front, Place
 from farm.job import Cancelled, Check, Limits, Priority, Status
 from farm.policy import Action, Policy
@@ -100,12 +102,12 @@ class Returned:
 class Recorded:
     """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew.
 
-    Of those that were `won`, the rivals are still to be stopped.
+    Of those that are `proved`, the rivals are still to be stopped.
     """
 
     check_ids: frozenset[int]
     anew: int
-    won: tuple[int, ...] = ()
+    proved: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,27 +135,29 @@ _REGISTER = text("""
 
 # Of each environment and class the first in its queue, and of those the first by class. What has one attempt
 # left is claimed one by one: what brings workers down then does not end what only happened to be beside it.
-_CLAIM = text("""
+_CLAIM = """
     WITH first AS (
-        SELECT id, priority, place, turn, failures >= :last AS suspect,
-               row_number() OVER (PARTITION BY failures >= :last ORDER BY priority, place, turn, id) AS nth
-        FROM unnest(CAST(:names AS text[]), CAST(:classes AS smallint[]), CAST(:turns AS bigint[]))
+        SELECT id, priority, place, turn, failures >= %(last)s AS suspect,
+               row_number() OVER (PARTITION BY failures >= %(last)s ORDER BY priority, place, turn, id) AS nth
+        FROM unnest(CAST(%(names)s AS text[]), CAST(%(classes)s AS smallint[]), CAST(%(turns)s AS bigint[]))
              WITH ORDINALITY AS queue (name, class, front, place), LATERAL (
             SELECT id, priority, turn, failures FROM checks
             WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
-              AND turn >= queue.front AND (failures < :last OR :suspects)
-            ORDER BY turn, id LIMIT :most FOR UPDATE SKIP LOCKED
+              AND turn >= queue.front AND (failures < %(last)s OR %(suspects)s)
+            ORDER BY turn, id LIMIT %(most)s FOR UPDATE SKIP LOCKED
         ) AS queued
     ), chosen AS (
-        SELECT id FROM first WHERE nth = 1 OR NOT suspect ORDER BY priority, place, turn, id LIMIT :most
+        SELECT id FROM first WHERE nth = 1 OR NOT suspect ORDER BY priority, place, turn, id LIMIT %(most)s
     ), claimed AS (
         UPDATE checks SET
-            status = 'running', attempt = attempt + 1, worker = :worker, started_at = now(),
-            lease_until = now() + :lease * interval '1 second'
+            status = 'running', attempt = attempt + 1, worker = %(worker)s, started_at = now(),
+            lease_until = now() + %(lease)s * interval '1 second'
         FROM chosen WHERE checks.id = chosen.id
-        RETURNING checks.*
+        RETURNING checks.id, attempt, failures, environment, program_sha256, submitted, challenge_sha256,
+                  challenge_name, tier, confirm, axioms, policy, wall_seconds, cpu_seconds, memory_mib,
+                  priority, turn
     )
-    SELECT claimed.*, failures >= :last AS suspect, program.source, challenge.source AS challenge, (
+    SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
     FROM claimed
@@ -161,29 +165,30 @@ _CLAIM = text("""
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
     ON true
     ORDER BY priority, turn, id
-""")
+"""
 
-_WAITING = text("""
-    SELECT name FROM unnest(CAST(:served AS text[])) AS served (name)
+_WAITING = """
+    SELECT name FROM unnest(CAST(%(served)s AS text[])) AS served (name)
     WHERE EXISTS (SELECT FROM checks WHERE status = 'queued' AND environment = name)
-""")
+"""
 
 # Here and below each check is looked up by its id: a join could begin with all that runs anywhere.
-_LOST = text("""
+_LOST = """
     SELECT held.id, held.attempt
-    FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+    FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt)
     LEFT JOIN LATERAL (
         SELECT true AS is_ours FROM checks
         WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running' LIMIT 1
     ) AS found ON true
     WHERE is_ours IS NULL
-""")
+"""
 
-_EXTEND = text("""
-    UPDATE checks SET lease_until = now() + :lease * interval '1 second'
+_EXTEND = """
+    UPDATE checks SET lease_until = now() + %(lease)s * interval '1 second'
     FROM (
         SELECT locked.id FROM (
-            SELECT * FROM unnest(CAST(:ids AS bigint[]), CAST(:attempts AS integer[])) AS held (id, attempt)
+            SELECT *
+            FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt)
             ORDER BY id
         ) AS wanted, LATERAL (
             SELECT id FROM checks
@@ -191,13 +196,13 @@ _EXTEND = text("""
             FOR UPDATE SKIP LOCKED
         ) AS locked
     ) AS kept WHERE checks.id = kept.id
-""")
+"""
 
 # The verdict stays in the identity when it would come out the same again, and was come to with what the
 # identity names.
-_FINISH = text("""
+_FINISH = """
     WITH given AS (
-        SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
+        SELECT * FROM jsonb_to_recordset(CAST(%(given)s AS jsonb)) AS given (
             id bigint, attempt integer, verdict text, reason text, detail text, messages jsonb, hits jsonb,
             audit jsonb, accepted_first boolean, wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
@@ -226,7 +231,7 @@ _FINISH = text("""
            wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
     FROM done JOIN given USING (id, attempt)
     RETURNING check_id, attempt
-""")
+"""
 
 _GIVE_BACK = text("""
     WITH given AS (
@@ -352,26 +357,26 @@ class Store:
             "classes": [int(priority) for _, priority in queues],
             "turns": front.turns(queues),
         }
-        with self.transaction() as connection:
-            rows = connection.execute(_CLAIM, {**values, **asked}).mappings().all()
+        with single(self.engine) as cursor:
+            rows = cursor.execute(_CLAIM, {**values, **asked}).fetchall()
         first = rows[0]["fronts"] if rows else []
         front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in first})
         return [_claim(row) for row in rows]
 
     def waiting(self, served: Sequence[str]) -> list[str]:
         """Return those of these environments that have checks in their queue."""
-        with reaching(self.engine), self.engine.connect() as connection:
-            return list(connection.scalars(_WAITING, {"served": list(served)}))
+        with single(self.engine) as cursor:
+            return [row["name"] for row in cursor.execute(_WAITING, {"served": list(served)})]
 
     def lost(self, held: Sequence[Hold]) -> list[Hold]:
         """Return those of these that are held no longer: cancelled or taken back."""
-        with reaching(self.engine), self.engine.connect() as connection:
-            return [(id_, attempt) for id_, attempt in connection.execute(_LOST, _held(held))]
+        with single(self.engine) as cursor:
+            return [(row["id"], row["attempt"]) for row in cursor.execute(_LOST, _held(held))]
 
     def extend(self, held: Sequence[Hold], *, lease_seconds: float) -> None:
         """Extend the leases of what is held; one that is being changed at this moment waits for the next."""
-        with self.transaction() as connection:
-            connection.execute(_EXTEND, _held(held) | {"lease": lease_seconds})
+        with single(self.engine) as cursor:
+            cursor.execute(_EXTEND, _held(held) | {"lease": lease_seconds})
 
     def record(self, decisions: Sequence[tuple[Claim, Decision]]) -> Recorded:
         """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
@@ -380,22 +385,24 @@ class Store:
         """
         values = {"given": json.dumps([_finished(claim, decision) for claim, decision in decisions])}
         verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
-        with self.transaction() as connection:
-            rows = connection.execute(_FINISH, values).all()
-            done = {id_: verdicts[id_, attempt] for id_, attempt in rows}
+        with single(self.engine) as cursor, _together(cursor, verdicts.values()):
+            rows = cursor.execute(_FINISH, values).fetchall()
+            done = {row["check_id"]: verdicts[row["check_id"], row["attempt"]] for row in rows}
             chance = [id_ for id_, verdict in done.items() if verdict.by_chance]
-            anew = waiting.part(connection, chance) if chance else 0
-            proved = [id_ for id_, verdict in done.items() if verdict.outcome is Outcome.PROVED]
-            won = proved if proved and waiting.any_races(connection, proved) else []
-        return Recorded(check_ids=frozenset(done), anew=anew, won=tuple(won))
+            anew = waiting.part(cursor, chance) if chance else 0
+        proved = tuple(id_ for id_, verdict in done.items() if verdict.outcome is Outcome.PROVED)
+        return Recorded(check_ids=frozenset(done), anew=anew, proved=proved)
 
     def stop_rivals(self, proved: Sequence[int]) -> None:
         """Cancel the rest of the groups that these checks are the first proofs of, where a run asks for that.
 
         Not a part of recording the proofs: should it never come to this, the rest is checked for nothing.
         """
-        with self.transaction() as connection:
-            waiting.stop_rivals(connection, proved)
+        with single(self.engine) as cursor:
+            any_races = waiting.any_races(cursor, proved)
+        if any_races:
+            with self.transaction() as connection:
+                waiting.stop_rivals(connection, proved)
 
     def give_back(self, returned: Sequence[Returned]) -> frozenset[int]:
         """Queue held checks again, saying what became of their attempts; returns those that were held."""
@@ -445,6 +452,12 @@ class Store:
             connection.execute(_EXPORTED, {"run_id": run_id, "number": number})
 
 
+def _together(cursor: Cursor[DictRow], verdicts: Iterable[Verdict]) -> AbstractContextManager[object]:
+    """Make one transaction of recording these verdicts, where more than one statement does it."""
+    by_chance = any(verdict.by_chance for verdict in verdicts)
+    return cursor.connection.transaction() if by_chance else nullcontext()
+
+
 def _held(held: Sequence[Hold]) -> dict[str, object]:
     return {"ids": [id_ for id_, _ in held], "attempts": [attempt for _, attempt in held]}
 
@@ -454,7 +467,7 @@ def storable(words: str) -> str:
     return words.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
-def _claim(values: RowMapping) -> Claim:
+def _claim(values: DictRow) -> Claim:
     return Claim(
         check_id=values["id"],
         attempt=values["attempt"],
@@ -480,13 +493,21 @@ def _claim(values: RowMapping) -> Claim:
     )
 
 
-def _challenge(values: RowMapping) -> Challenge:
+def _challenge(values: DictRow) -> Challenge:
     program = bytes(values["challenge"]).decode("utf-8", "surrogatepass")
     return Challenge(program=program, name=values["challenge_name"])
 
 
 def _message(message: Message) -> dict[str, object]:
-    return asdict(message) | {"text": storable(message.text), "kind": storable(message.kind)}
+    return {
+        "severity": message.severity,
+        "kind": storable(message.kind),
+        "text": storable(message.text),
+        "line": message.line,
+        "column": message.column,
+        "end_line": message.end_line,
+        "end_column": message.end_column,
+    }
 
 
 def _finished(claim: Claim, decision: Decision) -> dict[str, object]:

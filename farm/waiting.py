@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psycopg import Cursor
+from psycopg.rows import DictRow
 from sqlalchemy import Connection, text
 
 from farm.job import Cancelled
@@ -24,7 +26,7 @@ _OTHERS = """
     SELECT run_id, manifest, line, check_id, nextval(pg_get_serial_sequence('checks', 'id')) AS new_id
     FROM (
         SELECT *, row_number() OVER (PARTITION BY check_id ORDER BY shared, run_id, manifest, line) AS place
-        FROM jobs WHERE check_id = ANY(:ids) AND cancelled IS NULL
+        FROM jobs WHERE check_id = ANY(%(ids)s) AND cancelled IS NULL
     ) AS waiting WHERE place > 1
 """
 
@@ -46,7 +48,7 @@ _PART = """
 
 # Nearly always nothing of it races, and this is all that a verdict costs then. Of an EXISTS the planner
 # believes, before it knows a table, that reading it from its beginning finds something soon.
-_RACES = text("SELECT bool_or(races) FROM jobs WHERE check_id = ANY(:ids)")
+_RACES = "SELECT bool_or(races) AS any FROM jobs WHERE check_id = ANY(%(ids)s)"
 
 _RIVALS = """
     WITH won AS (
@@ -97,13 +99,13 @@ _DROP = text("""
 """)
 
 
-def part(connection: Connection, check_ids: Sequence[int]) -> int:
+def part(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> int:
     """Give every job but the first of each check a new check of its own, and return how many were made.
 
     For what came out by chance: what a clock or a full machine decided about one line says nothing about
     another. The checks are locked.
     """
-    return connection.execute(text(_PART.format(parting=_OTHERS, work=WORK)), {"ids": check_ids}).rowcount
+    return cursor.execute(_PART.format(parting=_OTHERS, work=WORK), {"ids": list(check_ids)}).rowcount
 
 
 def part_left_alone(connection: Connection, run_id: str) -> int:
@@ -115,9 +117,10 @@ def part_left_alone(connection: Connection, run_id: str) -> int:
     return connection.execute(text(_PART.format(parting=_LEFT_ALONE, work=WORK)), {"run_id": run_id}).rowcount
 
 
-def any_races(connection: Connection, check_ids: Sequence[int]) -> bool:
+def any_races(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> bool:
     """Whether a line that waits for one of these checks has rivals, which its proof would end."""
-    return bool(connection.scalar(_RACES, {"ids": list(check_ids)}))
+    row = cursor.execute(_RACES, {"ids": list(check_ids)}).fetchone()
+    return row is not None and bool(row["any"])
 
 
 def stop_rivals(connection: Connection, check_ids: Sequence[int]) -> int:

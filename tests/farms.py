@@ -108,8 +108,8 @@ def claimed(store: Store, check_id: int, *, worker: str = "w", lease_seconds: fl
 def finished(store: Store, claim: Claim, **facts: object) -> bool:
     """Record a verdict, proved unless the facts say otherwise; whether it was accepted."""
     recorded = store.record([(claim, a_decision(**facts))])
-    if recorded.won:
-        store.stop_rivals(recorded.won)
+    if recorded.proved:
+        store.stop_rivals(recorded.proved)
     return claim.check_id in recorded.check_ids
 
 

@@ -114,7 +114,8 @@ class Checker:
         hits, refused = screened(check, environment)
         if refused is not None:
             return replace(not_run(check.program), hits=hits, refused=refused)
-        return replace(self._checked(check, environment, cancelled, way), hits=hits)
+        report = self._checked(check, environment, cancelled, way)
+        return replace(report, hits=hits) if hits else report
 
     def _checked(
         self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str | None

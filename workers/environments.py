@@ -69,6 +69,10 @@ class LeanEnvironment:
     checker: KernelChecker | None = None
     audited: bool = True
 
+    def __hash__(self) -> int:
+        """Return what takes no time: each check looks up processes by its environment."""
+        return hash(self.digest)
+
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders and files that Lean reads besides the system's, for a box that shows it nothing else.

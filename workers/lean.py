@@ -83,8 +83,9 @@ def snapshot_command(environment: LeanEnvironment, snapshot: Path) -> list[str]:
 
 
 #: Lean waits so long before it begins to report on a text, 200 ms unless told otherwise: an editor would
-#: flicker. What it reports before it is done is a waste here; nothing is done sooner than this.
-REPORT_DELAY_MS = 2
+#: flicker. What it reports before it is done is a waste here, of Lean's time and of who reads it; nothing is
+#: done sooner than this.
+REPORT_DELAY_MS = 3
 
 
 def resident_command(environment: LeanEnvironment, report_delay_ms: int = REPORT_DELAY_MS) -> list[str]:

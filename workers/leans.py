@@ -64,7 +64,8 @@ class Leans:
 
     def report(self, program: str, question: Question, reply: Reply) -> Report:
         """Return the facts of a reply, with what is wrong with the environment, if that is to blame."""
-        return replace(report_of(program, reply), environment_error=self._environment_error(reply, question))
+        report, wrong = report_of(program, reply), self._environment_error(reply, question)
+        return report if wrong is None else replace(report, environment_error=wrong)
 
     def failed(self, error: Exception, way: str) -> Reply:
         """Return what is replied when the box failed."""

@@ -33,8 +33,11 @@ def notification(method: str, params: Mapping[str, object]) -> bytes:
     return _frame({"jsonrpc": "2.0", "method": method, "params": params})
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
 def _frame(value: Mapping[str, object]) -> bytes:
-    body = json.dumps(value, ensure_ascii=False).encode()
+    body = _ENCODER.encode(value).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
@@ -119,6 +122,11 @@ class Exchange:
     size: int = 0
     _diagnostics: bytes = b""
     _progress: bytes = b""
+
+    def may_be_over(self, heard: bytearray, start: int) -> bool:
+        """Whether what was heard from `start` on looks like the answer; part of that may stand before it."""
+        mark = b'"id":%d' % self.version
+        return heard.find(mark, max(0, start - len(mark))) >= 0
 
     def take(self, body: bytes) -> None:
         """Take the body of a message; most kinds do not matter, and cost nothing more than this look."""

@@ -6,9 +6,9 @@ when nothing else is under way.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -50,37 +50,46 @@ class Recorder(threading.Thread):
     def __init__(self, store: Store, held: Held, *, waiting: Callable[[], None] = lambda: None) -> None:
         super().__init__(name="recorder", daemon=True)
         self._store, self._held, self._waiting = store, held, waiting
-        self._ended: queue.Queue[Ended | None] = queue.Queue(maxsize=4 * MOST)
+        self._changed = threading.Condition()
+        self._ended: deque[Ended] = deque()
+        self._since = 0.0  # when the first of them ended
+        self._stopping = False
 
     def put(self, ended: Ended) -> None:
         """Have this recorded soon; waits while too much does already, for a database may be down."""
-        self._ended.put(ended)
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._ended) < 4 * MOST)
+            if not self._ended:
+                self._since = time.monotonic()
+            self._ended.append(ended)
+            # To wake the other thread for each one would cost more than the rest of this.
+            if len(self._ended) == 1 or self._is_due():
+                self._changed.notify_all()
 
     def stop(self) -> None:
         """Record what is left and end."""
-        self._ended.put(None)
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
         self.join()
 
     def run(self) -> None:
         """Record until stopped."""
-        while (first := self._ended.get()) is not None:
-            batch, is_last = self._gather(first)
+        while batch := self._gather():
             self._record(batch)
-            if is_last:
-                return
 
-    def _gather(self, first: Ended) -> tuple[list[Ended], bool]:
-        """Return what ends soon after the first, and whether nothing comes after."""
-        batch, until = [first], time.monotonic() + TOGETHER_SECONDS
-        while len(batch) < MOST and len(batch) < len(self._held):
-            try:
-                more = self._ended.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            if more is None:
-                return batch, True
-            batch.append(more)
-        return batch, False
+    def _gather(self) -> list[Ended]:
+        """Wait for what ends together and return it; nothing when this is to stop and all is recorded."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._stopping)
+            self._changed.wait_for(self._is_due, timeout=self._since + TOGETHER_SECONDS - time.monotonic())
+            batch = [self._ended.popleft() for _ in range(min(MOST, len(self._ended)))]
+            self._changed.notify_all()
+            return batch
+
+    def _is_due(self) -> bool:
+        """Whether there is nothing to wait for: enough has ended, or nothing else is under way."""
+        return self._stopping or len(self._ended) >= min(MOST, len(self._held))
 
     def _record(self, batch: Sequence[Ended]) -> None:
         try:
@@ -120,8 +129,8 @@ class Recorder(threading.Thread):
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         if recorded.anew:
             self._waiting()
-        if recorded.won:
-            self._insist(lambda: self._store.stop_rivals(recorded.won))
+        if recorded.proved:
+            self._insist(lambda: self._store.stop_rivals(recorded.proved))
 
     def _insist(self, step: Callable[[], _T]) -> _T:
         return insist(step, unless=lambda: self._held.is_recalled)

@@ -11,7 +11,7 @@ from farm.header import header_end
 from farm.policy.hidden import OPAQUE, hidden
 from farm.policy.reading import Reader
 from farm.policy.rules import RULES, Action
-from farm.policy.words import LONGEST, SKIP_KERNEL, is_suspect
+from farm.policy.words import LONGEST, SKIP_KERNEL, is_suspect, plain_imports_end
 from farm.scanner import Kind, Token, tokens
 
 
@@ -71,7 +71,9 @@ class Policy:
         `submitted`: the spans (start, end) that are the submission's own, in order; all of it by default.
         """
         own = [(0, len(text))] if submitted is None else list(submitted)
-        if not any(is_suspect(text[max(0, start - LONGEST) : end + LONGEST]) for start, end in own):
+        begun = plain_imports_end(text)
+        looked_at = ((max(begun, start - LONGEST), end + LONGEST) for start, end in own)
+        if not any(is_suspect(text[start:end]) for start, end in looked_at):
             return ()
         code, opaque = _code_of(text)
         found = sorted({*Reader(text, code).hits(), *hidden(text, opaque)})
@@ -120,6 +122,9 @@ class Screen:
 
 
 def _is_world_of_its_own(program: str, header: str) -> bool:
+    begins_alike = header.startswith("prelude") and program.startswith(f"{header.rstrip()}\n")
+    if begins_alike or "prelude" not in program:  # nearly always: to read both takes long
+        return False
     used, usual = _header_words(program), _header_words(header)
     return "prelude" in used and not ("prelude" in usual and usual <= used)
 

@@ -98,7 +98,7 @@ AESOP = frozenset({"aesop", "add", "add_aesop_rules"})
 #: Names that say something by themselves, or by where they stand.
 TELLING = _SUSPECTS | frozenset(HASHED) | AESOP
 _SUSPECT_PARTS = re.compile(
-    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|«|Lean»?\.|\bIO\b",
+    r"(?:register|declare|builtin)_\w|sorryAx|ofReduce|trustCompiler|reduceBool|reduceNat|skipKernel|\#|@\[|[«»]|Lean»?\.|\bIO\b",
     re.IGNORECASE,
 )
 
@@ -107,6 +107,17 @@ _SUSPECT_PARTS = re.compile(
 LONGEST = 40
 
 
+_SUSPECT_WORDS = _SUSPECTS | OPTION_FAMILIES
+#: One import a line, of what no rule knows by its name.
+_PLAIN_IMPORTS = re.compile(r"(?:prelude\n+)?(?:import [A-Z]\w*(?:\.[A-Z]\w*)*\n+)*", re.ASCII)
+
+
+def plain_imports_end(text: str) -> int:
+    """Return the offset behind the imports that a text plainly begins with, which no rule hits."""
+    found = _PLAIN_IMPORTS.match(text)
+    return found.end() if found and not _SUSPECT_PARTS.search(text, 0, found.end()) else 0
+
+
 def is_suspect(text: str) -> bool:
     """Whether a text holds anything that a rule could hit, wherever it stands."""
-    return not _SUSPECTS.isdisjoint(WORD.findall(text)) or _SUSPECT_PARTS.search(text) is not None
+    return not _SUSPECT_WORDS.isdisjoint(WORD.findall(text)) or _SUSPECT_PARTS.search(text) is not None

@@ -133,6 +133,16 @@ def test_the_answer_is_the_one_to_this_versions_question() -> None:
     assert not exchange(body({"jsonrpc": "2.0", "id": VERSION - 1, "result": {}})).answered
 
 
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_an_answer_looks_like_one_however_it_comes(cut: int) -> None:
+    answer = b'{"id":7,"jsonrpc":"2.0","result":{}}'
+    heard = bytearray(answer[:cut])
+    first = Exchange(7).may_be_over(heard, 0)
+    heard += answer[cut:]
+    assert first or Exchange(7).may_be_over(heard, cut)
+    assert not Exchange(8).may_be_over(heard, 0)
+
+
 def test_a_request_of_leans_own_with_the_same_number_is_no_answer() -> None:
     assert not exchange(
         body({"id": VERSION, "jsonrpc": "2.0", "method": "workspace/inlayHint/refresh"})

@@ -271,6 +271,30 @@ def test_a_word_that_the_submission_completes_is_its_own() -> None:
     assert [hit.rule for hit in POLICY.hits(text, [(text.index("_decide"), len(text))])] == ["native"]
 
 
+@pytest.mark.parametrize("imports", ["import A\n", "import A.B\n\nimport C\n", "prelude\nimport A\n"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "theorem a : True := trivial\n",
+        "import D\naxiom a : False\n",
+        "theorem a : True := trivial\nimport D\n",
+        "//- import D -/\n",
+        'example := f "{debug.skip}"\n',
+        "example := »\n",
+    ],
+)
+def test_what_a_text_plainly_imports_changes_nothing_about_the_rest(imports: str, rest: str) -> None:
+    alone = [
+        found for found in rejected(rest) if found != ("imports", "import") or not rest.startswith("import")
+    ]
+    assert rejected(imports + rest) == alone
+
+
+@pytest.mark.parametrize("module", ["Lean.Elab", "IO", "Mine.sorryAx", "Mine.register_me"])
+def test_what_a_text_imports_is_looked_at_when_it_says_something(module: str) -> None:
+    assert rejected(f"import {module}\n") == rejected(f"import {module} -- and more\n")
+
+
 def test_what_matters_is_found_behind_any_number_of_hits() -> None:
     found = POLICY.hits("open A\n" * 1000 + "axiom wrong : False\n" * 1000)
     assert [hit.rule for hit in found] == ["scope"] * MOST_HITS + ["axiom"] * MOST_HITS

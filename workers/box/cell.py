@@ -95,10 +95,11 @@ class Cell:
         """Return what the tree uses now: a few file reads in a control group, else a walk through /proc."""
         if self._ended is None:
             now = self._group.usage() if self._group else procfs.usage(self._supervisor.pid)
-            self.seen = replace(
-                now,
+            self.seen = Usage(
                 cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
+                memory_kib=now.memory_kib,
                 peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
+                processes=now.processes,
             )
         return self.seen
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import time
@@ -47,8 +46,10 @@ class Conversation:
         self._cell = cell
         self._stdin, self._stdout, self._over = stdin, cell.stdout, cell.over
         self._frames = Frames()
+        self._heard = bytearray()
         self._stderr = _Kept()
         self._unsaid = memoryview(b"")
+        self._is_waiting = False  # for Lean to read, so that more can be written
         self._poll = select.poll()
         for descriptor in (self._stdout, cell.stderr, self._over):
             self._poll.register(descriptor, select.POLLIN)
@@ -79,7 +80,10 @@ class Conversation:
         ended = None
         while ended is None:
             left = watch.next_look - time.monotonic()
-            ended = self._listen(exchange, longest, left) if left > 0 else watch.look()
+            if left > 0:
+                ended = self._listen(exchange, longest, left)
+            else:
+                ended = self._understood(exchange, longest) or watch.look()
         return watch.result(ended, self._stderr)
 
     def _say(self) -> None:
@@ -91,15 +95,16 @@ class Conversation:
             pass
         except BrokenPipeError:  # Lean has ended, which is about to be seen
             self._unsaid = memoryview(b"")
-        if self._unsaid:
-            self._poll.register(self._stdin, select.POLLOUT)
-        else:
-            with contextlib.suppress(KeyError):
+        if bool(self._unsaid) is not self._is_waiting:
+            self._is_waiting = bool(self._unsaid)
+            if self._is_waiting:
+                self._poll.register(self._stdin, select.POLLOUT)
+            else:
                 self._poll.unregister(self._stdin)
 
     def _listen(self, exchange: Exchange, longest: int, seconds: float) -> str | None:
         """Take in what comes within `seconds`; tell when that ends the talk."""
-        over = False
+        over, known = False, len(self._heard)
         for descriptor, _ in self._poll.poll(seconds * 1000):
             if descriptor == self._stdin:
                 self._say()
@@ -108,15 +113,24 @@ class Conversation:
             elif not (data := os.read(descriptor, _CHUNK)):
                 self._poll.unregister(descriptor)
             elif descriptor == self._stdout:
-                for body in self._frames.feed(data, longest):
-                    exchange.take(body)
+                self._heard += data
             else:
                 self._stderr.add(data)
-        if exchange.answered:
-            return ANSWERED
+        # Lean says a lot before it answers, each message by itself: they are taken apart together.
+        much = len(self._heard) + self._stderr.written > _CHUNK
+        if over or much or exchange.may_be_over(self._heard, known):
+            return self._understood(exchange, longest) or (DIED if over else None)
+        return None
+
+    def _understood(self, exchange: Exchange, longest: int) -> str | None:
+        """Take in what was heard; tell when that ends the talk."""
+        for body in self._frames.feed(bytes(self._heard), longest):
+            exchange.take(body)
+        self._heard.clear()
+        # First: behind a message that was passed over, the last one that was taken is not what Lean found.
         if self._stderr.written > longest or exchange.too_long:
             return "output"
-        return DIED if over else None
+        return ANSWERED if exchange.answered else None
 
 
 class _Kept:

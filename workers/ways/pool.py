@@ -70,11 +70,11 @@ class Resident:
 
     def ask(self, question: Question) -> Reply:
         """Give the program to a Lean that has its header; raises Doubtful when there is none to be had."""
-        shelf, lean = self._borrow(question)
+        shelf, future = self._borrow(question)
         try:
-            return lean.ask(question)
+            return future.result().ask(question)
         finally:
-            self._give_back(shelf, lean)
+            self._give_back(shelf, future)
 
     def prewarm(self, environment: LeanEnvironment, header: str) -> None:
         """Make a Lean with this header in the background."""
@@ -91,7 +91,8 @@ class Resident:
         for future in stock:
             _close(future)
 
-    def _borrow(self, question: Question) -> tuple[_Shelf, ResidentLean]:
+    def _borrow(self, question: Question) -> tuple[_Shelf, Future[ResidentLean]]:
+        """Take a process off its shelf and return it when it is ready."""
         with self._lock:
             shelf = self._shelf(question.environment, question.header)
             if time.monotonic() < shelf.refused_at + _TRY_AGAIN:
@@ -105,23 +106,25 @@ class Resident:
             if shelf.is_popular and not shelf.stock:
                 self._add_one(shelf)
         try:
-            return shelf, future.result()
+            future.result()
         except BaseException as error:
             with self._lock:
                 shelf.lent -= 1
                 if isinstance(error, Doubtful):
                     shelf.refused_at = time.monotonic()
             raise
+        return shelf, future
 
-    def _give_back(self, shelf: _Shelf, lean: ResidentLean) -> None:
+    def _give_back(self, shelf: _Shelf, future: Future[ResidentLean]) -> None:
         """Put a process back when it is fit; else let somebody calm it down or replace it, at once."""
+        lean = future.result()
         ready = lean.fit
         with self._lock:
             shelf.lent -= 1
             if self._closed:
                 lean.close()
                 return
-            shelf.stock.append(_done(lean) if ready else self._makers.submit(self._renew, shelf, lean))
+            shelf.stock.append(future if ready else self._makers.submit(self._renew, shelf, lean))
 
     def _renew(self, shelf: _Shelf, lean: ResidentLean) -> ResidentLean:
         if not self._closed and lean.calm_down():
@@ -159,12 +162,6 @@ class Resident:
                 if not shelf.stock and not shelf.lent:
                     del self._shelves[key]
                 return
-
-
-def _done(lean: ResidentLean) -> Future[ResidentLean]:
-    future: Future[ResidentLean] = Future()
-    future.set_result(lean)
-    return future
 
 
 def _close(future: Future[ResidentLean]) -> None:

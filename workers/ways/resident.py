@@ -31,8 +31,8 @@ MOST_GROWTH_KIB = 512 << 10
 #: so little processor time within so long.
 GRACE = 0.5
 _QUIET_LOOK, _QUIET_CPU = 0.02, 0.005
-#: Limits of memory move in steps, so that few have to be set.
-_STEP_MIB = 16
+#: A limit of memory may be lower by twice this than it could be, so that few have to be set.
+_STEP_MIB = 8
 #: Two words that end before any colon: a command that has begun, of which nothing can be reused yet.
 _NO_COMMAND_YET = re.compile(r"\s*[^\s:]*\s*[^\s:]*")
 
@@ -138,10 +138,10 @@ class ResidentLean:
         room = limits.memory_mib - self._ready_kib // 1024
         if room <= 0:
             raise Doubtful("the header alone takes more memory than the check may use")
-        most_mib = self._memory_kib // 1024 // _STEP_MIB * _STEP_MIB + room
-        if most_mib != self._most_mib:
-            self._cell.allow(most_mib)
-            self._most_mib = most_mib
+        most_mib = self._memory_kib // 1024 + room
+        if not most_mib - 2 * _STEP_MIB < self._most_mib <= most_mib:
+            self._cell.allow(most_mib - _STEP_MIB)
+            self._most_mib = most_mib - _STEP_MIB
         self._cell.reset_peak()
 
     def _reply(self, question: Question, exchange: Exchange, talk: Talk) -> Reply:
