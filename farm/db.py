@@ -60,7 +60,7 @@ def connect(url: str, *, application: str, connections: int = 2, insists: bool =
 
 
 def driver_arguments(engine: Engine) -> dict[str, Any]:
-    """Return what the driver is to be given to connect as the engine does, in a process without SQLAlchemy."""
+    """Return what the driver is given to connect as the engine does, for a process without SQLAlchemy."""
     _, arguments = engine.dialect.create_connect_args(engine.url)
     # SQLAlchemy's own conversions of types stay here.
     theirs = {name: value for name, value in arguments.items() if name != "context"}

@@ -26,15 +26,16 @@ class Exported:
     lines: int
 
 
-def export(store: Store, queries: Queries, run: Run) -> Iterator[Exported]:
+def export(store: Store, queries: Queries, run: Run, *, processes: int | None = None) -> Iterator[Exported]:
     """Write a run's verdicts into its own manifests, each replaced as a whole or left as it was.
 
-    Yields what was written. Raises `ManifestChanged` for a file that is not the one that was submitted, after
-    all others have been written, and `ServerDown`.
+    ``processes`` are those of `farm.children.crew`. Yields what was written. Raises `ManifestChanged` for a
+    file that is not the one that was submitted, after all others have been written; `FarmError` when a child
+    dies, and `ServerDown`.
     """
     refused: ManifestError | None = None
     manifests = queries.manifests(run.id)
-    with writing(queries.engine, marking(run)) as verdicts:
+    with writing(queries.engine, marking(run), processes=processes) as verdicts:
         for manifest in manifests:
             try:
                 yield _export(store, queries, run, manifest, verdicts)

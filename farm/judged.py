@@ -19,17 +19,21 @@ from farm.verdict import Message
 # Rows the server sends at once.
 _ROWS = 100
 
+# What is asked for is a few lines of many, or to be streamed in order: each is to be looked up in the indexes.
+# LIMIT keeps the planner, whatever it thinks of the tables' sizes, from reading one whole to hash it.
 _JUDGED = """
     SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END,
-           cancelled, shared, checks.attempt, environment, tier, confirm,
-           source, program_sha256, segments::text, warnings::text,
-           verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
-           verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
-           isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
+           cancelled, shared, attempt, environment, tier, confirm,
+           source, program_sha256, segments::text, warnings::text, verdict.*
     FROM jobs
-    JOIN checks ON checks.id = jobs.check_id
+    JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
-    LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
+    LEFT JOIN LATERAL (
+        SELECT verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
+               verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
+               isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
+        FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
+    ) AS verdict ON true
     WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND {lines}
     ORDER BY line
 """
@@ -68,7 +72,7 @@ class StoredVerdict(NamedTuple):
     @property
     def audit(self) -> dict[str, Any] | None:
         """What the audit said, None when it was not asked."""
-        return None if self.audit_json is None else json.loads(self.audit_json)
+        return None if self.audit_json is None else _parsed(self.audit_json)
 
 
 class Judged(NamedTuple):
@@ -111,12 +115,20 @@ class Judged(NamedTuple):
         return self.status, *judged
 
 
+# PostgreSQL puts no space before it, and nothing behind it.
+_decoded = json.JSONDecoder().raw_decode
+
+
+def _parsed(words: str) -> Any:
+    return _decoded(words)[0]
+
+
 _OF_A_LINE = len(Judged._fields) - 1
 
 
 def parsed(words: str) -> list[Any]:
     """Return a JSON array; most are empty, and an export asks for three of them in every line."""
-    return [] if words == "[]" else json.loads(words)
+    return [] if words == "[]" else _parsed(words)
 
 
 def every(

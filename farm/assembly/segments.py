@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -21,8 +20,7 @@ class Segment(NamedTuple):
     origin_start: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A place in a manifest field: line from 1, column from 0 in code points, as Lean counts."""
 
     origin: str

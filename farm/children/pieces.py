@@ -20,6 +20,11 @@ class Piece:
     first: int
     text: bytes
 
+    @property
+    def last(self) -> int:
+        """The number of the last line, which may have no end."""
+        return self.first + self.text.count(b"\n") - self.text.endswith(b"\n")
+
 
 def pieces(lines: Lines, manifest: int) -> Iterator[Piece]:
     """Yield the pieces of an open manifest, which has this number; raises `ManifestError`."""

@@ -20,7 +20,7 @@ _PLAIN_KEY = re.compile(rf'"([^"\\\x00-\x1f]*)"({_SPACE}:{_SPACE})')
 _COLON = re.compile(rf"{_SPACE}:{_SPACE}")
 _COMMA = re.compile(rf"{_SPACE},{_SPACE}")
 _CLOSING = re.compile(rf"{_SPACE}\}}{_SPACE}\Z")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
+_NON_ASCII_ESCAPE = re.compile(r"\\u(?!00[0-7])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -76,7 +76,7 @@ def changed(line: str, change: Change) -> str:
 def _spliced(line: str, change: Change) -> str:
     fields = _fields(line)
     changes = change(fields)
-    layout = _layout(line) if changes.keys() & fields.keys() else _outline(line)
+    layout = _outline(line) if fields.keys().isdisjoint(changes) else _layout(line)
     encoder = _encoder(_escapes_non_ascii(line), layout.comma, layout.colon)
     replaced: list[tuple[int, int, str]] = []
     added: dict[str, object] = {}
@@ -162,7 +162,8 @@ def _end(mark: re.Pattern[str], line: str, at: int) -> int:
 def _escapes_non_ascii(line: str) -> bool:
     if not line.isascii() or "\\u" not in line:
         return False
-    return any(int(escape[1] or "0", 16) > 0x7F for escape in _ESCAPE.finditer(line))
+    # Without the backslashes that are escaped themselves, which come in pairs.
+    return _NON_ASCII_ESCAPE.search(line.replace(r"\\", "")) is not None
 
 
 @lru_cache(maxsize=64)

@@ -42,9 +42,8 @@ class Writer:
     def written(self, piece: Piece) -> Written:
         """Return a piece with its verdicts; raises `ManifestError` and the errors of the driver."""
         source = io.BytesIO(piece.text)
-        last = piece.first + piece.text.count(b"\n")
         marking = self._marking
-        rows = judged.some(self._connected(), marking.run_id, piece.manifest, piece.first, last)
+        rows = judged.some(self._connected(), marking.run_id, piece.manifest, piece.first, piece.last)
         texts: list[bytes] = []
         size = 0
         with closing(rows):
