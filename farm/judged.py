@@ -19,7 +19,7 @@ from farm.verdict import Message
 # Rows the server sends at once.
 _ROWS = 100
 
-# What is asked for is a few lines of many, or to be streamed in order: each is to be looked up in the indexes.
+# What is asked for is a few lines of many, or to be streamed in order: each is looked up in the indexes.
 # LIMIT keeps the planner, whatever it thinks of the tables' sizes, from reading one whole to hash it.
 _JUDGED = """
     SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END,
