@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from farm.assembly.segments import Segment
 from farm.policy import Action, Hit
-from farm.program import Segment
 from farm.verdict import Message
 
 # Rows the server sends at once.
@@ -24,10 +24,10 @@ _ROWS = 100
 _JUDGED = """
     SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END,
            cancelled, shared, attempt, environment, tier, confirm,
-           source, program_sha256, segments::text, warnings::text, verdict.*
+           (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1), program_sha256,
+           segments::text, warnings::text, verdict.*
     FROM jobs
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
-    JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
     LEFT JOIN LATERAL (
         SELECT verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
                verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,

@@ -17,6 +17,8 @@ _BLANKS = " \t\n\r"
 _OPENING = re.compile(rf"{_SPACE}\{{{_SPACE}")
 # Keys are nearly always plain; what else they may be is decoded after all.
 _PLAIN_KEY = re.compile(rf'"([^"\\\x00-\x1f]*)"({_SPACE}:{_SPACE})')
+# How nearly every line begins: a plain key, and a plain text behind which there is more.
+_PLAIN_START = re.compile(rf'{_SPACE}\{{{_SPACE}"[^"\\]*"({_SPACE}:{_SPACE})"[^"\\]*"({_SPACE},{_SPACE})')
 _COLON = re.compile(rf"{_SPACE}:{_SPACE}")
 _COMMA = re.compile(rf"{_SPACE},{_SPACE}")
 _CLOSING = re.compile(rf"{_SPACE}\}}{_SPACE}\Z")
@@ -112,11 +114,14 @@ def _fields(line: str) -> dict[str, object]:
 def _outline(line: str) -> _Layout:
     """Return the layout without the members: most lines get new fields only, and this is the faster half."""
     end = len(line[: line.rindex("}")].rstrip(_BLANKS))
+    start = _PLAIN_START.match(line)
+    if start is not None:
+        return _Layout({}, end, start[2], start[1])
     at = _end(_OPENING, line, 0)
     if at >= end:
         return _Layout({}, end, ", ", ": ")
-    _, start, separator = _key(line, at)
-    comma = _COMMA.match(line, _DECODER.raw_decode(line, start)[1])
+    _, value, separator = _key(line, at)
+    comma = _COMMA.match(line, _DECODER.raw_decode(line, value)[1])
     return _Layout({}, end, comma.group() if comma else separator.replace(":", ","), separator)
 
 

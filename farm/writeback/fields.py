@@ -9,8 +9,8 @@ from typing import Any
 
 from farm import __version__
 from farm.advisories import advisories
+from farm.assembly.segments import locate
 from farm.judged import Judged, StoredVerdict, parsed
-from farm.program import locate
 from farm.verdict import Outcome, Reason, Verdict
 
 
