@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.files.lines import Lines
 
 #: What a child is given at once: long enough to be worth the way, short enough that the others need not wait.
-PIECE_LINES, PIECE_BYTES = 500, 512 << 10
+PIECE_LINES, PIECE_BYTES = 500, 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
