@@ -30,8 +30,9 @@ from farm.site import Site
 if TYPE_CHECKING:
     from farm.assurance import Assurance
     from farm.job import Priority
+    from farm.judged import Judged
     from farm.prepare import SubmitOptions
-    from farm.queries import Judged, Queries, Run, StoredManifest, Tally
+    from farm.queries import Queries, Run, StoredManifest, Tally
     from farm.submit import Submitted
 
 #: Exit status when some lines could not be judged.
@@ -498,10 +499,11 @@ def _show_line(queries: Queries, run: Run, manifest: int, line: int, *, as_json:
 
 
 def _line_facts(run: Run, job: Judged) -> dict[str, object]:
-    from farm.export import fields
+    from farm.export import marking
+    from farm.writeback.fields import fields
 
     facts: dict[str, object] = {"line": job.line, "name": job.name, "status": job.status}
-    return facts if job.verdict is None else facts | fields(run, job, job.verdict, None)
+    return facts if job.verdict is None else facts | fields(job, job.verdict, None, marking(run))
 
 
 @app.command(epilog="Example: farm export k3m9 -o judged.jsonl")

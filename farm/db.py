@@ -36,6 +36,8 @@ _UNDEFINED_TABLE = "42P01"
 # Its "lock_not_available" and "query_canceled": what ends a statement that waits, or takes, too long.
 _OUT_OF_TIME = ("55P03", "57014")
 
+_CONNECT_SECONDS = 10
+
 
 def connect(url: str, *, application: str, connections: int = 2, insists: bool = False) -> Engine:
     """Return an engine for the store; nothing is connected yet.
@@ -51,12 +53,20 @@ def connect(url: str, *, application: str, connections: int = 2, insists: bool =
         # The one that was used last is used next: a worker opens no more than it needs.
         pool_use_lifo=True,
         pool_pre_ping=not insists,
-        connect_args={"application_name": application, "connect_timeout": 10},
+        connect_args={"application_name": application, "connect_timeout": _CONNECT_SECONDS},
     )
     if insists:
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_when_idle)
     return engine
+
+
+def driver_arguments(engine: Engine) -> dict[str, Any]:
+    """Return what the driver is given to connect as the engine does, for a process without SQLAlchemy."""
+    _, arguments = engine.dialect.create_connect_args(engine.url)
+    # SQLAlchemy's own conversions of types stay here.
+    theirs = {name: value for name, value in arguments.items() if name != "context"}
+    return {**theirs, "application_name": "farm-export", "connect_timeout": _CONNECT_SECONDS}
 
 
 #: A connection that was not used for so many seconds is asked whether it still works.

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from psycopg.rows import dict_row
 from sqlalchemy import Engine, RowMapping, text
 
+from farm import judged
 from farm.db import reaching
 from farm.errors import ServerDown, UnknownRun
+from farm.judged import Judged
 from farm.manifest import Fingerprint
-from farm.policy import Action, Hit
-from farm.program import Segment
-from farm.verdict import Message, Outcome, Reason
+from farm.verdict import Outcome
+
+if TYPE_CHECKING:
+    import psycopg
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,52 +81,6 @@ class StoredManifest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
-    """A manifest line with its verdict, or with None for what is not known yet."""
-
-    line: int
-    name: str
-    status: str
-    cancelled: str | None
-    shared: bool
-    attempt: int
-    environment: str
-    tier: str
-    confirm: str | None
-    program: str
-    program_sha256: str
-    segments: tuple[Segment, ...]
-    warnings: tuple[tuple[str, str, int, int], ...]
-    verdict: StoredVerdict | None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words a user may pick this line by: its status, verdict and reason."""
-        judged = () if self.verdict is None else (self.verdict.outcome, self.verdict.reason)
-        return self.status, *judged
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredVerdict:
-    """A recorded verdict."""
-
-    outcome: Outcome
-    reason: Reason
-    detail: str
-    messages: tuple[Message, ...]
-    hits: tuple[Hit, ...]
-    audit: Mapping[str, Any] | None
-    accepted_first: bool
-    wall_seconds: float
-    cpu_seconds: float
-    peak_memory_kib: int
-    isolation: str
-    environment_digest: str
-    toolchain: str
-    checker_version: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ServedEnvironment:
     """An environment as its workers last told of it, and for how many seconds they have been silent since."""
 
@@ -141,24 +96,6 @@ class ServedEnvironment:
 _RUNS = """
     SELECT runs.id, created_at, options, array_agg(path ORDER BY number) AS paths
     FROM runs JOIN manifests ON manifests.run_id = runs.id
-"""
-
-# Rows the server sends at once.
-_ROWS = 100
-
-_JUDGED = """
-    SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END AS status,
-           cancelled, shared, checks.attempt,
-           environment, tier, confirm, source, program_sha256 AS sha256, segments::text, warnings::text,
-           verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
-           verdicts.wall_seconds AS wall, verdicts.cpu_seconds AS cpu,
-           peak_memory_kib, isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
-    FROM jobs
-    JOIN checks ON checks.id = jobs.check_id
-    JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
-    LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
-    WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND line = coalesce(%(line)s, line)
-    ORDER BY line
 """
 
 
@@ -299,12 +236,9 @@ class Queries:
 
     def judged(self, run_id: str, manifest: int, line: int | None = None) -> Generator[Judged]:
         """Yield the lines of a manifest in their order, or only one of them, streamed from the server."""
-        values = {"run_id": run_id, "manifest": manifest, "line": line}
         with reaching(self.engine), self.engine.connect() as connection:
-            # The driver's own cursor, because it can ask for binary rows: programs are twice as long in text.
-            cursor = connection.connection.cursor(binary=True, row_factory=dict_row)
-            for row in cursor.stream(_JUDGED, values, size=_ROWS):
-                yield _judged(row)
+            driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+            yield from judged.every(driver, run_id, manifest, line)
 
     def line(self, run_id: str, manifest: int, line: int) -> Judged:
         """Return one line of a manifest; raises `UnknownRun` when the run has no such line."""
@@ -338,50 +272,4 @@ def _run(row: RowMapping) -> Run:
         created_at=row["created_at"],
         options=row["options"],
         manifests=tuple(Path(path) for path in row["paths"]),
-    )
-
-
-def _judged(row: Mapping[str, Any]) -> Judged:
-    return Judged(
-        line=row["line"],
-        name=row["name"],
-        status=row["status"],
-        cancelled=row["cancelled"],
-        shared=row["shared"],
-        attempt=row["attempt"],
-        environment=row["environment"],
-        tier=row["tier"],
-        confirm=row["confirm"],
-        program=row["source"].decode("utf-8", "surrogatepass"),
-        program_sha256=row["sha256"].hex(),
-        segments=tuple(
-            Segment(start=start, length=length, origin=origin, origin_start=origin_start)
-            for start, length, origin, origin_start in json.loads(row["segments"])
-        ),
-        warnings=tuple(map(tuple, _parsed(row["warnings"]))),
-        verdict=None if row["verdict"] is None else _verdict(row),
-    )
-
-
-def _parsed(words: str) -> list[Any]:
-    """Return a JSON array; most are empty, and an export asks for three of them in every line."""
-    return [] if words == "[]" else json.loads(words)
-
-
-def _verdict(row: Mapping[str, Any]) -> StoredVerdict:
-    return StoredVerdict(
-        outcome=Outcome(row["verdict"]),
-        reason=Reason(row["reason"]),
-        detail=row["detail"],
-        messages=tuple(Message(**message) for message in _parsed(row["messages"])),
-        hits=tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in _parsed(row["hits"])),
-        audit=None if row["audit"] is None else json.loads(row["audit"]),
-        accepted_first=row["accepted_first"],
-        wall_seconds=row["wall"],
-        cpu_seconds=row["cpu"],
-        peak_memory_kib=row["peak_memory_kib"],
-        isolation=row["isolation"],
-        environment_digest=row["environment_digest"],
-        toolchain=row["toolchain"],
-        checker_version=row["checker_version"],
     )

@@ -26,7 +26,8 @@ from sqlalchemy import RowMapping
 
 from farm.doctor import Finding
 from farm.export import Exported
-from farm.queries import Judged, Run, Tally
+from farm.judged import Judged
+from farm.queries import Run, Tally
 
 #: Columns of a table that does not go to a terminal: enough that nothing a script may look for is cut.
 _WIDE = 200

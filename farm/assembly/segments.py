@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A piece of a program that was copied verbatim from a manifest field.
 
     ``program[start:start + length] == field[origin_start:origin_start + length]``, in code points; `origin`
@@ -21,8 +20,7 @@ class Segment:
     origin_start: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A place in a manifest field: line from 1, column from 0 in code points, as Lean counts."""
 
     origin: str

@@ -13,6 +13,8 @@ from farm.files.splice import NotAnObjectError
 Edit = Callable[[int, str], str]
 """Given a line's number, from 1, and its text without the line end, returns the text to write for it."""
 
+Rewritten = Callable[[Lines], Iterable[bytes]]
+"""Given the open manifest, gives the text to write for it, in order."""
 
 Announce = Callable[[Fingerprint], None]
 """Is told a fingerprint."""
@@ -36,11 +38,32 @@ def rewrite(
     placed: Announce = _nobody,
     line_mib: int = LINE_MIB,
 ) -> Fingerprint:
-    """Write the lines of `source`, each as `edit` returns it, to `target`, and return its new fingerprint.
+    """Write the lines of `source`, each as `edited` gives it, to `target`; see `rewrite_with`."""
+    return rewrite_with(
+        source,
+        target,
+        lambda lines: edited(str(lines.path), lines, edit),
+        expected=expected,
+        announce=announce,
+        placed=placed,
+        line_mib=line_mib,
+    )
 
-    Source and target may be the same file. Blank lines are not edited; they, line ends, and every line that
-    the edit returns unchanged are written byte for byte. `farm.files.replace` says what is kept of a target
-    that is there, how two processes take turns, and what a failure leaves: the old file, whole.
+
+def rewrite_with(
+    source: Path,
+    target: Path,
+    rewritten: Rewritten,
+    *,
+    expected: Callable[[], Collection[Fingerprint]] = _anything,
+    announce: Announce = _nobody,
+    placed: Announce = _nobody,
+    line_mib: int = LINE_MIB,
+) -> Fingerprint:
+    """Write what is made of `source` to `target`, and return its new fingerprint.
+
+    Source and target may be the same file. `farm.files.replace` says what is kept of a target that is there,
+    how two processes take turns, and what a failure leaves: the old file, whole.
 
     `announce` is told the new fingerprint when all is written, just before the file is put in place, and
     `placed` when it is. Both, and asking what is `expected`, happen while nobody else writes the target.
@@ -54,7 +77,7 @@ def rewrite(
     with replacing(target, mode=mode) as new, opened(source, line_mib=line_mib) as lines:
         known = expected()
         try:
-            new.text.writelines(_edited(lines, edit))
+            new.text.writelines(rewritten(lines))
         except ManifestError as error:
             # A file that was changed may be wrong in any way; that it was changed is what to say.
             _refuse_changed(lines, known, error)
@@ -76,14 +99,19 @@ def write(target: Path, lines: Iterable[str]) -> None:
         new.put_in_place()
 
 
-def _edited(lines: Lines, edit: Edit) -> Iterator[bytes]:
+def edited(path: str, lines: Iterable[tuple[int, bytes]], edit: Edit) -> Iterator[bytes]:
+    """Yield numbered lines, each as `edit` returns it; raises ManifestError, which says they are of ``path``.
+
+    Blank lines are not edited; they, line ends, and every line that the edit returns unchanged stay as they
+    are, byte for byte.
+    """
     for number, line in lines:
         try:
             yield line if line.isspace() else _edited_line(number, line, edit)
         except (UnicodeDecodeError, NotAnObjectError) as error:
             remedy = "mend or remove this line"
             raise ManifestError(
-                printable(lines.path, None), printable(error, 200), remedy=remedy, line=number
+                printable(path, None), printable(error, 200), remedy=remedy, line=number
             ) from error
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
 from farm.challenge import challenge_to
+from farm.children.pieces import Piece
 from farm.errors import ManifestError
 from farm.job import Limits
 from farm.manifest import Entry, entries
@@ -32,16 +32,6 @@ from farm.verdict import Verdict, judge_text
 
 #: Statements up to so many characters, header included, and so many of them, are remembered.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
-    """Whole lines of a manifest: its path and number, the number of the first line, and their bytes."""
-
-    path: str
-    manifest: int
-    first: int
-    text: bytes
 
 
 class _Stated(NamedTuple):

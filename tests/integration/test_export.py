@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from commands import PROVED, entry, lines
-from farms import CORE, finished, load
+from farms import CORE, finished, load, submitted
+from processes import Process, eventually, processes
 from sqlalchemy import Engine, text
 
-from farm.errors import ManifestChanged, ServerDown
-from farm.export import export, export_to
+from farm.errors import FarmError, ManifestChanged, ServerDown
+from farm.export import export, export_to, marking
+from farm.files.lines import Lines, opened
+from farm.files.rewrite import rewrite_with
 from farm.policy import Policy, Screen
 from farm.queries import Queries, Run
 from farm.store import Store
 from farm.verdict import Message
+from farm.writeback.manifests import writing
+
+#: More lines than the exporter itself writes, and than fit into its children at once.
+LINES = 9_000
 
 FIELDS = {
     *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
@@ -42,6 +55,28 @@ def judge_all(store: Store, *messages: Message) -> None:
     facts = {"exit_status": 1, "messages": messages} if messages else {}
     for claim in store.claim(["core"], worker="w", lease_seconds=60, most=1000):
         assert finished(store, claim, **facts)
+
+
+def children(parent: int | None = None) -> list[Process]:
+    """Return the children of a process, by default of this one, that write verdicts."""
+    parent = os.getpid() if parent is None else parent
+    return [each for each in processes() if each.parent == parent and "farm.writeback.child" in each.command]
+
+
+def prove_all(store: Store, unless: str = "false") -> None:
+    """Give every line, but those of which this holds, a verdict that names the line."""
+    with store.engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO verdicts (check_id, attempt, verdict, reason, detail, messages, hits, "
+                "wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, "
+                "checker_version) SELECT check_id, 1, 'proved', 'ok', name, '[]', '[]', "
+                f"1, 1, 1, '', '', '', '' FROM jobs WHERE NOT ({unless})"
+            )
+        )
+        connection.execute(
+            text("UPDATE checks SET status = 'done' WHERE id IN (SELECT check_id FROM verdicts)")
+        )
 
 
 def exported(store: Store, queries: Queries, run_id: str) -> Run:
@@ -139,16 +174,7 @@ def test_every_line_of_a_long_manifest_gets_its_own_verdict(
 ) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, *(entry(PROVED, number) for number in range(1203)))
-    with store.engine.begin() as connection:
-        connection.execute(text("UPDATE checks SET status = 'done'"))
-        connection.execute(
-            text(
-                "INSERT INTO verdicts (check_id, attempt, verdict, reason, detail, messages, hits, "
-                "wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, "
-                "checker_version) SELECT check_id, 1, 'proved', 'ok', name, '[]', '[]', "
-                "1, 1, 1, '', '', '', '' FROM jobs"
-            )
-        )
+    prove_all(store)
     exported(store, queries, run_id)
     assert [line["farm"]["detail"] for line in lines(path)] == [line["name"] for line in lines(path)]
     assert len(lines(path)) == 1203
@@ -193,6 +219,222 @@ def test_lone_surrogates_and_nul_survive_the_way_there_and_back(
     (line,) = lines(path)
     assert (line["name"], line["predicted_proof"]) == (odd, odd)
     assert line["farm"]["reason"] == "invalid_text"
+
+
+def test_a_line_that_lost_its_answer_is_a_manifest_that_was_changed(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    asked = {"header": "", "formal_statement": "theorem t : True := by\n", "generation": "  trivial"}
+    run_id = load(store, path, asked)
+    judge_all(store, an_error(2, 2))
+    path.write_text("{}\n")
+    with pytest.raises(ManifestChanged):
+        exported(store, queries, run_id)
+    assert path.read_text() == "{}\n"
+
+
+# --- long manifests, which children write
+
+
+@pytest.fixture
+def long(store: Store, tmp_path: Path) -> tuple[Path, Run]:
+    """A manifest of many pieces, and its run: with blank lines, and with lines that have no verdict."""
+    path = tmp_path / "long.jsonl"
+    blank = b"\n \t\r\n"
+    every = [json.dumps(entry(PROVED, n), ensure_ascii=n % 2 == 0).encode() + b"\n" for n in range(LINES)]
+    path.write_bytes(b"".join(line + blank if n % 700 == 0 else line for n, line in enumerate(every)))
+    run_id = submitted(store, path, share=False).run_id
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE jobs SET cancelled = 'user' WHERE line % 11 = 0"))
+    prove_all(store, unless="line % 7 = 0 OR line BETWEEN 4000 AND 5100")
+    return path, Queries(store.engine).run(run_id)
+
+
+def judged_lines(path: Path) -> set[int]:
+    """Return the numbers of a manifest's lines that have a verdict, each its own."""
+    found = set()
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        fields = json.loads(line) if line.strip() else {}
+        if "farm" in fields:
+            assert fields["farm"]["detail"] == fields["name"]
+            found.add(number)
+    return found
+
+
+def test_every_line_of_many_pieces_gets_its_own_verdict_and_the_others_stay(
+    store: Store, queries: Queries, long: tuple[Path, Run]
+) -> None:
+    path, run = long
+    before = path.read_bytes().split(b"\n")
+    (written,) = export(store, queries, run, processes=2)
+    after = path.read_bytes().split(b"\n")
+    judged = judged_lines(path)
+    assert judged == {
+        number
+        for number, line in enumerate(before, 1)
+        if line.strip() and number % 7 and number % 11 and not 4000 <= number <= 5100
+    }
+    assert written.lines == len(judged)
+    unjudged = [number for number in range(len(before)) if number + 1 not in judged]
+    assert [after[number] for number in unjudged] == [before[number] for number in unjudged]
+    assert children() == []
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_the_same_is_written_whoever_writes_it(queries: Queries, long: tuple[Path, Run], suffix: str) -> None:
+    path, run = long
+    written = []
+    for count in (0, 1, 3):
+        other = path.with_name(f"other{count}.jsonl{suffix}")
+        with writing(queries.engine, marking(run), processes=count) as verdicts:
+            rewrite_with(path, other, verdicts.manifest(0))
+        written.append(other.read_bytes())
+    assert written[0] == written[1] == written[2]
+
+
+def test_one_export_writes_several_manifests_with_the_same_children(
+    queries: Queries, long: tuple[Path, Run]
+) -> None:
+    path, run = long
+    with writing(queries.engine, marking(run), processes=2) as verdicts:
+        rewrite_with(path, path.with_name("first.jsonl"), verdicts.manifest(0))
+        begun = children()
+        assert len(begun) == 2
+        rewrite_with(path, path.with_name("second.jsonl"), verdicts.manifest(0))
+        assert children() == begun
+        assert verdicts.lines == len(judged_lines(path.with_name("second.jsonl")))
+    assert children() == []
+
+
+def test_a_short_manifest_starts_no_child(store: Store, queries: Queries, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    run = queries.run(load(store, path, *(entry(PROVED, number) for number in range(1900))))
+    with writing(queries.engine, marking(run), processes=2) as verdicts:
+        rewrite_with(path, tmp_path / "b.jsonl", verdicts.manifest(0))
+        assert children() == []
+
+
+Harm = Callable[[Queries], None]
+
+
+def killing(_: Queries) -> None:
+    for child in children():
+        os.kill(child.pid, signal.SIGKILL)
+
+
+def disconnecting(queries: Queries) -> None:
+    eventually(lambda: connections(queries))
+    with queries.engine.begin() as connection:
+        connection.execute(text(f"SELECT pg_terminate_backend(pid) {_CONNECTIONS}"))
+
+
+_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'farm-export'"
+
+
+def connections(queries: Queries) -> int:
+    with queries.engine.connect() as connection:
+        return int(connection.scalar(text(f"SELECT count(*) {_CONNECTIONS}")) or 0)
+
+
+@pytest.mark.parametrize(
+    "harm,error,words",
+    [(killing, FarmError, "was killed.*export again"), (disconnecting, ServerDown, "PostgreSQL")],
+)
+def test_what_becomes_of_a_child_leaves_the_manifest_as_it_was(
+    queries: Queries, long: tuple[Path, Run], harm: Harm, error: type[FarmError], words: str
+) -> None:
+    path, run = long
+    before = path.read_bytes()
+
+    def harmed(lines: Lines) -> Iterator[bytes]:
+        texts = verdicts.manifest(0)(lines)
+        yield next(texts)
+        harm(queries)
+        yield from texts
+
+    with (
+        pytest.raises(error, match=words),
+        writing(queries.engine, marking(run), processes=2) as verdicts,
+    ):
+        rewrite_with(path, path, harmed)
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert children() == []
+
+
+EXPORTER = """
+import sys
+from pathlib import Path
+from farm import db
+from farm.export import marking
+from farm.files.rewrite import rewrite_with
+from farm.queries import Queries
+from farm.writeback.manifests import writing
+
+queries = Queries(db.connect(sys.stdin.readline().strip(), application="test"))
+
+def slowly(lines):
+    for text in verdicts.manifest(0)(lines):
+        yield text
+        print("begun", flush=True)
+        sys.stdin.readline()
+
+with writing(queries.engine, marking(queries.run(None)), processes=2) as verdicts:
+    rewrite_with(Path(sys.argv[1]), Path(sys.argv[1]), slowly)
+"""
+
+
+def test_an_exporter_that_is_killed_leaves_no_child_and_no_word_of_the_database_on_a_command_line(
+    queries: Queries, long: tuple[Path, Run]
+) -> None:
+    path, _ = long
+    before = path.read_bytes()
+    url = queries.engine.url.render_as_string(hide_password=False)
+    exporter = subprocess.Popen(
+        [sys.executable, "-c", EXPORTER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert exporter.stdin
+    assert exporter.stdout
+    exporter.stdin.write(f"{url}\n")
+    exporter.stdin.flush()
+    assert exporter.stdout.readline() == "begun\n"
+    begun = children(exporter.pid)
+    assert len(begun) == 2
+    assert not [child for child in begun if str(queries.engine.url.database) in child.command]
+    exporter.kill()
+    exporter.communicate()
+    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+    assert path.read_bytes() == before
+
+
+def test_children_import_no_more_than_they_need() -> None:
+    program = "import sys, farm.writeback.child; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert not {"sqlalchemy", "celery", "typer", "rich"} & set(loaded)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_long_messages_are_written_in_parts(
+    store: Store, queries: Queries, tmp_path: Path, count: int
+) -> None:
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    run = queries.run(load(store, path, *(entry(PROVED, number) for number in range(2500))))
+    prove_all(store)
+    with store.engine.begin() as connection:
+        said = [asdict(replace(an_error(1, 0), text="x" * 8192))] * 100
+        connection.execute(
+            text(
+                "UPDATE verdicts SET messages = CAST(:said AS jsonb) WHERE check_id IN "
+                "(SELECT check_id FROM jobs WHERE line BETWEEN 10 AND 20 OR line >= 2490)"
+            ),
+            {"said": json.dumps(said)},
+        )
+    with writing(queries.engine, marking(run), processes=count) as verdicts, opened(path) as read:
+        texts = list(verdicts.manifest(0)(read))
+    other.write_bytes(b"".join(texts))
+    assert max(map(len, texts)) < 6 << 20
+    assert verdicts.lines == len(judged_lines(other)) == 2500
 
 
 class _DiesAfterTheRename(Store):

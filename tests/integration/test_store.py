@@ -146,7 +146,7 @@ def test_a_finished_check_keeps_its_first_verdict(store: Store, queries: Queries
     assert not finished(store, claim, exit_status=1, limit="wall")
     verdict = queries.line(run_id, 0, 1).verdict
     assert verdict is not None
-    assert verdict.outcome is Outcome.PROVED
+    assert verdict.outcome == Outcome.PROVED
 
 
 def test_verdicts_are_recorded_together_and_each_for_itself(

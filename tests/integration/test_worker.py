@@ -21,7 +21,8 @@ from sqlalchemy import Engine, text
 
 from farm import __version__, revise
 from farm.broker import application
-from farm.queries import Judged, Queries
+from farm.judged import Judged
+from farm.queries import Queries
 from farm.store import MAX_FAILURES, Claim, Store
 from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker

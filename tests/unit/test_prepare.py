@@ -462,7 +462,7 @@ with prepared(Path(sys.argv[1]), 0, OPTIONS, (CORE, OTHER), processes=2) as bloc
 
 def begun_parent(path: Path, seconds: float) -> subprocess.Popen[str]:
     """Start a process that prepares a manifest, as slowly as that, and wait until it has a block."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[1:3]))}
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(path), str(seconds)],
         env=environment,
@@ -528,7 +528,7 @@ def test_a_long_manifest_is_prepared_in_little_memory(tmp_path: Path) -> None:
     program = PARENT.replace('print("begun", flush=True)', "") + 'print(open("/proc/self/status").read())'
     done = subprocess.run(
         [sys.executable, "-c", program, str(path), "0"],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[1:3]))},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

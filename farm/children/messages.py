@@ -1,4 +1,4 @@
-"""Preparation step, what goes through the pipes between the submitter and its children."""
+"""Children, what goes through the pipes between them and the process that began them."""
 
 from __future__ import annotations
 

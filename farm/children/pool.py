@@ -1,4 +1,4 @@
-"""Preparation step, the children: each answers pieces in turn, all together answer them in order.
+"""Children, all of a task: each answers pieces in turn, all together answer them in order.
 
 The children are started afresh and not forked: they share no sockets and no locks with the process that
 starts them. They have a session of their own, so that an interrupt from the terminal does not reach them, and
@@ -15,16 +15,15 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Any, Self, cast
 
+from farm.children.messages import LENGTH, packed
+from farm.children.pieces import Piece
 from farm.errors import FarmError
-from farm.prepare.blocks import Piece
-from farm.prepare.messages import LENGTH, packed
-from farm.prepare.options import Place, SubmitOptions
-from farm.prepare.rows import Block
 
 # A child has one piece at hand and the next one waiting.
 _PIECES_EACH = 2
@@ -34,7 +33,18 @@ _MOST_BYTES = 16 << 20
 _PIPE_BYTES = 1 << 20
 _GRACE_SECONDS = 1.0
 
-Answer = Block | FarmError | None
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What children are for: the module that each runs, what it is ``given`` first, and words for its death.
+
+    ``doing`` goes behind "a process that", and ``outcome`` says what is left and what to do.
+    """
+
+    module: str
+    given: object
+    doing: str
+    outcome: str
 
 
 class Pool:
@@ -43,14 +53,14 @@ class Pool:
     For one thread, which must not end before: to the kernel it is the children's parent.
     """
 
-    def __init__(self, options: SubmitOptions, known: Mapping[str, Place], *, processes: int) -> None:
+    def __init__(self, task: Task, *, processes: int) -> None:
         self._selector = selectors.DefaultSelector()
         self._children: list[_Child] = []
         self._due: deque[tuple[_Child, int]] = deque()  # whose answer is next, and how long its piece is
         try:
             for _ in range(processes):
-                self._children.append(_Child(self._selector))
-                self._children[-1].send((options, known))
+                self._children.append(_Child(task, self._selector))
+                self._children[-1].send(task.given)
         except BaseException:
             self.close()
             raise
@@ -90,10 +100,10 @@ class Pool:
             self._due.append((child, len(piece.text)))
             child.send(piece)
 
-    def answers(self, pieces: Iterator[Piece]) -> Iterator[Answer]:
+    def answers(self, pieces: Iterator[Piece]) -> Iterator[Any]:
         """Yield the answers to the pieces given already and to these, in the order they were given.
 
-        Raises `FarmError` when a child dies.
+        Raises the error that is the answer to a piece, and `FarmError` when a child dies.
         """
         self.fill(pieces)
         while self._due:
@@ -104,7 +114,10 @@ class Pool:
             self._due.popleft()
             child.pieces -= 1
             self.fill(pieces)
-            yield child.answers.popleft()
+            answer = child.answers.popleft()
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
 
     def _carry(self, seconds: float | None) -> None:
         """Move what can be moved through the pipes; wait for the first of it as long as that."""
@@ -115,15 +128,16 @@ class Pool:
 class _Child:
     """One child, and what is on its way to it and from it; `pieces` is how many it has not answered."""
 
-    def __init__(self, selector: selectors.BaseSelector) -> None:
+    def __init__(self, task: Task, selector: selectors.BaseSelector) -> None:
         self.pieces = 0
-        self.answers: deque[Answer] = deque()
+        self.answers: deque[object] = deque()
+        self._task = task
         self._selector = selector
         self._outgoing: deque[memoryview] = deque()
         self._expects_length = True
         self._incoming, self._filled = bytearray(LENGTH.size), 0
         # -P keeps a folder named farm in the current one from being imported.
-        command = (sys.executable, "-P", "-m", "farm.prepare.child", str(os.getpid()))
+        command = (sys.executable, "-P", "-m", task.module, str(os.getpid()))
         self._process = subprocess.Popen(
             command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
@@ -188,10 +202,7 @@ class _Child:
         how = f"ended with status {status}"
         if status is not None and status < 0:
             how = f"was killed ({signal.Signals(-status).name})"
-        return FarmError(
-            f"a process that prepares manifest lines {how}; "
-            "nothing was submitted: submit again, with more memory free if it was short"
-        )
+        return FarmError(f"a process that {self._task.doing} {how}; {self._task.outcome}")
 
 
 def _end_of_pipe(pipe: IO[bytes] | None) -> int:
