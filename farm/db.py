@@ -126,6 +126,18 @@ def single(engine: Engine) -> Iterator[Cursor[DictRow]]:
                 connection.autocommit = False
 
 
+@contextmanager
+def hashing(connection: Connection) -> Iterator[None]:
+    """Have what is asked inside the block, in a transaction, go once through each table that it joins.
+
+    Of a run that is being loaded the tables' statistics know nothing. Where there seem to be no jobs at all,
+    the planner would go through another table anew for each.
+    """
+    connection.execute(text("SET LOCAL enable_nestloop = off"))
+    yield
+    connection.execute(text("SET LOCAL enable_nestloop = on"))
+
+
 def _down(engine: Engine, error: Exception) -> ServerDown:
     where = engine.url.render_as_string(hide_password=True)
     cause = getattr(error, "orig", error)

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, text
 
 from farm import __version__, waiting
 from farm.assurance import Assurance
+from farm.db import hashing
 from farm.errors import QueueFull
 from farm.job import Priority
 from farm.manifest import Fingerprint
@@ -123,20 +124,25 @@ _VERDICTS = text("""
 # What others brought and is unfinished may end, or be cancelled, before this run is there to be seen: it is
 # held for the moment that is left.
 _ATTACHED = text("""
-    SELECT id FROM checks WHERE status IN ('queued', 'running')
-    AND id IN (SELECT check_id FROM jobs WHERE run_id = :run_id AND shared)
-    ORDER BY id FOR NO KEY UPDATE
+    SELECT locked.id FROM (
+        SELECT DISTINCT check_id AS id FROM jobs WHERE run_id = :run_id AND shared ORDER BY id
+    ) AS others, LATERAL (
+        SELECT id FROM checks WHERE checks.id = others.id AND status IN ('queued', 'running')
+        LIMIT 1 FOR NO KEY UPDATE
+    ) AS locked
 """)
 
 # It comes as early as if it were this run's own.
+_WANTED = text("""
+    SELECT jobs.check_id, min(begun.turn + ordinal - 1) AS turn
+    FROM jobs JOIN staged USING (manifest, line) JOIN begun USING (environment)
+    JOIN unnest(CAST(:ids AS bigint[])) AS others (id) ON others.id = jobs.check_id
+    WHERE run_id = :run_id GROUP BY 1
+""")
 _HASTEN = text("""
     UPDATE checks SET priority = :priority, turn = wanted.turn
-    FROM (
-        SELECT jobs.check_id, min(begun.turn + ordinal - 1) AS turn
-        FROM jobs JOIN staged USING (manifest, line) JOIN begun USING (environment)
-        WHERE run_id = :run_id AND jobs.check_id = ANY(:ids) GROUP BY 1
-    ) AS wanted
-    WHERE checks.id = wanted.check_id AND status = 'queued'
+    FROM unnest(CAST(:ids AS bigint[]), CAST(:turns AS bigint[])) AS wanted (id, turn)
+    WHERE checks.id = wanted.id AND status = 'queued'
       AND (checks.priority, checks.turn) > (:priority, wanted.turn)
 """)
 
@@ -270,7 +276,8 @@ def _attach(connection: Connection, left: int, values: dict[str, object]) -> Non
     while left:
         left -= connection.execute(_CHECKS, values | {"again": again}).rowcount
         if left:
-            left -= connection.execute(_JOIN, values).rowcount
+            with hashing(connection):
+                left -= connection.execute(_JOIN, values).rowcount
         again = True
     connection.execute(_VERDICTS, {"version": __version__})
 
@@ -278,7 +285,10 @@ def _attach(connection: Connection, left: int, values: dict[str, object]) -> Non
 def _settle(connection: Connection, run: dict[str, object]) -> None:
     """See to what became meanwhile of the checks that others brought."""
     if ids := connection.scalars(_ATTACHED, run).all():
-        connection.execute(_HASTEN, run | {"ids": ids})
+        with hashing(connection):
+            wanted = connection.execute(_WANTED, run | {"ids": ids}).all()
+        asked = {"ids": [id_ for id_, _ in wanted], "turns": [turn for _, turn in wanted]}
+        connection.execute(_HASTEN, run | asked)
     waiting.part_left_alone(connection, str(run["run_id"]))
 
 

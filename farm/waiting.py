@@ -8,11 +8,13 @@ their ids: so no two transactions wait for each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from psycopg import Cursor
 from psycopg.rows import DictRow
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
+from farm.db import hashing
 from farm.job import Cancelled
 
 #: What a check is made of, apart from its state and its identity.
@@ -50,38 +52,64 @@ _PART = """
 # believes, before it knows a table, that reading it from its beginning finds something soon.
 _RACES = "SELECT bool_or(races) AS any FROM jobs WHERE check_id = ANY(%(ids)s)"
 
-_RIVALS = """
-    WITH won AS (
-        SELECT DISTINCT run_id, coalesce(group_name, name) AS rivals
-        FROM jobs JOIN verdicts USING (check_id)
-        WHERE {proved} AND races AND verdict = 'proved'
-    ), locked AS (
-        SELECT checks.id FROM checks WHERE status IN ('queued', 'running') AND id IN (
-            SELECT check_id FROM jobs JOIN won
-            ON jobs.run_id = won.run_id AND coalesce(group_name, name) = rivals
-            AND hashtextextended(coalesce(group_name, name), 0) = hashtextextended(rivals, 0)
-            WHERE races AND cancelled IS NULL)
-        ORDER BY id FOR UPDATE
-    )
-    UPDATE jobs SET cancelled = 'group' FROM won, locked
-    WHERE jobs.run_id = won.run_id AND coalesce(group_name, name) = rivals
-            AND hashtextextended(coalesce(group_name, name), 0) = hashtextextended(rivals, 0)
-      AND races AND cancelled IS NULL AND check_id = locked.id
-    RETURNING check_id
+# Those of the rivals that have lost and are unfinished, their checks locked.
+_LOST = """
+    WITH won AS ({won})
+    SELECT lost.* FROM (
+        SELECT rival.run_id, manifest, line, check_id FROM {rivals}
+        WHERE races AND cancelled IS NULL ORDER BY check_id
+    ) AS lost, LATERAL (
+        SELECT FROM checks WHERE id = lost.check_id AND status IN ('queued', 'running') LIMIT 1 FOR UPDATE
+    ) AS unfinished
 """
-# Two statements: a plan for either would read every job there is.
-_RIVALS_OF_CHECKS = text(_RIVALS.format(proved="check_id = ANY(:ids)"))
-_RIVALS_OF_RUN = text(_RIVALS.format(proved="run_id = :run_id"))
+# Of a few checks, by the index of groups.
+_LOST_TO_CHECKS = text(
+    _LOST.format(
+        won="""
+            SELECT DISTINCT run_id, coalesce(group_name, name) AS rivals
+            FROM jobs JOIN verdicts USING (check_id)
+            WHERE check_id = ANY(:ids) AND races AND verdict = 'proved'
+        """,
+        rivals="""
+            won JOIN jobs AS rival ON rival.run_id = won.run_id AND coalesce(group_name, name) = rivals
+            AND hashtextextended(coalesce(group_name, name), 0) = hashtextextended(rivals, 0)
+        """,
+    )
+)
+# Of a whole run, by going through it.
+_LOST_IN_RUN = text(
+    _LOST.format(
+        won="""
+            SELECT DISTINCT coalesce(group_name, name) AS rivals FROM jobs, LATERAL (
+                SELECT FROM verdicts
+                WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' LIMIT 1
+            ) AS proof
+            WHERE run_id = :run_id AND races
+        """,
+        rivals="""
+            won JOIN jobs AS rival ON rival.run_id = :run_id AND coalesce(group_name, name) = rivals
+        """,
+    )
+)
+_LOSE = text("""
+    UPDATE jobs SET cancelled = 'group'
+    FROM unnest(CAST(:runs AS text[]), CAST(:manifests AS integer[]), CAST(:lines AS integer[]))
+         AS lost (run_id, manifest, line)
+    WHERE (jobs.run_id, jobs.manifest, jobs.line) = (lost.run_id, lost.manifest, lost.line)
+      AND cancelled IS NULL
+""")
 
 _UNFINISHED = text("""
-    SELECT id FROM checks WHERE status = ANY(:statuses)
-    AND id IN (SELECT check_id FROM jobs WHERE run_id = :run_id AND cancelled IS NULL)
-    ORDER BY id FOR UPDATE
+    SELECT locked.id FROM (
+        SELECT DISTINCT check_id AS id FROM jobs WHERE run_id = :run_id AND cancelled IS NULL ORDER BY id
+    ) AS waited, LATERAL (
+        SELECT id FROM checks WHERE checks.id = waited.id AND status = ANY(:statuses) LIMIT 1 FOR UPDATE
+    ) AS locked
 """)
 
 _CANCEL = text("""
-    UPDATE jobs SET cancelled = :why
-    WHERE run_id = :run_id AND cancelled IS NULL AND check_id = ANY(:ids)
+    UPDATE jobs SET cancelled = :why FROM unnest(CAST(:ids AS bigint[])) AS ended (id)
+    WHERE run_id = :run_id AND cancelled IS NULL AND check_id = ended.id
 """)
 
 _DROP = text("""
@@ -129,16 +157,21 @@ def stop_rivals(connection: Connection, check_ids: Sequence[int]) -> int:
     Nothing may be locked yet, or all that is unfinished of these groups: two proofs of one group, recorded at
     the same moment, would wait for each other.
     """
-    return _cancelled(connection, connection.scalars(_RIVALS_OF_CHECKS, {"ids": list(check_ids)}).all())
+    return _lose(connection, connection.execute(_LOST_TO_CHECKS, {"ids": list(check_ids)}).all())
 
 
 def stop_rivals_of_run(connection: Connection, run_id: str) -> int:
     """Cancel what is unfinished in those groups of a run that are won already, as `stop_rivals` does."""
-    return _cancelled(connection, connection.scalars(_RIVALS_OF_RUN, {"run_id": run_id}).all())
+    with hashing(connection):
+        lost = connection.execute(_LOST_IN_RUN, {"run_id": run_id}).all()
+    return _lose(connection, lost)
 
 
-def _cancelled(connection: Connection, lost: Sequence[int]) -> int:
-    drop(connection, lost)
+def _lose(connection: Connection, lost: Sequence[Row[Any]]) -> int:
+    if lost:
+        runs, manifests, lines, check_ids = map(list, zip(*lost, strict=True))
+        connection.execute(_LOSE, {"runs": runs, "manifests": manifests, "lines": lines})
+        drop(connection, check_ids)
     return len(lost)
 
 
@@ -147,7 +180,8 @@ def cancel(connection: Connection, run_id: str, why: Cancelled, statuses: Sequen
     ids = connection.scalars(_UNFINISHED, {"run_id": run_id, "statuses": list(statuses)}).all()
     if not ids:
         return 0
-    cancelled = connection.execute(_CANCEL, {"run_id": run_id, "why": why, "ids": ids}).rowcount
+    with hashing(connection):
+        cancelled = connection.execute(_CANCEL, {"run_id": run_id, "why": why, "ids": ids}).rowcount
     drop(connection, ids)
     return cancelled
 

@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,8 +92,8 @@ class TestEqualChecksAreOne:
         was, new = (list(queries.judged(run_id, 0)) for run_id in (first, second))
         assert [job.status for job in new] == ["queued", *["done"] * 4, "queued"]
         assert [job.shared for job in new] == [False, *[True] * 4, False]
-        assert [replace(job, line=job.line - 1, shared=False) for job in new[1:-1]] == [
-            replace(job, shared=False) for job in was
+        assert [job._replace(line=job.line - 1, shared=False) for job in new[1:-1]] == [
+            job._replace(shared=False) for job in was
         ]
 
     @pytest.mark.parametrize(
