@@ -56,6 +56,11 @@ class Intake:
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else (1 - _NEWEST) * mean + _NEWEST * seconds
 
+    def ahead(self) -> set[str]:
+        """Return the environments of what was claimed and is not begun."""
+        with self._lock:
+            return {claim.environment for claim in self._ahead}
+
     def unbegun(self, *, all_of_them: bool = False) -> list[Claim]:
         """Return the checks that were claimed too far ahead, or all of them; they are not begun any more."""
         with self._lock:

@@ -71,11 +71,14 @@ class Upkeep:
 
     def _call_who_is_waited_for(self) -> None:
         asked = time.monotonic()
-        names = self._desk.store.waiting(list(self._desk.environments))
+        names = set(self._desk.store.waiting(list(self._desk.environments)))
         pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
         self._idle_seconds = max(self._look_seconds, pause)
+        # What one thread claimed in the belief that it takes no time is there for the idle ones as well.
+        if self._desk.crew.has_idle:
+            names |= self._desk.intake.ahead()
         if names:
-            call(self._app, names)
+            call(self._app, sorted(names))
 
     def sweep(self) -> None:
         """Take back what dead workers held, and cancel what is too late."""

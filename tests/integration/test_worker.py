@@ -300,6 +300,25 @@ def test_what_was_claimed_too_far_ahead_is_given_back(
     assert desk.calling.is_set()
 
 
+def test_an_idle_thread_is_called_for_what_another_claimed_ahead(
+    desk: Desk, app: Celery, redis_database: tuple[str, redis.Redis], tmp_path: Path
+) -> None:
+    loaded(desk, tmp_path, PROVED, PROVED)
+    desk.intake.note(0.001)
+    assert desk.intake.take(busy=1) is not None
+    assert desk.store.waiting(["core"]) == []
+    upkeep = Upkeep(desk, app)
+    with desk.crew.at_work():
+        upkeep.wake()
+        assert redis_database[1].llen("farm:farm.core") == 1
+        with desk.crew.at_work():
+            upkeep.wake()
+            assert redis_database[1].llen("farm:farm.core") == 1
+        assert desk.intake.take(busy=1) is not None
+        upkeep.wake()
+        assert redis_database[1].llen("farm:farm.core") == 1
+
+
 def test_upkeep_takes_back_what_a_dead_worker_held_and_calls_for_it(
     desk: Desk, queries: Queries, app: Celery, redis_database: tuple[str, redis.Redis], tmp_path: Path
 ) -> None:
