@@ -93,10 +93,12 @@ _LOST_IN_RUN = text(
 )
 _LOSE = text("""
     UPDATE jobs SET cancelled = 'group'
-    FROM unnest(CAST(:runs AS text[]), CAST(:manifests AS integer[]), CAST(:lines AS integer[]))
-         AS lost (run_id, manifest, line)
+    FROM unnest(
+        CAST(:runs AS text[]), CAST(:manifests AS integer[]), CAST(:lines AS integer[]),
+        CAST(:check_ids AS bigint[])
+    ) AS lost (run_id, manifest, line, check_id)
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (lost.run_id, lost.manifest, lost.line)
-      AND cancelled IS NULL
+      AND jobs.check_id = lost.check_id AND cancelled IS NULL
 """)
 
 _UNFINISHED = text("""
@@ -168,11 +170,14 @@ def stop_rivals_of_run(connection: Connection, run_id: str) -> int:
 
 
 def _lose(connection: Connection, lost: Sequence[Row[Any]]) -> int:
-    if lost:
-        runs, manifests, lines, check_ids = map(list, zip(*lost, strict=True))
-        connection.execute(_LOSE, {"runs": runs, "manifests": manifests, "lines": lines})
-        drop(connection, check_ids)
-    return len(lost)
+    """Cancel lines whose checks are locked; one that parted from its check meanwhile is left."""
+    if not lost:
+        return 0
+    runs, manifests, lines, check_ids = map(list, zip(*lost, strict=True))
+    values = {"runs": runs, "manifests": manifests, "lines": lines, "check_ids": check_ids}
+    cancelled = connection.execute(_LOSE, values).rowcount
+    drop(connection, check_ids)
+    return cancelled
 
 
 def cancel(connection: Connection, run_id: str, why: Cancelled, statuses: Sequence[str]) -> int:
