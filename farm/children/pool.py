@@ -18,8 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import IO, Any, cast
 
 from farm.children.messages import LENGTH, packed
 from farm.children.pieces import Piece
@@ -48,7 +47,7 @@ class Task:
 
 
 class Pool:
-    """Some children that are at work until the pool is closed; as a context, at its end.
+    """Some children that are at work until the pool is closed.
 
     For one thread, which must not end before: to the kernel it is the children's parent.
     """
@@ -64,14 +63,6 @@ class Pool:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Kill the children and wait until they are gone."""
