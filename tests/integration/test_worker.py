@@ -208,8 +208,10 @@ def test_a_lean_that_is_killed_from_outside_is_tried_again_and_named_only_in_the
         run_id = loaded(desk, tmp_path, ENDLESS, timeout=60)
         for _ in range(MAX_FAILURES):
             with working(desk):
+                desk.crew.stopping = True  # or it would take the check again
                 eventually(kill_a_lean)
             recorded(desk)
+            desk.crew.stopping = False
     assert attempts(queries, run_id) == ["judge_error"] * MAX_FAILURES
     verdict = judged(queries, run_id).verdict
     assert verdict is not None
