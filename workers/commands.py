@@ -49,12 +49,13 @@ def worker(
     """Check proofs on this machine until stopped; serves every environment that is fit to judge here.
 
     The exit status is 2 when the settings cannot be met, such as an isolation that this machine does not
-    have, and 1 when no environment is fit.
+    have, and 1 when no environment is fit or PostgreSQL does not answer for half a minute.
     """
     from farm import broker, db, log
     from farm.store import Store
     from workers.desk import CONNECTIONS, Desk
     from workers.machine import opened
+    from workers.patience import outlive
     from workers.serve import serve
 
     settings = Settings.load()
@@ -64,7 +65,7 @@ def worker(
     # Until Celery listens to signals: whatever is begun is taken down in order.
     signal.signal(signal.SIGTERM, _leave)
     engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, insists=True)
-    db.require_schema(engine)
+    outlive(lambda: db.require_schema(engine))
     with opened(settings, concurrency=at_once) as machine:
         desk = Desk.furnished(
             Store(engine, max_failures=settings.attempts),

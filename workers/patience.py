@@ -15,6 +15,8 @@ _log = logger(__name__)
 
 #: How long to wait before asking a server again that did not answer.
 RETRY_SECONDS = 1.0
+#: How long a worker that begins waits for its servers: a restart is outlived, a wrong address is told.
+START_SECONDS = 30.0
 
 
 def _never() -> bool:
@@ -31,3 +33,9 @@ def insist(step: Callable[[], _T], *, unless: Callable[[], bool] = _never) -> _T
                 raise
             _log.warning("%s; waiting", error)
             time.sleep(RETRY_SECONDS)
+
+
+def outlive(step: Callable[[], _T]) -> _T:
+    """Do a step until PostgreSQL answers, for `START_SECONDS` at most; raises `ServerDown`."""
+    until = time.monotonic() + START_SECONDS
+    return insist(step, unless=lambda: time.monotonic() > until)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, PROVED, WRONG, entry, lines, verdicts, write
+from commands import ENDLESS, PROVED, WRONG, Command, entry, lines, verdicts, write
 from farms import Quiet, a_worker, wait_for_run
 from processes import eventually, family
 from sqlalchemy import text
@@ -213,6 +214,12 @@ class TestAWorkerThatIsToldToStop:
             assert worker.ended(seconds=20) == 0, worker.said
         assert quiet.queries.tally(run_id).statuses == {"queued": 4}
 
+    def test_ends_while_it_waits_for_postgresql(self, quiet: Quiet, tmp_path: Path) -> None:
+        with elsewhere(quiet, tmp_path / "nowhere").started(tmp_path / "worker", "worker") as worker:
+            eventually(lambda: "; waiting" in worker.said, seconds=60)
+            worker.process.terminate()
+            assert worker.ended(seconds=20) == 0, worker.said
+
     def test_ends_while_redis_is_down(self, quiet: Quiet, tmp_path: Path) -> None:
         broker = quiet.farm.settings["FARM_BROKER_URL"]
         nowhere = broker.replace("valkey.sock", "nowhere.sock")
@@ -221,6 +228,22 @@ class TestAWorkerThatIsToldToStop:
             eventually(lambda: "Serving" in worker.said, seconds=60)
             worker.process.terminate()
             assert worker.ended(seconds=20) == 0, worker.said
+
+
+def test_a_worker_that_begins_before_postgresql_answers_waits_for_it(quiet: Quiet) -> None:
+    # Short: the name of a socket has 107 characters at most.
+    with tempfile.TemporaryDirectory() as folder:
+        later = Path(folder) / "later"
+        with elsewhere(quiet, later).started(Path(folder) / "worker", "worker") as worker:
+            eventually(lambda: "; waiting" in worker.said, seconds=60)
+            later.symlink_to(str(quiet.engine.url.query["host"]))
+            eventually(lambda: "Serving" in worker.said, seconds=60)
+
+
+def elsewhere(quiet: Quiet, folder: Path) -> Command:
+    """The farm's command for a PostgreSQL whose socket is in another folder."""
+    url = quiet.engine.url.update_query_dict({"host": str(folder)})
+    return quiet.farm.having(FARM_DATABASE_URL=url.render_as_string(hide_password=False))
 
 
 def test_a_sweep_by_hand_takes_back_what_a_dead_worker_held(quiet: Quiet, long: Path) -> None:
