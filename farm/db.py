@@ -39,12 +39,13 @@ _OUT_OF_TIME = ("55P03", "57014")
 _CONNECT_SECONDS = 10
 
 
-def connect(url: str, *, application: str, connections: int = 2, insists: bool = False) -> Engine:
+def connect(url: str, *, application: str, connections: int = 2, works: bool = False) -> Engine:
     """Return an engine for the store; nothing is connected yet.
 
     ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
-    Before each use a connection is asked whether it still works; of who `insists`, and does again what fails,
-    only after some idle seconds.
+    Before each use a connection is asked whether it is still there; of who `works`, and does again what
+    fails, only after some idle seconds. He asks for a few rows at a time, and PostgreSQL never goes through a
+    whole table for them: a plan made when that was small, or nothing was known of it, may last for minutes.
     """
     engine = create_engine(
         url,
@@ -52,10 +53,11 @@ def connect(url: str, *, application: str, connections: int = 2, insists: bool =
         max_overflow=0,
         # The one that was used last is used next: a worker opens no more than it needs.
         pool_use_lifo=True,
-        pool_pre_ping=not insists,
+        pool_pre_ping=not works,
         connect_args={"application_name": application, "connect_timeout": _CONNECT_SECONDS},
     )
-    if insists:
+    if works:
+        event.listen(engine, "connect", _look_up)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_when_idle)
     return engine
@@ -71,6 +73,11 @@ def driver_arguments(engine: Engine) -> dict[str, Any]:
 
 #: A connection that was not used for so many seconds is asked whether it still works.
 _IDLE_SECONDS = 5.0
+
+
+def _look_up(connection: Any, _record: ConnectionPoolEntry) -> None:
+    connection.execute("SET enable_seqscan = off")
+    connection.commit()
 
 
 def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:

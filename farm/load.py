@@ -21,7 +21,7 @@ from sqlalchemy import Connection, text
 from farm import __version__, waiting
 from farm.assurance import Assurance
 from farm.db import hashing
-from farm.errors import QueueFull
+from farm.errors import FarmError, QueueFull
 from farm.job import Priority
 from farm.manifest import Fingerprint
 from farm.prepare import CHECK_COLUMNS, JOB_COLUMNS, Block
@@ -146,6 +146,9 @@ _HASTEN = text("""
       AND (checks.priority, checks.turn) > (:priority, wanted.turn)
 """)
 
+#: The second pass is rare already.
+_MOST_PASSES = 100
+
 _QUEUED = text("SELECT count(*) FROM (SELECT FROM checks WHERE status = 'queued' LIMIT :limit) AS queued")
 
 
@@ -269,17 +272,29 @@ def _attach(connection: Connection, left: int, values: dict[str, object]) -> Non
     """Make checks of what is staged, and have lines wait for those that were there already.
 
     A check that was there when ours was not made can be gone when the line is to wait for it: then again.
+    Raises FarmError when that does not come to an end.
     """
     connection.execute(text("ANALYZE staged"))
     connection.execute(_BEGUN, values)
-    again = False
-    while left:
-        left -= connection.execute(_CHECKS, values | {"again": again}).rowcount
-        if left:
-            with hashing(connection):
-                left -= connection.execute(_JOIN, values).rowcount
-        again = True
+    for place in range(_MOST_PASSES):
+        left -= _attached(connection, left, values | {"again": place > 0})
+        if not left:
+            break
+    else:
+        raise FarmError(
+            f"{left} lines found no check to wait for; is the environment that they name still listed by "
+            "farm environments? Nothing was stored; submit again"
+        )
     connection.execute(_VERDICTS, {"version": __version__})
+
+
+def _attached(connection: Connection, left: int, values: Mapping[str, object]) -> int:
+    """Make checks, have the other lines wait for those that are there, and return how many lines have one."""
+    made = connection.execute(_CHECKS, values).rowcount
+    if made == left:
+        return made
+    with hashing(connection):
+        return made + connection.execute(_JOIN, values).rowcount
 
 
 def _settle(connection: Connection, run: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import text
 
 from farm import waiting
+from farm.db import hashing
 from farm.job import Cancelled, Status
 from farm.store import Store
 
@@ -16,6 +17,7 @@ _GOES_ON = text("UPDATE runs SET cancelled_at = NULL, deadline_at = NULL WHERE i
 # Of a check, all but its limits is kept; the new ones begin at the turn that their class has come to.
 _KEPT = waiting.WORK.replace(" wall_seconds, cpu_seconds, memory_mib,", "")
 
+# Materialized: where the queue begins is asked once and not for every line.
 _RETRY = """
     WITH chosen AS (
         SELECT run_id, manifest, line, check_id, nextval(pg_get_serial_sequence('checks', 'id')) AS new_id
@@ -24,7 +26,7 @@ _RETRY = """
             WHEN cancelled IS NOT NULL THEN 'cancelled' = ANY(:words)
             ELSE verdict = ANY(:words) OR reason = ANY(:words) END
         ORDER BY manifest, line FOR UPDATE OF jobs
-    ), begun AS (
+    ), begun AS MATERIALIZED (
         SELECT environment, priority, coalesce((
             SELECT turn FROM checks
             WHERE status = 'queued' AND checks.environment = named.environment
@@ -74,7 +76,8 @@ def retry(
     """
     values = {"run_id": run_id, "words": list(words), "wall": wall_seconds, "memory_mib": memory_mib}
     with store.transaction() as connection:
-        chosen = connection.execute(text(_RETRY.format(kept=_KEPT)), values).rowcount
+        with hashing(connection):
+            chosen = connection.execute(text(_RETRY.format(kept=_KEPT)), values).rowcount
         if chosen:
             connection.execute(_GOES_ON, {"run_id": run_id})
     return chosen

@@ -166,7 +166,8 @@ checks = Table(
         postgresql_where=text("status = 'queued'"),
     ),
     Index("checks_identity_idx", "identity", unique=True, postgresql_where=text("identity IS NOT NULL")),
-    Index("checks_lease_until_idx", "lease_until", postgresql_where=text("status = 'running'")),
+    # Not WHERE status = 'running': a check that is looked up by its id, if it runs, is to be found by its id.
+    Index("checks_lease_until_idx", "lease_until", postgresql_where=text("lease_until IS NOT NULL")),
 )
 
 jobs = Table(
@@ -199,10 +200,10 @@ jobs = Table(
     ),
     _one_of("cancelled", Cancelled),
     Index(None, "check_id"),
+    # The one way to a run's group: a `run_id` of its own would lead through the whole run as well.
     Index(
         "jobs_group_idx",
-        "run_id",
-        text("hashtextextended(coalesce(group_name, name), 0)"),
+        text("hashtextextended(run_id || coalesce(group_name, name), 0)"),
         postgresql_where=text("races"),
     ),
 )

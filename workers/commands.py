@@ -64,7 +64,7 @@ def worker(
     at_once = concurrency or settings.concurrency
     # Until Celery listens to signals: whatever is begun is taken down in order.
     signal.signal(signal.SIGTERM, _leave)
-    engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, insists=True)
+    engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, works=True)
     outlive(lambda: db.require_schema(engine))
     with opened(settings, concurrency=at_once) as machine:
         desk = Desk.furnished(

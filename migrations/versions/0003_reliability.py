@@ -77,7 +77,9 @@ _SCHEMA = """
 
     CREATE INDEX checks_queue_idx ON checks (environment, priority, turn, id) WHERE status = 'queued';
     CREATE UNIQUE INDEX checks_identity_idx ON checks (identity) WHERE identity IS NOT NULL;
-    CREATE INDEX jobs_group_idx ON jobs (run_id, hashtextextended(coalesce(group_name, name), 0))
+    DROP INDEX checks_lease_until_idx;
+    CREATE INDEX checks_lease_until_idx ON checks (lease_until) WHERE lease_until IS NOT NULL;
+    CREATE INDEX jobs_group_idx ON jobs (hashtextextended(run_id || coalesce(group_name, name), 0))
         WHERE races;
 
 """

@@ -27,10 +27,22 @@ _REASONS = {Worth.PROVED: Reason.OK, Worth.ERROR: Reason.ERROR, Worth.SORRY: Rea
 
 _UNFINISHED = text("SELECT EXISTS (SELECT FROM checks WHERE status IN ('queued', 'running'))")
 
-# A worker may find what was submitted before it is called.
-_SECONDS = text("""
-    SELECT EXTRACT(epoch FROM max(decided_at) - least(min(started_at), CAST(:called AS timestamptz)))
-    FROM jobs JOIN checks ON checks.id = check_id JOIN verdicts USING (check_id) WHERE run_id = :run
+# A worker may find what was submitted before it is called. At the end its threads have nothing more to do,
+# one after the other.
+_TIMES = text("""
+    WITH judged AS (
+        SELECT started_at, decided_at, max(decided_at) OVER () AS ended, verdicts.wall_seconds
+        FROM jobs JOIN checks ON checks.id = check_id JOIN verdicts USING (check_id) WHERE run_id = :run
+    ), last AS (
+        SELECT ended - decided_at AS early FROM judged ORDER BY decided_at DESC LIMIT :lanes
+    ), times AS (
+        SELECT max(ended) - least(min(started_at), CAST(:called AS timestamptz)) AS whole,
+               (SELECT sum(early) FROM last) AS done, sum(wall_seconds) AS lean
+        FROM judged
+    )
+    SELECT CAST(EXTRACT(epoch FROM whole) AS float8) AS seconds, lean AS lean_seconds,
+           CAST(EXTRACT(epoch FROM done) AS float8) AS done_seconds
+    FROM times
 """)
 
 
@@ -38,12 +50,17 @@ _SECONDS = text("""
 class Judged:
     """What one turn took: `seconds` from the call to the last verdict, by the database's clock.
 
-    `worker_seconds` is processor time of the workers' own processes, `used` what the servers used.
+    `lean_seconds` are those that Lean was asked, in all of `lanes` threads; `done_seconds` those for which
+    threads waited at the end for the last one. `worker_seconds` is processor time of the workers' own
+    processes, `used` what the servers used.
     """
 
     run_id: str
     checks: int
+    lanes: int
     seconds: float
+    lean_seconds: float
+    done_seconds: float
     worker_seconds: float
     used: Used
 
@@ -57,6 +74,11 @@ class Judged:
         """Processor time of the worker's process and of the servers, in milliseconds per check."""
         spent = self.worker_seconds + self.used.postgres_seconds + self.used.redis_seconds
         return self.each_ms(spent)
+
+    @property
+    def lost_ms(self) -> float:
+        """The time of threads in which a check waited and Lean was not asked, in milliseconds per check."""
+        return self.each_ms(self.lanes * self.seconds - self.done_seconds - self.lean_seconds)
 
     def each_ms(self, seconds: float) -> float:
         """Return seconds of all as milliseconds of one check."""
@@ -79,7 +101,8 @@ def judged(
     found = Judged(
         run_id=run.run_id,
         checks=len(given),
-        seconds=_scalar(farm, run=run.run_id, called=called),
+        lanes=workers.at_once,
+        **_times(farm, run=run.run_id, called=called, lanes=workers.at_once),
         worker_seconds=workers.cpu_seconds() - own,
         used=farm.used().since(before),
     )
@@ -87,9 +110,9 @@ def judged(
     return found
 
 
-def _scalar(farm: FarmAtWork, **values: object) -> float:
+def _times(farm: FarmAtWork, **values: object) -> dict[str, float]:
     with farm.engine.connect() as connection:
-        return float(connection.scalar(_SECONDS, values) or 0)
+        return dict(connection.execute(_TIMES, values).one()._mapping)
 
 
 def _wait(farm: FarmAtWork) -> None:

@@ -87,7 +87,7 @@ def _report(seconds: float, *, fails: bool) -> Report:
 
 
 def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, seconds: float) -> None:
-    engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, insists=True)
+    engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, works=True)
     worker_ready.connect(_say_ready)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     desk = Desk.furnished(

@@ -27,9 +27,13 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
-    """A process that serves a farm: a worker, with Lean and its boxes below it, or one that `forked` many."""
+    """A process that serves a farm: a worker, with Lean and its boxes below it, or one that `forked` many.
+
+    All of them together check so many `at_once`.
+    """
 
     process: subprocess.Popen[bytes]
+    at_once: int
     forked: bool
 
     def cpu_seconds(self) -> float:
@@ -49,7 +53,7 @@ def farm_worker(
     words = ["farm", "worker", "--concurrency", str(at_once)]
     with _running(farm, words, {"FARM_WAY": "resident", **more}) as process:
         _wait_until_served(farm, process, environment)
-        yield Workers(process=process, forked=False)
+        yield Workers(process=process, at_once=at_once, forked=False)
 
 
 @contextmanager
@@ -65,7 +69,7 @@ def stand_ins(farm: FarmAtWork, workers: int, *, at_once: int, check_seconds: fl
         for _ in range(workers):
             if not process.stdout.readline():
                 raise FarmError("a worker of the simulated cluster ended before it served")
-        yield Workers(process=process, forked=True)
+        yield Workers(process=process, at_once=workers * at_once, forked=True)
 
 
 @contextmanager

@@ -1,0 +1,211 @@
+"""What PostgreSQL reads grows with the lines, not with their square, though its statistics know nothing yet.
+
+While a run is loaded ANALYZE counts none of its lines, and a plan for next to no lines is wrong for many.
+Rows that were read, and looks at pages, are counted, not seconds: a busy machine changes nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from commands import write
+from farms import CORE, a_decision
+from sqlalchemy import Engine, NullPool, create_engine, text
+
+from farm import revise
+from farm.db import connect
+from farm.load import Order, loading
+from farm.prepare import SubmitOptions, prepared
+from farm.program import AssemblyOptions
+from farm.queries import Queries
+from farm.store import Claim, Store
+
+_FEW, _MANY = 400, 4000
+#: So many times as many lines may have so many times as many rows read; squared it would be a hundred times.
+_MOST_GROWTH = 1.5 * _MANY / _FEW
+#: A line is looked up in several tables several times, by each of the steps that it goes through.
+_MOST_EACH = 150
+#: As many checks as a worker claims or records at once.
+_BATCH = 64
+
+_TABLES = "runs, manifests, programs, checks, jobs, attempts, verdicts"
+_READ = text("""
+    SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)
+               + heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit, 0) + coalesce(idx_blks_read, 0))
+    FROM pg_stat_user_tables JOIN pg_statio_user_tables USING (relid)
+""")
+
+#: What is measured, once all is ready for it.
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Farm:
+    """The store as a submitter and as a worker have it, each with one connection, and a folder."""
+
+    submitter: Store
+    worker: Store
+    folder: Path
+
+    @property
+    def queries(self) -> Queries:
+        return Queries(self.submitter.engine)
+
+    def load(self, run_id: str, lines: int, *, races: bool = False, deadline: float | None = None) -> None:
+        """Load so many lines, two in each group; the tables are counted when nobody sees them yet."""
+        entries = (
+            {"predicted_proof": f"theorem t{number} : True := trivial", "group": f"g{number // 2}"}
+            for number in range(lines)
+        )
+        path = write(self.folder / run_id, *entries)
+        options = SubmitOptions(assembly=AssemblyOptions(), environment="core", stop_on_first_proof=races)
+        order = Order(
+            options={}, assurance=options.assurance, races=races, deadline_seconds=deadline, queue_limit=10**6
+        )
+        with (
+            prepared(path, 0, options, self.queries.served()) as manifest,
+            self.submitter.transaction() as connection,
+            loading(connection, run_id, order) as run,
+        ):
+            run.open_manifest(path)
+            for block in manifest:
+                run.add(block)
+            run.close_manifest(manifest.fingerprint)
+            self.ask("ANALYZE " + _TABLES)
+
+    def judge(self, most: int) -> None:
+        """Have so many checks proved, all of them running at once, as workers would."""
+        held: list[Claim] = []
+        while left := min(_BATCH, most - len(held)):
+            held += self.worker.claim(["core"], worker="w", lease_seconds=600, most=left)
+        for first in range(0, most, _BATCH):
+            batch = held[first : first + _BATCH]
+            holds = [claim.hold for claim in batch]
+            self.worker.extend(holds, lease_seconds=600)
+            assert self.worker.lost(holds) == []
+            recorded = self.worker.record([(claim, a_decision()) for claim in batch])
+            self.worker.stop_rivals(recorded.proved)
+
+    def ask(self, statement: str) -> None:
+        """Carry out a statement as somebody else."""
+        engine = create_engine(self.submitter.engine.url, poolclass=NullPool)
+        with engine.begin() as connection:
+            connection.execute(text(statement))
+
+    def read(self) -> int:
+        """Return how many rows have been read by now, and pages looked at."""
+        for store in (self.submitter, self.worker):
+            with store.engine.begin() as connection:
+                connection.execute(text("SELECT pg_stat_force_next_flush()"))
+        with self.submitter.engine.connect() as connection:
+            return int(connection.scalar(_READ) or 0)
+
+    def read_by(self, step: Step) -> int:
+        """Return how much a step reads."""
+        before = self.read()
+        step()
+        return self.read() - before
+
+
+@pytest.fixture
+def farm(database: Engine, tmp_path: Path) -> Iterator[Farm]:
+    url = database.url.render_as_string(hide_password=False)
+    engines = [connect(url, application="test", connections=1, works=works) for works in (False, True)]
+    farm = Farm(*map(Store, engines), tmp_path)
+    farm.submitter.register([CORE])
+    yield farm
+    for engine in engines:
+        engine.dispose()
+
+
+def fresh(farm: Farm, lines: int) -> Step:
+    return lambda: farm.load("fresh", lines)
+
+
+def known(farm: Farm, lines: int) -> Step:
+    farm.load("before", lines)
+    farm.judge(lines)
+    return lambda: farm.load("known", lines)
+
+
+def waited_for(farm: Farm, lines: int) -> Step:
+    farm.load("before", lines)
+    return lambda: farm.load("shared", lines)
+
+
+def won_before(farm: Farm, lines: int) -> Step:
+    farm.load("before", lines)
+    farm.judge(lines // 2)
+    return lambda: farm.load("race", lines, races=True)
+
+
+def judged(farm: Farm, lines: int) -> Step:
+    farm.load("judged", lines)
+    return lambda: farm.judge(lines)
+
+
+def won(farm: Farm, lines: int) -> Step:
+    farm.load("race", lines, races=True)
+    return lambda: farm.judge(lines)
+
+
+def cancelled(farm: Farm, lines: int) -> Step:
+    farm.load("cancelled", lines)
+    return lambda: revise.cancel(farm.submitter, "cancelled")
+
+
+def retried(farm: Farm, lines: int) -> Step:
+    farm.load("retried", lines)
+    farm.judge(lines)
+    return lambda: revise.retry(farm.submitter, "retried", ["proved"])
+
+
+def late(farm: Farm, lines: int) -> Step:
+    farm.load("late", lines, deadline=0.0)
+    return lambda: farm.submitter.sweep(checker_version="1")
+
+
+def lost(farm: Farm, lines: int) -> Step:
+    farm.load("lost", lines)
+    for _ in range(0, lines, _BATCH):
+        farm.worker.claim(["core"], worker="dead", lease_seconds=-1, most=_BATCH)
+    return lambda: farm.worker.sweep(checker_version="1")
+
+
+def looked_at(farm: Farm, lines: int) -> Step:
+    farm.load("looked at", lines)
+    farm.judge(lines)
+
+    def look() -> None:
+        farm.queries.tally("looked at")
+        farm.queries.solved("looked at")
+        farm.queries.queued_in("looked at")
+        farm.queries.unserved("looked at", seconds=1.0)
+        farm.queries.runs()
+
+    return look
+
+
+def read_out(farm: Farm, lines: int) -> Step:
+    farm.load("read out", lines)
+    farm.judge(lines)
+    return lambda: list(farm.queries.judged("read out", 0))
+
+
+@pytest.mark.parametrize(
+    "ready",
+    [
+        *(fresh, known, waited_for, won_before),
+        *(judged, won, cancelled, retried, late, lost),
+        *(looked_at, read_out),
+    ],
+)
+def test_what_is_read_grows_with_the_lines(farm: Farm, ready: Callable[[Farm, int], Step]) -> None:
+    few = farm.read_by(ready(farm, _FEW))
+    farm.ask("TRUNCATE " + _TABLES)
+    many = farm.read_by(ready(farm, _MANY))
+    assert _MANY < many < _MOST_EACH * _MANY, (few, many)
+    assert many < _MOST_GROWTH * few, (few, many)
