@@ -5,12 +5,11 @@ is no failure: machines are shared. Close what else runs before believing a numb
 
     assembly       processor time of one core, answers of 2 KB in all shapes that provers produce
     policy         processor time of the text policy, for the same answers
-    submit         `farm.submit.submit` in a process of its own, every program new, committed to PostgreSQL
-    export         `farm.export.export` in a process of its own, two lines of three with a message of Lean's
-    known          the same manifest as another run, when every line has its verdict
     cold checks    a worker beside a shell loop over the same programs, in turns
     confirm        a run with a second look at what is proved beside one without, through the farm
     demo           `make demo` in a fresh clone with an empty home (only with --demo: it installs everything)
+
+What is around Lean, from submit to export, is measured by `farm bench farm`, and Lean itself by `farm bench`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.confirm import confirmed_checks
 from tests.bench.demo import demo
 from tests.bench.figures import table
-from tests.bench.throughput import assembly, policy, submit_and_export
+from tests.bench.texts import assembly, policy
 from workers.bench.figures import Figure
 
 
@@ -35,7 +34,6 @@ def main() -> None:
     measures: dict[str, Callable[[], Iterator[Figure]]] = {
         "assembly": assembly,
         "policy": policy,
-        "submit": lambda: submit_and_export(options.lines),
         "cold": cold_checks,
         "confirm": confirmed_checks,
         "demo": demo,
@@ -53,12 +51,11 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Print the farm's figures.")
-    parser.add_argument("--lines", type=int, default=100_000, help="lines to submit and export (100000)")
     parser.add_argument(
         "--only",
         action="append",
-        choices=("assembly", "policy", "submit", "cold", "confirm", "demo"),
-        help="measure this alone; can be given several times; submit includes export and known",
+        choices=("assembly", "policy", "cold", "confirm", "demo"),
+        help="measure this alone; can be given several times",
     )
     parser.add_argument("--demo", action="store_true", help="measure `make demo`, too: a minute or two")
     parser.add_argument("--json", action="store_true", help="print JSON for scripts")

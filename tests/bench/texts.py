@@ -1,4 +1,4 @@
-"""Benchmarks, the steps before and after the worker: assembly, policy, submit, export."""
+"""Benchmarks, what becomes of an answer before Lean sees it: assembly, policy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from farm.policy import Policy, Screen
 from farm.program import AssemblyOptions, Program, assemble
 from tests.bench.assembly import rate
 from workers.bench.around.answers import LINES, entries
-from workers.bench.around.loading import loaded
-from workers.bench.around.site import farm_at_work
 from workers.bench.figures import Figure
 
 #: How often each figure is measured.
@@ -46,9 +44,3 @@ def _screen(program: Program, more: str) -> Screen:
     return Screen(
         policy=Policy(), submitted=(*program.submitted, *([(end, end + len(more))] if more else []))
     )
-
-
-def submit_and_export(lines: int) -> Iterator[Figure]:
-    """Submit a large manifest, submit it again, and export it, as `farm bench farm` does."""
-    with farm_at_work() as farm:
-        yield from loaded(farm, lines, times=TIMES, say=lambda _words: None)
