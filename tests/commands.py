@@ -90,9 +90,10 @@ class Command:
             files = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
             for file, content in zip(files, (stdin, b"", b""), strict=True):
                 file.write_bytes(content)
-            status = self._ended(list(map(str, arguments)), files, seconds)
+            words = list(map(str, arguments))
+            status = self._ended(words, files, seconds)
             stdout, stderr = (file.read_text() for file in files[1:])
-        return subprocess.CompletedProcess(list(arguments), status, stdout, stderr)
+        return subprocess.CompletedProcess(words, status, stdout, stderr)
 
     def _ended(self, words: list[str], files: list[Path], seconds: float) -> int:
         process = _forking.Process(target=_command, args=(words, self.environment, list(map(str, files))))
