@@ -282,7 +282,7 @@ def _attach(connection: Connection, left: int, values: dict[str, object]) -> Non
             break
     else:
         raise FarmError(
-            f"{left} lines found no check to wait for; is the environment that they name still listed by "
+            f"lines found no check to wait for: {left}; is the environment that they name still listed by "
             "farm environments? Nothing was stored; submit again"
         )
     connection.execute(_VERDICTS, {"version": __version__})

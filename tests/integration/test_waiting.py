@@ -16,7 +16,7 @@ from sqlalchemy import Engine, text
 
 from farm import revise
 from farm.assurance import Assurance
-from farm.errors import QueueFull
+from farm.errors import FarmError, QueueFull
 from farm.front import Front
 from farm.job import Priority
 from farm.load import Order, loading
@@ -24,6 +24,7 @@ from farm.prepare import SubmitOptions, prepared
 from farm.program import AssemblyOptions
 from farm.queries import Queries
 from farm.store import Claim, Returned, Served, Store
+from farm.submit import submit
 
 
 @pytest.fixture
@@ -538,3 +539,17 @@ def test_a_queue_that_is_full_takes_no_run_and_says_so(
     broken.write_text("{")
     with pytest.raises(QueueFull):  # and is not even read
         submitted(store, broken, queue_limit=5)
+
+
+def test_a_load_into_an_environment_that_is_forgotten_meanwhile_ends_and_stores_nothing(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.jsonl", line("a"), line("b", environment="other"))
+    options = SubmitOptions(assembly=AssemblyOptions(), environment="core")
+    known = queries.served()
+    with store.transaction() as connection:
+        connection.execute(text("DELETE FROM environments WHERE name = 'other'"))
+    with pytest.raises(FarmError, match=r"no check to wait for: 1;.*farm environments.*submit again"):
+        submit(store, [path], options, known=known)
+    assert queries.runs() == []
+    assert claims(store) == []
