@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.errors import ManifestError
-from farm.files.rewrite import rewrite_with
-from farm.manifest import Fingerprint, Reader, fingerprint, rewrite, with_fields, write
+from farm.files.rewrite import by_line, rewrite
+from farm.manifest import Fingerprint, Reader, fingerprint, with_fields, write
 from farm.program import AssemblyOptions, assemble
 from farm.queries import Queries, Run, StoredManifest
 from farm.store import Store
@@ -56,7 +56,7 @@ def _export(
     def announce(new: Fingerprint) -> None:
         store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)
 
-    rewrite_with(
+    rewrite(
         manifest.path,
         manifest.path,
         verdicts.manifest(manifest.number),
@@ -80,7 +80,7 @@ def export_to(queries: Queries, run: Run, manifest: StoredManifest, target: Path
         return Exported(path=target, lines=len(lines))
     with writing(queries.engine, marking(run)) as verdicts:
         texts = verdicts.manifest(manifest.number)
-        rewrite_with(manifest.path, target, texts, expected=lambda: manifest.fingerprints)
+        rewrite(manifest.path, target, texts, expected=lambda: manifest.fingerprints)
     return Exported(path=target, lines=verdicts.lines)
 
 
@@ -114,5 +114,5 @@ def assemble_to(path: Path, target: Path, options: AssemblyOptions) -> int:
         lines += 1
         return with_fields(line, {"predicted_proof": assemble(next(entries), options).text})
 
-    rewrite(path, target, edit)
+    rewrite(path, target, by_line(edit))
     return lines

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from farm.errors import ManifestError
 from farm.files.lines import LINE_MIB, Fingerprint, opened, printable, unusable
-from farm.files.rewrite import rewrite, write
+from farm.files.rewrite import write
 from farm.files.splice import with_fields
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "expand",
     "fingerprint",
     "read",
-    "rewrite",
     "with_fields",
     "write",
 ]

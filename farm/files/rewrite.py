@@ -31,28 +31,6 @@ def _nobody(_: Fingerprint) -> None:
 def rewrite(
     source: Path,
     target: Path,
-    edit: Edit,
-    *,
-    expected: Callable[[], Collection[Fingerprint]] = _anything,
-    announce: Announce = _nobody,
-    placed: Announce = _nobody,
-    line_mib: int = LINE_MIB,
-) -> Fingerprint:
-    """Write the lines of `source`, each as `edited` gives it, to `target`; see `rewrite_with`."""
-    return rewrite_with(
-        source,
-        target,
-        lambda lines: edited(str(lines.path), lines, edit),
-        expected=expected,
-        announce=announce,
-        placed=placed,
-        line_mib=line_mib,
-    )
-
-
-def rewrite_with(
-    source: Path,
-    target: Path,
     rewritten: Rewritten,
     *,
     expected: Callable[[], Collection[Fingerprint]] = _anything,
@@ -97,6 +75,11 @@ def write(target: Path, lines: Iterable[str]) -> None:
         new.text.writelines(line.encode() + b"\n" for line in lines)
         new.finish()
         new.put_in_place()
+
+
+def by_line(edit: Edit) -> Rewritten:
+    """Return what makes of a manifest its lines, each as `edited` gives it."""
+    return lambda lines: edited(str(lines.path), lines, edit)
 
 
 def edited(path: str, lines: Iterable[tuple[int, bytes]], edit: Edit) -> Iterator[bytes]:

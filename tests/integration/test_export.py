@@ -20,7 +20,7 @@ from sqlalchemy import Engine, text
 from farm.errors import FarmError, ManifestChanged, ServerDown
 from farm.export import export, export_to, marking
 from farm.files.lines import Lines, opened
-from farm.files.rewrite import rewrite_with
+from farm.files.rewrite import rewrite
 from farm.policy import Policy, Screen
 from farm.queries import Queries, Run
 from farm.store import Store
@@ -288,7 +288,7 @@ def test_the_same_is_written_whoever_writes_it(queries: Queries, long: tuple[Pat
     for count in (0, 1, 3):
         other = path.with_name(f"other{count}.jsonl{suffix}")
         with writing(queries.engine, marking(run), processes=count) as verdicts:
-            rewrite_with(path, other, verdicts.manifest(0))
+            rewrite(path, other, verdicts.manifest(0))
         written.append(other.read_bytes())
     assert written[0] == written[1] == written[2]
 
@@ -298,10 +298,10 @@ def test_one_export_writes_several_manifests_with_the_same_children(
 ) -> None:
     path, run = long
     with writing(queries.engine, marking(run), processes=2) as verdicts:
-        rewrite_with(path, path.with_name("first.jsonl"), verdicts.manifest(0))
+        rewrite(path, path.with_name("first.jsonl"), verdicts.manifest(0))
         begun = children()
         assert len(begun) == 2
-        rewrite_with(path, path.with_name("second.jsonl"), verdicts.manifest(0))
+        rewrite(path, path.with_name("second.jsonl"), verdicts.manifest(0))
         assert children() == begun
         assert verdicts.lines == len(judged_lines(path.with_name("second.jsonl")))
     assert children() == []
@@ -311,7 +311,7 @@ def test_a_short_manifest_starts_no_child(store: Store, queries: Queries, tmp_pa
     path = tmp_path / "a.jsonl"
     run = queries.run(load(store, path, *(entry(PROVED, number) for number in range(1900))))
     with writing(queries.engine, marking(run), processes=2) as verdicts:
-        rewrite_with(path, tmp_path / "b.jsonl", verdicts.manifest(0))
+        rewrite(path, tmp_path / "b.jsonl", verdicts.manifest(0))
         assert children() == []
 
 
@@ -357,7 +357,7 @@ def test_what_becomes_of_a_child_leaves_the_manifest_as_it_was(
         pytest.raises(error, match=words),
         writing(queries.engine, marking(run), processes=2) as verdicts,
     ):
-        rewrite_with(path, path, harmed)
+        rewrite(path, path, harmed)
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     assert children() == []
@@ -368,7 +368,7 @@ import sys
 from pathlib import Path
 from farm import db
 from farm.export import marking
-from farm.files.rewrite import rewrite_with
+from farm.files.rewrite import rewrite
 from farm.queries import Queries
 from farm.writeback.manifests import writing
 
@@ -381,7 +381,7 @@ def slowly(lines):
         sys.stdin.readline()
 
 with writing(queries.engine, marking(queries.run(None)), processes=2) as verdicts:
-    rewrite_with(Path(sys.argv[1]), Path(sys.argv[1]), slowly)
+    rewrite(Path(sys.argv[1]), Path(sys.argv[1]), slowly)
 """
 
 

@@ -17,7 +17,8 @@ import pytest
 import zstandard
 
 from farm.errors import ManifestChanged, ManifestError
-from farm.manifest import fingerprint, rewrite, with_fields
+from farm.files.rewrite import by_line, rewrite
+from farm.manifest import fingerprint, with_fields
 
 NOBODY = 65534
 ELSEWHERE = "export to another file: `farm export RUN -o OTHER.jsonl`"
@@ -53,33 +54,33 @@ def test_blank_lines_line_ends_and_unchanged_lines_keep_their_bytes(tmp_path: Pa
     path = tmp_path / "m.jsonl"
     content = b'\n{"a":1e5}\r\n \t\n{"b" : "\\u0041"}\r\r\n\r\n {"c": 1.0} '
     path.write_bytes(content)
-    rewrite(path, path, keep)
+    rewrite(path, path, by_line(keep))
     assert path.read_bytes() == content
 
 
 def test_changed_lines_keep_their_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_bytes(b'\n{"a": 1}\r\n\n{"b": "\xe2\x88\x80"}')
-    rewrite(path, path, mark)
+    rewrite(path, path, by_line(mark))
     assert path.read_bytes() == b'\n{"a": 1, "line": 2}\r\n\n{"b": "\xe2\x88\x80", "line": 4}'
 
 
 def test_the_fingerprint_returned_is_the_new_files(manifest: Path) -> None:
-    assert rewrite(manifest, manifest, mark, expected=lambda: (fingerprint(manifest),)) == fingerprint(
-        manifest
-    )
+    assert rewrite(
+        manifest, manifest, by_line(mark), expected=lambda: (fingerprint(manifest),)
+    ) == fingerprint(manifest)
 
 
 def test_another_file_leaves_the_source_alone(manifest: Path) -> None:
     before = manifest.read_bytes()
     target = manifest.with_name("other.jsonl")
-    rewrite(manifest, target, mark, expected=lambda: (fingerprint(manifest),))
+    rewrite(manifest, target, by_line(mark), expected=lambda: (fingerprint(manifest),))
     assert manifest.read_bytes() == before
     assert target.read_bytes().splitlines()[-1] == b'{"n": 99, "line": 100}'
 
 
 def test_nothing_is_left_beside_the_file(manifest: Path) -> None:
-    rewrite(manifest, manifest, mark)
+    rewrite(manifest, manifest, by_line(mark))
     assert names_in(manifest.parent) == ["m.jsonl"]
 
 
@@ -100,7 +101,7 @@ def test_each_file_is_compressed_as_its_suffix_says(
 ) -> None:
     source, target = tmp_path / f"m{source_suffix}", tmp_path / f"n{target_suffix}"
     source.write_bytes(PACKED[source_suffix][0](b'{"a": 1}\n' * 1000))
-    written = rewrite(source, target, keep)
+    written = rewrite(source, target, by_line(keep))
     assert PACKED[target_suffix][1](target.read_bytes()) == b'{"a": 1}\n' * 1000
     assert written == fingerprint(target)
 
@@ -108,7 +109,7 @@ def test_each_file_is_compressed_as_its_suffix_says(
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
 def test_compressing_the_same_text_gives_the_same_bytes(manifest: Path, suffix: str) -> None:
     first, second = manifest.with_name(f"a{suffix}"), manifest.with_name(f"b{suffix}")
-    assert rewrite(manifest, first, keep) == rewrite(first, second, keep)
+    assert rewrite(manifest, first, by_line(keep)) == rewrite(first, second, by_line(keep))
 
 
 # --- what is kept of the file that is replaced
@@ -118,7 +119,7 @@ def test_a_symbolic_link_stays_and_its_file_is_replaced(manifest: Path) -> None:
     (manifest.parent / "folder").mkdir()
     link = manifest.parent / "folder" / "link.jsonl"
     link.symlink_to("../m.jsonl")
-    rewrite(link, link, mark)
+    rewrite(link, link, by_line(mark))
     assert link.is_symlink()
     assert b'"line": 1' in manifest.read_bytes()
     assert names_in(link.parent) == ["link.jsonl"]
@@ -127,7 +128,7 @@ def test_a_symbolic_link_stays_and_its_file_is_replaced(manifest: Path) -> None:
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444, 0o400, 0o755])
 def test_the_mode_is_kept(manifest: Path, mode: int) -> None:
     manifest.chmod(mode)
-    rewrite(manifest, manifest, mark)
+    rewrite(manifest, manifest, by_line(mark))
     assert stat.S_IMODE(manifest.stat().st_mode) == mode
 
 
@@ -135,7 +136,7 @@ def test_the_owner_is_kept(manifest: Path) -> None:
     if os.geteuid() == 0:
         os.chown(manifest, NOBODY, NOBODY)
     before = manifest.stat()
-    rewrite(manifest, manifest, mark)
+    rewrite(manifest, manifest, by_line(mark))
     after = manifest.stat()
     assert after.st_ino != before.st_ino
     assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
@@ -146,7 +147,7 @@ def test_extended_attributes_are_kept(manifest: Path) -> None:
         os.setxattr(manifest, "user.note", b"keep me")
     except OSError:
         pytest.skip("this file system has no extended attributes")
-    rewrite(manifest, manifest, mark)
+    rewrite(manifest, manifest, by_line(mark))
     assert os.getxattr(manifest, "user.note") == b"keep me"
 
 
@@ -158,7 +159,7 @@ def test_the_file_being_written_is_its_owners_alone(manifest: Path) -> None:
         modes.update(stat.S_IMODE(part.stat().st_mode) for part in manifest.parent.glob(".farm-*.part"))
         return text
 
-    rewrite(manifest, manifest, look)
+    rewrite(manifest, manifest, by_line(look))
     assert modes == {0o600}
 
 
@@ -169,7 +170,7 @@ def test_a_new_file_is_open_to_no_more_people_than_the_source(
     manifest.chmod(source)
     other = manifest.with_name("other.jsonl")
     before = os.umask(umask)
-    rewrite(manifest, other, mark)
+    rewrite(manifest, other, by_line(mark))
     os.umask(before)
     assert stat.S_IMODE(other.stat().st_mode) == target
 
@@ -182,7 +183,7 @@ def test_a_changed_file_is_not_written_over(manifest: Path) -> None:
     manifest.write_bytes(manifest.read_bytes().replace(b"7", b"8"))
     before = manifest.read_bytes()
     with pytest.raises(ManifestChanged) as caught:
-        rewrite(manifest, manifest, mark, expected=lambda: (expected,))
+        rewrite(manifest, manifest, by_line(mark), expected=lambda: (expected,))
     assert str(caught.value) == f"{manifest}: has changed since it was submitted; to keep it, {ELSEWHERE}"
     assert manifest.read_bytes() == before
     assert names_in(manifest.parent) == ["m.jsonl"]
@@ -193,7 +194,7 @@ def test_a_file_that_was_changed_into_a_wrong_one_is_told_as_changed(manifest: P
     expected = fingerprint(manifest)
     manifest.write_bytes(content)
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, manifest, mark, expected=lambda: (expected,), line_mib=1)
+        rewrite(manifest, manifest, by_line(mark), expected=lambda: (expected,), line_mib=1)
 
 
 WRONG = {
@@ -206,7 +207,7 @@ WRONG = {
 def test_a_wrong_line_is_told_with_its_number(manifest: Path, line: bytes, problem: str) -> None:
     manifest.write_bytes(b"\n" + line)
     with pytest.raises(ManifestError) as caught:
-        rewrite(manifest, manifest, mark)
+        rewrite(manifest, manifest, by_line(mark))
     assert str(caught.value) == f"{manifest}:2: {problem}; mend or remove this line"
 
 
@@ -236,7 +237,7 @@ def test_a_file_that_changes_under_the_rewrite_is_not_written_over(
         return text
 
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, target, edit)
+        rewrite(manifest, target, by_line(edit))
     assert not target.exists()
 
 
@@ -245,7 +246,7 @@ def test_a_file_that_changes_under_the_rewrite_is_not_written_over(
 
 def refusal(source: Path, target: Path) -> str:
     with pytest.raises(ManifestError) as caught:
-        rewrite(source, target, mark)
+        rewrite(source, target, by_line(mark))
     return str(caught.value)
 
 
@@ -320,14 +321,14 @@ FILL = """
 import resource, sys
 from pathlib import Path
 from farm.errors import ManifestError
-from farm.manifest import rewrite
+from farm.files.rewrite import by_line, rewrite
 import random
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 random.seed(1)
 path = Path(sys.argv[1])
 try:
-    rewrite(path, path, lambda number, text: text + random.randbytes(50_000).hex())
+    rewrite(path, path, by_line(lambda number, text: text + random.randbytes(50_000).hex()))
 except ManifestError as error:
     print(error)
 """
@@ -357,7 +358,7 @@ def test_an_error_of_the_edit_leaves_the_old_file_whole_and_nothing_beside_it(ma
         return grow(number, text)
 
     with pytest.raises(KeyboardInterrupt):
-        rewrite(manifest, manifest, fail)
+        rewrite(manifest, manifest, by_line(fail))
     assert manifest.read_bytes() == before
     assert names_in(manifest.parent) == ["m.jsonl"]
 
@@ -367,7 +368,7 @@ def test_an_error_of_the_edit_leaves_the_old_file_whole_and_nothing_beside_it(ma
 WAIT_AT_LINE_50 = """
 import sys
 from pathlib import Path
-from farm.manifest import rewrite
+from farm.files.rewrite import by_line, rewrite
 
 def edit(number, text):
     if number == 50:
@@ -376,7 +377,7 @@ def edit(number, text):
     return text + " " * 100_000
 
 path = Path(sys.argv[1])
-rewrite(path, path, edit)
+rewrite(path, path, by_line(edit))
 """
 
 
@@ -395,20 +396,21 @@ def test_what_a_killed_process_left_is_cleared_away_by_the_next(manifest: Path) 
         assert process.stdout.readline() == "half way\n"
         process.kill()
     assert len(names_in(manifest.parent)) == 2
-    rewrite(manifest, manifest, mark)
+    rewrite(manifest, manifest, by_line(mark))
     assert names_in(manifest.parent) == ["m.jsonl"]
 
 
 REWRITE_FOR_EVER = """
 import sys
 from pathlib import Path
-from farm.manifest import rewrite, with_fields
+from farm.files.rewrite import by_line, rewrite
+from farm.manifest import with_fields
 
 path = Path(sys.argv[1])
 turn = 0
 while True:
     turn += 1
-    rewrite(path, path, lambda number, text: with_fields(text, {"turn": turn}))
+    rewrite(path, path, by_line(lambda number, text: with_fields(text, {"turn": turn})))
     print(turn, flush=True)
 """
 
@@ -428,7 +430,8 @@ def test_a_process_killed_at_any_moment_leaves_one_whole_version(manifest: Path)
 COUNT = """
 import json, sys
 from pathlib import Path
-from farm.manifest import rewrite, with_fields
+from farm.files.rewrite import by_line, rewrite
+from farm.manifest import with_fields
 
 path = Path(sys.argv[1])
 
@@ -437,7 +440,7 @@ def edit(number, text):
 
 sys.stdin.readline()
 for _ in range(20):
-    rewrite(path, path, edit)
+    rewrite(path, path, by_line(edit))
 """
 
 
@@ -454,9 +457,9 @@ def test_processes_that_rewrite_one_file_at_once_take_turns(manifest: Path) -> N
 
 def test_of_two_that_expect_the_same_file_only_one_writes(manifest: Path) -> None:
     expected = fingerprint(manifest)
-    written = rewrite(manifest, manifest, mark, expected=lambda: (expected,))
+    written = rewrite(manifest, manifest, by_line(mark), expected=lambda: (expected,))
     with pytest.raises(ManifestChanged):
-        rewrite(manifest, manifest, mark, expected=lambda: (expected,))
+        rewrite(manifest, manifest, by_line(mark), expected=lambda: (expected,))
     assert fingerprint(manifest) == written
 
 
@@ -477,9 +480,9 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
 MEASURE = """
 import re, sys
 from pathlib import Path
-from farm.manifest import rewrite
+from farm.files.rewrite import by_line, rewrite
 
 path = Path(sys.argv[1])
-rewrite(path, path, lambda number, text: text[:-1] + ', "y": 1}')
+rewrite(path, path, by_line(lambda number, text: text[:-1] + ', "y": 1}'))
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
