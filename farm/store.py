@@ -18,13 +18,11 @@ from psycopg.rows import DictRow
 from sqlalchemy import Connection, Engine, text
 
 from farm import waiting
-from farm.assurance import Assurance
-from farm.challenge import Challenge
+from farm.attempt import Claim, Decision, Hold, Returned
 from farm.db import reaching, single
 from farm.front import Front, Place
-from farm.job import Cancelled, Check, Limits, Priority, Status
-from farm.policy import Action, Policy
-from farm.verdict import Message, Outcome, Report, Verdict
+from farm.job import Cancelled, Priority, Status
+from farm.verdict import Outcome, Verdict
 
 #: After so many attempts that the farm itself failed, a check ends as `judge_error`.
 MAX_FAILURES = 3
@@ -50,52 +48,6 @@ class Served:
     checker: str | None = None
     audited: bool = True
     checker_version: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
-    """A check that this worker holds: what to check, and the attempt under which to report it.
-
-    `failures` counts earlier attempts that the farm failed at. With one attempt left it is a `suspect`: it
-    may be what brings workers down.
-    """
-
-    check_id: int
-    attempt: int
-    failures: int
-    suspect: bool
-    environment: str
-    check: Check
-
-    @property
-    def hold(self) -> Hold:
-        """By what it is held."""
-        return self.check_id, self.attempt
-
-
-#: What a worker holds: a check's id, and the number of the attempt.
-Hold = tuple[int, int]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
-    """What a worker found out about a check: facts, verdict, and with what it was judged."""
-
-    report: Report
-    verdict: Verdict
-    digest: str
-    toolchain: str
-    checker_version: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Returned:
-    """A claim that is given back: what became of the attempt, and whether the farm failed at it."""
-
-    claim: Claim
-    outcome: str
-    detail: str
-    failed: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -361,7 +313,7 @@ class Store:
             rows = cursor.execute(_CLAIM, {**values, **asked}).fetchall()
         first = rows[0]["fronts"] if rows else []
         front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in first})
-        return [_claim(row) for row in rows]
+        return [Claim.of_row(row) for row in rows]
 
     def waiting(self, served: Sequence[str]) -> list[str]:
         """Return those of these environments that have checks in their queue."""
@@ -383,7 +335,7 @@ class Store:
 
         A verdict by chance is one line's own: the other lines of that check are to be checked anew.
         """
-        values = {"given": json.dumps([_finished(claim, decision) for claim, decision in decisions])}
+        values = {"given": json.dumps([decision.row(claim) for claim, decision in decisions])}
         verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
         with single(self.engine) as cursor, _together(cursor, verdicts.values()):
             rows = cursor.execute(_FINISH, values).fetchall()
@@ -406,18 +358,9 @@ class Store:
 
     def give_back(self, returned: Sequence[Returned]) -> frozenset[int]:
         """Queue held checks again, saying what became of their attempts; returns those that were held."""
-        given = [
-            {
-                "id": each.claim.check_id,
-                "attempt": each.claim.attempt,
-                "outcome": each.outcome,
-                "detail": storable(each.detail),
-                "failed": each.failed,
-            }
-            for each in returned
-        ]
+        given = json.dumps([each.row() for each in returned])
         with self.transaction() as connection:
-            return frozenset(connection.scalars(_GIVE_BACK, {"given": json.dumps(given)}))
+            return frozenset(connection.scalars(_GIVE_BACK, {"given": given}))
 
     def sweep(self, *, checker_version: str) -> Swept:
         """Take back what dead workers held, and cancel what its deadline has passed by.
@@ -460,82 +403,3 @@ def _together(cursor: Cursor[DictRow], verdicts: Iterable[Verdict]) -> AbstractC
 
 def _held(held: Sequence[Hold]) -> dict[str, object]:
     return {"ids": [id_ for id_, _ in held], "attempts": [attempt for _, attempt in held]}
-
-
-def storable(words: str) -> str:
-    """Return the words without what PostgreSQL's text cannot hold: NUL and lone surrogates."""
-    return words.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
-def _claim(values: DictRow) -> Claim:
-    return Claim(
-        check_id=values["id"],
-        attempt=values["attempt"],
-        failures=values["failures"],
-        suspect=values["suspect"],
-        environment=values["environment"],
-        check=Check(
-            program=bytes(values["source"]).decode("utf-8", "surrogatepass"),
-            limits=Limits(
-                wall_seconds=values["wall_seconds"],
-                cpu_seconds=values["cpu_seconds"],
-                memory_mib=values["memory_mib"],
-            ),
-            submitted=tuple((start, end) for start, end in values["submitted"]),
-            challenge=None if values["challenge"] is None else _challenge(values),
-            assurance=Assurance(
-                tier=values["tier"],
-                confirm=values["confirm"],
-                policy=Policy(actions={rule: Action(word) for rule, word in values["policy"].items()}),
-                axioms=tuple(values["axioms"]),
-            ),
-        ),
-    )
-
-
-def _challenge(values: DictRow) -> Challenge:
-    program = bytes(values["challenge"]).decode("utf-8", "surrogatepass")
-    return Challenge(program=program, name=values["challenge_name"])
-
-
-def _message(message: Message) -> dict[str, object]:
-    return {
-        "severity": message.severity,
-        "kind": storable(message.kind),
-        "text": storable(message.text),
-        "line": message.line,
-        "column": message.column,
-        "end_line": message.end_line,
-        "end_column": message.end_column,
-    }
-
-
-def _finished(claim: Claim, decision: Decision) -> dict[str, object]:
-    report, verdict = decision.report, decision.verdict
-    return {
-        "id": claim.check_id,
-        "attempt": claim.attempt,
-        "verdict": verdict.outcome,
-        "reason": verdict.reason,
-        "detail": storable(verdict.detail),
-        "messages": [_message(message) for message in report.messages],
-        "hits": [asdict(hit) | {"text": storable(hit.text)} for hit in report.hits],
-        "audit": _audit(report),
-        "accepted_first": report.accepted_first,
-        "wall_seconds": report.wall_seconds,
-        "cpu_seconds": report.cpu_seconds,
-        "peak_memory_kib": report.peak_memory_kib,
-        "isolation": report.isolation,
-        "digest": decision.digest,
-        "toolchain": decision.toolchain,
-        "checker_version": decision.checker_version,
-        "reproducible": verdict.reproducible,
-    }
-
-
-def _audit(report: Report) -> object:
-    """Return the audit without NUL: a compiled module can name its constants as it likes."""
-    if report.audit is None:
-        return None
-    words = json.dumps(report.audit)
-    return json.loads(words.replace("\\u0000", "\\ufffd")) if "\\u0000" in words else report.audit

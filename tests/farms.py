@@ -13,10 +13,11 @@ from commands import Command, Running, write
 from processes import eventually
 from sqlalchemy import Engine, text
 
+from farm.attempt import Claim, Decision
 from farm.prepare import SubmitOptions
 from farm.program import AssemblyOptions
 from farm.queries import Queries
-from farm.store import Claim, Decision, Served, Store
+from farm.store import Served, Store
 from farm.submit import Submitted, submit
 from farm.verdict import Report, judge
 

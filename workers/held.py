@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from farm.store import Claim, Hold
+from farm.attempt import Claim, Hold
 
 
 class Held:

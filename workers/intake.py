@@ -12,8 +12,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from farm.attempt import Claim
 from farm.front import Front
-from farm.store import Claim, Store
+from farm.store import Store
 from workers.held import Held
 
 #: Checks that will be begun within so many seconds are claimed together.

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from farm.attempt import Claim, Decision, Returned
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.store import Claim, Decision, Returned, Store
+from farm.store import Store
 from farm.verdict import judge
 from workers.held import Held
 from workers.patience import insist

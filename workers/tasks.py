@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 
 from farm import __version__
+from farm.attempt import Claim, Decision, Returned
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.store import Claim, Decision, Returned
 from farm.verdict import Outcome, Reason, Report, Verdict, judge
 from workers.desk import Desk
 from workers.leans import not_run

@@ -16,12 +16,13 @@ from farms import CORE, a_decision
 from sqlalchemy import Engine, NullPool, create_engine, text
 
 from farm import revise
+from farm.attempt import Claim
 from farm.db import connect
 from farm.load import Order, loading
 from farm.prepare import SubmitOptions, prepared
 from farm.program import AssemblyOptions
 from farm.queries import Queries
-from farm.store import Claim, Store
+from farm.store import Store
 
 _FEW, _MANY = 400, 4000
 #: So many times as many lines may have so many times as many rows read; squared it would be a hundred times.

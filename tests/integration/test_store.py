@@ -10,9 +10,10 @@ from farms import CORE, a_decision, claimed, finished, load
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
+from farm.attempt import Claim, Returned
 from farm.job import TRANSITIONS, Limits, Status
 from farm.queries import Queries
-from farm.store import MAX_FAILURES, Claim, Returned, Store
+from farm.store import MAX_FAILURES, Store
 from farm.verdict import Message, Outcome, Reason
 
 OTHER = "other"

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, text
 
 from farm import revise
 from farm.assurance import Assurance
+from farm.attempt import Claim, Returned
 from farm.errors import FarmError, QueueFull
 from farm.front import Front
 from farm.job import Priority
@@ -23,7 +24,7 @@ from farm.load import Order, loading
 from farm.prepare import SubmitOptions, prepared
 from farm.program import AssemblyOptions
 from farm.queries import Queries
-from farm.store import Claim, Returned, Served, Store
+from farm.store import Served, Store
 from farm.submit import submit
 
 

@@ -20,10 +20,11 @@ from processes import eventually, family
 from sqlalchemy import Engine, text
 
 from farm import __version__, revise
+from farm.attempt import Claim
 from farm.broker import application
 from farm.judged import Judged
 from farm.queries import Queries
-from farm.store import MAX_FAILURES, Claim, Store
+from farm.store import MAX_FAILURES, Store
 from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
 from workers.desk import Desk
