@@ -1,5 +1,5 @@
 """Run the `farm` command with ``python -m farm``."""
 
-from farm.cli import main
+from farm.cli.command import main
 
 main()

@@ -48,7 +48,7 @@ def _command(words: list[str], environment: dict[str, str], files: list[str]) ->
     for descriptor, (path, mode) in enumerate(zip(files, _MODES, strict=True)):
         os.dup2(os.open(path, mode), descriptor)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
-    from farm.cli import main
+    from farm.cli.command import main
 
     main(words)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from farm.cli import AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.errors import FarmError, UsageError
 from workers.audit import command
 

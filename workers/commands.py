@@ -17,7 +17,7 @@ from farm import __version__
 from farm.assembly.declaration import read_target
 from farm.assurance import FAST, Assurance
 from farm.challenge import Challenge
-from farm.cli import SOME_UNJUDGED, AsJson, CpuSeconds, PolicyActions, print_json
+from farm.cli.options import SOME_UNJUDGED, AsJson, CpuSeconds, PolicyActions, print_json
 from farm.errors import FarmError, UsageError
 from farm.header import header_end
 from farm.job import CPU_PER_WALL, Check, Limits, require_possible

@@ -15,7 +15,7 @@ from commands import Command
 from typer.core import TyperCommand, TyperGroup
 
 from farm import __version__
-from farm.cli import app
+from farm.cli.command import app
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -90,8 +90,8 @@ def test_help_shows_the_commands_without_starting_anything(tmp_path: Path) -> No
 
 def test_help_loads_neither_the_database_nor_the_queue() -> None:
     program = (
-        "import sys, farm.cli\n"
-        "try: farm.cli.main(['--help'])\n"
+        "import sys, farm.cli.command\n"
+        "try: farm.cli.command.main(['--help'])\n"
         "except SystemExit: pass\n"
         "print({'celery', 'sqlalchemy', 'psycopg'} & set(sys.modules), file=sys.stderr)"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli import AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.errors import UsageError
 from farm.settings import WAYS, Settings
 

@@ -1,0 +1,50 @@
+"""The `farm` command: all its commands, and how an error ends it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from farm import __version__
+from farm.cli import looking, operating, revising, submitting
+from farm.errors import FarmError
+
+app = typer.Typer(
+    name="farm",
+    help="Judge machine-written Lean 4 proofs: manifests in, honest verdicts out.",
+    epilog="Example: farm submit results/*.jsonl",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"farm {__version__}")
+        raise typer.Exit
+
+
+for _module in (submitting, looking, revising, operating):
+    _module.add_to(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit status."""
+    for point in entry_points(group="farm.commands"):
+        join: Callable[[typer.Typer], None] = point.load()
+        join(app)
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="farm")
+    except FarmError as error:
+        typer.echo(f"farm: {error}", err=True)
+        raise SystemExit(error.exit_status) from error
+    except Exception as error:  # the process edge: an unforeseen error is the farm's own, and says so
+        traceback.print_exc()
+        typer.echo("farm: an internal error; please report it with the lines above", err=True)
+        raise SystemExit(1) from error

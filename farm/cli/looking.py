@@ -1,0 +1,130 @@
+"""The commands that look at runs and write what is known of them: status, list, show and export."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from farm.cli import runs
+from farm.cli.options import AsJson, Output, RunId, print_json
+from farm.errors import UsageError
+from farm.site import Site
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm.judged import Judged
+    from farm.queries import Queries, Run, StoredManifest
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the `farm` command."""
+    app.command(epilog="Example: farm status k3m9 --wait")(status)
+    app.command("list", epilog="Example: farm list --most 5")(list_runs)
+    app.command(epilog="Example: farm show k3m9 --verdict rejected; farm show k3m9 --line 12")(show)
+    app.command(epilog="Example: farm export k3m9 -o judged.jsonl")(export)
+
+
+def status(
+    run: RunId = None,
+    wait: Annotated[bool, Option("--wait", help="Wait for the verdicts.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how far a run is and what its verdicts are."""
+    site = Site.here()
+    found = site.queries.run(run)
+    if wait:
+        with runs.may_leave(found.id):
+            runs.wait(site, found)
+    runs.finish(site, found, as_json=as_json)
+
+
+def list_runs(
+    most: Annotated[int, Option(min=1, help="How many, newest first.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    from farm import screen
+
+    queries = Site.here().queries
+    rows = [(run, queries.tally(run.id)) for run in queries.runs(most=most)]
+    if as_json:
+        print_json(runs=[runs.facts(run, tally, queries.solved(run.id)) for run, tally in rows])
+    else:
+        screen.print_runs(rows)
+
+
+def show(
+    run: RunId = None,
+    line: Annotated[int | None, Option(help="Show this line of the manifest whole.")] = None,
+    manifest: Annotated[int, Option(help="The manifest's place in the run, from 0.")] = 0,
+    verdict: Annotated[str | None, Option(help="Only lines with this verdict, reason or status.")] = None,
+    most: Annotated[int, Option(min=1, help="How many lines at most; --json shows all.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show a run's lines, or one of them whole: its program, Lean's messages, every attempt."""
+    from farm import screen
+
+    runs.require_known(verdict, "--verdict")
+    queries = Site.here().queries
+    found = queries.run(run)
+    number = _manifest(queries, found, manifest).number
+    if line is not None:
+        _show_line(queries, found, number, line, as_json=as_json)
+        return
+    with closing(queries.judged(found.id, number)) as every:
+        judged = (job for job in every if verdict is None or verdict in job.words)
+        if as_json:
+            for job in judged:
+                print_json(**_line_facts(found, job))
+        else:
+            screen.print_lines(islice(judged, most))
+            if next(judged, None):
+                screen.say(f"There are more: farm show {found.id} --most {10 * most}")
+
+
+def _manifest(queries: Queries, run: Run, number: int) -> StoredManifest:
+    stored = queries.manifests(run.id)
+    if not 0 <= number < len(stored):
+        raise UsageError(f"run {run.id} has no manifest {number}; give one from 0 to {len(stored) - 1}")
+    return stored[number]
+
+
+def _show_line(queries: Queries, run: Run, manifest: int, line: int, *, as_json: bool) -> None:
+    from farm import screen
+
+    job = queries.line(run.id, manifest, line)
+    attempts = queries.attempts(run.id, manifest, line)
+    if as_json:
+        print_json(**_line_facts(run, job), attempts=[dict(attempt) for attempt in attempts])
+    else:
+        screen.print_line(job, attempts)
+
+
+def _line_facts(run: Run, job: Judged) -> dict[str, object]:
+    from farm.export import marking
+    from farm.writeback.fields import fields
+
+    facts: dict[str, object] = {"line": job.line, "name": job.name, "status": job.status}
+    return facts if job.verdict is None else facts | fields(job, job.verdict, None, marking(run))
+
+
+def export(
+    run: RunId = None,
+    output: Output = None,
+    manifest: Annotated[int, Option(help="With -o: the manifest's place in the run, from 0.")] = 0,
+) -> None:
+    """Write a run's verdicts into its manifests; lines without a verdict yet stay as they are."""
+    from farm import screen
+    from farm.export import export_to
+
+    site = Site.here()
+    found = site.queries.run(run)
+    if output is None:
+        runs.export(site, found)
+        return
+    stored = _manifest(site.queries, found, manifest)
+    screen.say_exported([export_to(site.queries, found, stored, output)])

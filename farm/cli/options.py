@@ -1,0 +1,43 @@
+"""What commands have in common: arguments, options, exit statuses, and how JSON is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+#: Exit status when some lines could not be judged.
+SOME_UNJUDGED = 3
+
+#: The version of what `--json` prints; a field may be added without a new one, never changed or taken away.
+JSON_SCHEMA = 1
+
+RunId = Annotated[
+    str | None, Argument(metavar="[RUN]", help="A run's id or how it begins; the newest by default.")
+]
+SomeRun = Annotated[str, Argument(metavar="RUN", help="A run's id or how it begins.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
+CpuSeconds = Annotated[
+    float | None,
+    Option("--cpu", help="Seconds of processor time; twice the timeout by default.", show_default=False),
+]
+PolicyActions = Annotated[
+    list[str] | None,
+    Option(
+        "--policy",
+        metavar="RULE=ACTION",
+        help="What becomes of a submission that a rule hits: reject, report or off. Can be given again.",
+        show_default=False,
+    ),
+]
+Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
+Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]
+Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file, not into the manifest.")]
+
+
+def print_json(**facts: object) -> None:
+    """Print an object with the schema's version as one line of JSON."""
+    typer.echo(json.dumps({"schema": JSON_SCHEMA, **facts}, default=str))

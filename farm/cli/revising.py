@@ -1,0 +1,83 @@
+"""The commands that change what becomes of a run: cancel, retry and sweep."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from farm import __version__
+from farm.cli import runs
+from farm.cli.options import AsJson, Export, SomeRun, Wait, print_json
+from farm.site import Site
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the `farm` command."""
+    app.command(epilog="Example: farm cancel k3m9")(cancel)
+    app.command(epilog="Example: farm retry k3m9 --reason timeout --timeout 120")(retry)
+    app.command(epilog="Example: farm sweep")(sweep)
+
+
+def cancel(run: SomeRun, as_json: AsJson = False) -> None:
+    """Cancel what is unfinished of a run: what waits at once, what runs within two seconds."""
+    from farm import revise, screen
+
+    site = Site.here()
+    found = site.queries.run(run)
+    cancelled = revise.cancel(site.store, found.id)
+    screen.say(f"Run {found.id}: cancelled {screen.count(cancelled, 'line')}")
+    if as_json:
+        print_json(run=found.id, cancelled=cancelled)
+
+
+def retry(
+    run: SomeRun,
+    reason: Annotated[
+        list[str],
+        Option(help="Which lines: those with this verdict, reason or status. Can be given again."),
+    ],
+    timeout: Annotated[
+        float | None, Option(help="Seconds a check may take now; as before by default.", show_default=False)
+    ] = None,
+    memory_mib: Annotated[
+        int | None, Option(help="MiB of memory a check may use now.", show_default=False)
+    ] = None,
+    wait: Wait = True,
+    export: Export = True,
+    as_json: AsJson = False,
+) -> None:
+    """Check lines of a run anew, with other limits if need be; only those are checked."""
+    from farm import revise, screen
+    from farm.job import Limits, require_possible
+
+    for word in reason:
+        runs.require_known(word, "--reason")
+    usual = Limits()
+    require_possible(wall_seconds=timeout or usual.wall_seconds, memory_mib=memory_mib or usual.memory_mib)
+    site = Site.here()
+    found = site.queries.run(run)
+    chosen = revise.retry(site.store, found.id, reason, wall_seconds=timeout, memory_mib=memory_mib)
+    screen.say(f"Run {found.id}: {screen.count(chosen, 'line')} to be checked anew")
+    runs.call(site, found)
+    if wait and chosen:
+        with runs.may_leave(found.id):
+            runs.wait(site, found)
+        runs.conclude(site, found, exports=export, as_json=as_json)
+    elif as_json:
+        print_json(run=found.id, lines=chosen)
+
+
+def sweep(as_json: AsJson = False) -> None:
+    """Take back what dead workers held, and cancel what is past its deadline; workers do so themselves."""
+    from farm import screen
+
+    swept = Site.here().store.sweep(checker_version=__version__)
+    screen.say(
+        f"Took back {screen.count(swept.taken_back, 'check')}, "
+        f"cancelled {screen.count(swept.past_deadline, 'line')} past a deadline"
+    )
+    if as_json:
+        print_json(**asdict(swept))

@@ -1,0 +1,119 @@
+"""What commands do with a run: have it begun, wait for it, write its verdicts, print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from farm.cli.options import SOME_UNJUDGED, print_json
+from farm.errors import ServerDown, UsageError
+from farm.site import Site
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm.queries import Run, Tally
+
+
+def call(site: Site, run: Run) -> None:
+    """Call workers to a run; where that fails, idle workers find it by themselves a moment later."""
+    from farm import broker, screen
+
+    try:
+        broker.call(site.broker, site.queries.queued_in(run.id))
+    except ServerDown as error:
+        screen.say(f"{error}; the run is stored, and begins when workers look for work by themselves")
+
+
+@contextmanager
+def may_leave(run_id: str) -> Iterator[None]:
+    """Tell a user who interrupts, from the moment the run is stored, how to come back to it."""
+    from farm import screen
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        screen.say(f"\nRun {run_id} goes on without you.")
+        screen.say_how_to_come_back(run_id)
+        raise typer.Exit(130) from None
+
+
+def leave(run: Run, *, as_json: bool) -> None:
+    """Say how to come back to a run that goes on."""
+    from farm import screen
+
+    screen.say_how_to_come_back(run.id)
+    if as_json:
+        print_json(run=run.id)
+
+
+def wait(site: Site, run: Run) -> None:
+    """Show how far a run is until every line has its verdict."""
+    from farm import screen
+    from farm.submit import watch
+
+    with screen.RunProgress() as progress:
+        for tally in watch(site.queries, run.id, trouble=progress.trouble):
+            progress.show(tally)
+
+
+def conclude(site: Site, run: Run, *, exports: bool, as_json: bool) -> None:
+    """Write verdicts into the manifests, if that is wanted, and finish."""
+    if exports:
+        export(site, run)
+    finish(site, run, as_json=as_json)
+
+
+def finish(site: Site, run: Run, *, as_json: bool) -> None:
+    """Print what the verdicts are; exits with `SOME_UNJUDGED` where some are none of the proofs'."""
+    from farm import screen
+
+    tally, solved = site.queries.tally(run.id), site.queries.solved(run.id)
+    if as_json:
+        print_json(**facts(run, tally, solved))
+    else:
+        screen.print_tally(run, tally, solved)
+    if tally.unjudged:
+        lines = screen.count(tally.unjudged, "line")
+        screen.say(f"{lines} could not be judged; see why: farm show {run.id} --verdict judge_error")
+        raise typer.Exit(SOME_UNJUDGED)
+
+
+def facts(run: Run, tally: Tally, solved: tuple[int, int]) -> dict[str, object]:
+    """Return how far a run is, for scripts."""
+    return {
+        "run": run.id,
+        "submitted_at": run.created_at.isoformat(),
+        "manifests": [str(path) for path in run.manifests],
+        "lines": tally.total,
+        "statuses": dict(tally.statuses),
+        "verdicts": [
+            {"verdict": verdict, "reason": reason, "lines": number}
+            for (verdict, reason), number in sorted(tally.verdicts.items())
+        ],
+        "shared": tally.shared,
+        "confirmed": tally.confirmed,
+        "overruled": dict(tally.overruled),
+        "names": solved[1],
+        "names_proved": solved[0],
+    }
+
+
+def export(site: Site, run: Run) -> None:
+    """Write the verdicts that there are into the run's manifests."""
+    from farm import screen
+    from farm.export import export as written
+
+    screen.say_exported(written(site.store, site.queries, run))
+
+
+def require_known(word: str | None, flag: str) -> None:
+    """Raise `UsageError` where a word that was given to a flag says nothing about lines."""
+    from farm.job import Status
+    from farm.verdict import Outcome, Reason
+
+    known = [*Outcome, *Reason, *Status]
+    if word is not None and word not in known:
+        raise UsageError(f"{flag} {word} is no verdict, reason or status; those are {', '.join(known)}")

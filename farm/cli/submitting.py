@@ -1,0 +1,238 @@
+"""The commands that take manifests: submit and assemble."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from farm.cli import runs
+from farm.cli.options import AsJson, CpuSeconds, Export, Output, PolicyActions, Wait
+from farm.errors import UsageError
+from farm.program import AssemblyOptions
+from farm.site import Site
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm.assurance import Assurance
+    from farm.job import Priority
+    from farm.prepare import SubmitOptions
+    from farm.queries import Run
+    from farm.submit import Submitted
+
+Manifests = Annotated[list[str], Argument(help="Manifests or globs: .jsonl, .jsonl.gz or .jsonl.zst.")]
+Profile = Annotated[str, Option(help="How answers become programs: farm, nemo-2025-11 or nemo-2025-08.")]
+AnswerKey = Annotated[
+    str | None,
+    Option(help="The answer is the text after this; '' turns it off. By default the profile's own."),
+]
+CodeMode = Annotated[str, Option(help="Which code block counts: last or first.")]
+Restate = Annotated[bool, Option(help="Put the manifest's header and statement before the proof.")]
+Strip = Annotated[bool, Option(help="Take the statement away that the answer repeats.")]
+Reassemble = Annotated[bool, Option(help="Assemble again where a line already has a predicted_proof.")]
+Tier = Annotated[str, Option(help="How sure a proved is: fast, strict (audited) or gold (replayed).")]
+Confirm = Annotated[
+    str | None, Option(help="Have what is proved judged once more: strict or gold.", show_default=False)
+]
+Axioms = Annotated[
+    list[str] | None,
+    Option(help="An axiom that proofs may rest on, besides Lean's own three. Can be given again."),
+]
+RequireStatement = Annotated[
+    bool, Option("--require-statement", help="Refuse lines that do not say what they have to prove.")
+]
+AcceptAdvisories = Annotated[
+    bool, Option("--accept-advisories", help="gold: let a Lean with known holes in its kernel do.")
+]
+PriorityClass = Annotated[
+    str, Option("--priority", help="What comes before what: interactive, online or batch.")
+]
+Deadline = Annotated[
+    str | None,
+    Option(help="Cancel what has not begun after this time, such as 90s, 30m or 2h.", show_default=False),
+]
+StopOnFirstProof = Annotated[
+    bool,
+    Option("--stop-on-first-proof", help="Cancel the rest of a group (or name) once one is proved."),
+]
+Share = Annotated[bool, Option(help="Let equal checks, of other runs too, be one.")]
+NewRun = Annotated[
+    bool, Option("--new-run", help="Make another run where the same manifests were submitted before.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the `farm` command."""
+    app.command(epilog="Example: farm submit 'results/*.jsonl' --timeout 60")(submit)
+    app.command(epilog="Example: farm assemble results.jsonl -o assembled.jsonl --profile nemo-2025-11")(
+        assemble
+    )
+
+
+def submit(
+    manifests: Manifests,
+    profile: Profile = "farm",
+    final_answer_key: AnswerKey = None,
+    extract_code_mode: CodeMode = "last",
+    restate_formal_statement: Restate = True,
+    strip_theorem_from_proof: Strip = True,
+    reassemble: Reassemble = False,
+    environment: Annotated[str | None, Option(help="The Lean environment; a line's own wins.")] = None,
+    timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
+    cpu: CpuSeconds = None,
+    memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
+    tier: Tier = "fast",
+    confirm: Confirm = None,
+    policy: PolicyActions = None,
+    axiom: Axioms = None,
+    require_statement: RequireStatement = False,
+    accept_advisories: AcceptAdvisories = False,
+    priority: PriorityClass = "batch",
+    deadline: Deadline = None,
+    stop_on_first_proof: StopOnFirstProof = False,
+    share: Share = True,
+    new_run: NewRun = False,
+    wait: Wait = True,
+    export: Export = True,
+    as_json: AsJson = False,
+) -> None:
+    """Judge every line of manifests and write `proof_status` back into them.
+
+    The same manifests with the same options are the same run: submitted again, it goes on where it is.
+    """
+    from farm.manifest import expand
+    from farm.prepare import SubmitOptions
+
+    site = Site.here()
+    options = SubmitOptions(
+        assembly=_assembly(
+            profile,
+            final_answer_key,
+            extract_code_mode=extract_code_mode,
+            restate_formal_statement=restate_formal_statement,
+            strip_theorem_from_proof=strip_theorem_from_proof,
+            reassemble=reassemble,
+        ),
+        environment=environment or site.settings.environment,
+        wall_seconds=timeout,
+        cpu_seconds=cpu,
+        memory_mib=site.settings.memory_mib if memory_mib is None else memory_mib,
+        assurance=_assurance(
+            policy or (),
+            axiom or (),
+            tier=tier,
+            confirm=confirm,
+            requires_statement=require_statement,
+            accepts_advisories=accept_advisories,
+        ),
+        priority=_priority(priority),
+        deadline_seconds=_seconds(deadline),
+        stop_on_first_proof=stop_on_first_proof,
+        share=share,
+    )
+    submitted = _load(site, expand(manifests), options, new_run=new_run)
+    with runs.may_leave(submitted.run_id):
+        run = _say_stored(site, submitted)
+        runs.call(site, run)
+        if wait:
+            runs.wait(site, run)
+        else:
+            runs.leave(run, as_json=as_json)
+    if wait:
+        runs.conclude(site, run, exports=export, as_json=as_json)
+
+
+def _priority(word: str) -> Priority:
+    from farm.job import Priority
+
+    if word.upper() not in Priority.__members__:
+        classes = ", ".join(each.name.lower() for each in Priority)
+        raise UsageError(f"--priority {word}: the classes are {classes}")
+    return Priority[word.upper()]
+
+
+def _seconds(duration: str | None) -> float | None:
+    """Return the seconds that a duration such as 90s, 30m or 2h means."""
+    if duration is None:
+        return None
+    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", duration, flags=re.ASCII)
+    if found is None or not float(found[1]):
+        raise UsageError(f"--deadline {duration}: give a time such as 90s, 30m, 2h or 1d")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+
+
+def _assembly(profile: str, final_answer_key: str | None, **options: object) -> AssemblyOptions:
+    if final_answer_key is not None:
+        options["final_answer_key"] = final_answer_key
+    return AssemblyOptions(profile=profile, **options)  # type: ignore[arg-type] # each is the flag's own type
+
+
+def _assurance(policy: Sequence[str], axioms: Sequence[str], **options: object) -> Assurance:
+    from farm.assurance import Assurance
+    from farm.challenge import ALLOWED_AXIOMS
+    from farm.policy import Policy
+
+    return Assurance(policy=Policy.parse(policy), axioms=(*ALLOWED_AXIOMS, *axioms), **options)  # type: ignore[arg-type] # as above
+
+
+def _load(site: Site, paths: Sequence[Path], options: SubmitOptions, *, new_run: bool) -> Submitted:
+    from farm import screen
+    from farm.submit import submit as load
+
+    with screen.busy("Preparing the farm"):
+        known = site.environments()
+    with screen.storing() as stored:
+        limit = site.settings.queue_limit
+        return load(site.store, paths, options, known=known, new_run=new_run, queue_limit=limit, seen=stored)
+
+
+def _say_stored(site: Site, submitted: Submitted) -> Run:
+    from farm import screen
+
+    run, tally = site.queries.run(submitted.run_id), site.queries.tally(submitted.run_id)
+    lines, manifests = screen.count(tally.total, "line"), screen.count(len(run.manifests), "manifest")
+    if submitted.resumed:
+        when = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        screen.say(
+            f"Run {run.id}: submitted before, at {when}; {tally.done} of {lines} done. "
+            "To have them all judged anew: --new-run"
+        )
+    else:
+        shared = f", {tally.shared} shared with equal ones" if tally.shared else ""
+        screen.say(f"Run {run.id}: stored {lines} of {manifests}{shared}")
+    return run
+
+
+def assemble(
+    manifests: Manifests,
+    output: Output = None,
+    profile: Profile = "farm",
+    final_answer_key: AnswerKey = None,
+    extract_code_mode: CodeMode = "last",
+    restate_formal_statement: Restate = True,
+    strip_theorem_from_proof: Strip = True,
+    reassemble: Reassemble = False,
+) -> None:
+    """Write the lines of manifests with `predicted_proof` set, without checking them."""
+    from farm import screen
+    from farm.export import assemble_to
+    from farm.manifest import expand
+
+    options = _assembly(
+        profile,
+        final_answer_key,
+        extract_code_mode=extract_code_mode,
+        restate_formal_statement=restate_formal_statement,
+        strip_theorem_from_proof=strip_theorem_from_proof,
+        reassemble=reassemble,
+    )
+    paths = expand(manifests)
+    if output is not None and len(paths) > 1:
+        raise UsageError(f"-o names one file and there are {len(paths)} manifests; assemble them one by one")
+    for path in paths:
+        lines = assemble_to(path, output or path, options)
+        screen.say(f"Assembled {screen.count(lines, 'line')} into {output or path}")
