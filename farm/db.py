@@ -77,6 +77,7 @@ _IDLE_SECONDS = 5.0
 
 def _look_up(connection: Any, _record: ConnectionPoolEntry) -> None:
     connection.execute("SET enable_seqscan = off")
+    connection.execute("SET jit = off")  # it would pay for what seems dear only because it is off
     connection.commit()
 
 
@@ -138,9 +139,11 @@ def hashing(connection: Connection) -> Iterator[None]:
     """Have what is asked inside the block, in a transaction, go once through each table that it joins.
 
     Of a run that is being loaded the tables' statistics know nothing. Where there seem to be no jobs at all,
-    the planner would go through another table anew for each.
+    the planner would go through another table anew for each. A loop without an alternative seems so dear then
+    that it would be compiled, which takes longer than most of what is asked.
     """
     connection.execute(text("SET LOCAL enable_nestloop = off"))
+    connection.execute(text("SET LOCAL jit = off"))
     yield
     connection.execute(text("SET LOCAL enable_nestloop = on"))
 

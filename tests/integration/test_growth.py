@@ -17,7 +17,7 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 
 from farm import revise
 from farm.attempt import Claim
-from farm.db import connect
+from farm.db import connect, hashing
 from farm.load import Order, loading
 from farm.prepare import SubmitOptions, prepared
 from farm.program import AssemblyOptions
@@ -210,3 +210,10 @@ def test_what_is_read_grows_with_the_lines(farm: Farm, ready: Callable[[Farm, in
     many = farm.read_by(ready(farm, _MANY))
     assert _MANY < many < _MOST_EACH * _MANY, (few, many)
     assert many < _MOST_GROWTH * few, (few, many)
+
+
+def test_a_loop_that_is_only_discouraged_is_not_compiled(farm: Farm) -> None:
+    with farm.worker.engine.connect() as connection:
+        assert connection.scalar(text("SHOW jit")) == "off"
+    with farm.submitter.transaction() as connection, hashing(connection):
+        assert connection.scalar(text("SHOW jit")) == "off"
