@@ -13,6 +13,7 @@ from farm.broker import call
 from farm.errors import ServerDown
 from farm.log import logger
 from workers.desk import Desk
+from workers.patience import outlive
 from workers.tasks import unharmed
 
 #: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
@@ -89,8 +90,8 @@ class Upkeep:
             _log.info("Cancelled %d lines that had not begun by their deadline", swept.past_deadline)
 
     def start(self) -> None:
-        """Beat once, so that submitters see this worker, and go on in the background."""
-        self.heartbeat()
+        """Beat once, so that submitters see this worker, and go on in the background; raises `ServerDown`."""
+        outlive(self.heartbeat)
         for thread in self._threads:
             thread.start()
 

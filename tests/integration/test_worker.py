@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from sqlalchemy import Engine, text
 from farm import __version__, revise
 from farm.attempt import Claim
 from farm.broker import application
+from farm.db import connect
 from farm.judged import Judged
 from farm.queries import Queries
 from farm.store import MAX_FAILURES, Store
@@ -254,6 +256,25 @@ def test_upkeep_extends_the_leases_of_what_runs(desk: Desk, app: Celery, tmp_pat
         after = only(desk, "SELECT lease_until FROM checks")
         assert before is not None
         assert after > before
+
+
+def test_upkeep_that_begins_while_postgresql_is_away_waits_for_it(
+    desk: Desk, app: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Short: the name of a socket has 107 characters at most.
+    with tempfile.TemporaryDirectory() as folder:
+        later = Path(folder) / "later"
+        url = desk.store.engine.url.update_query_dict({"host": str(later)})
+        engine = connect(url.render_as_string(hide_password=False), application="test", works=True)
+        upkeep = Upkeep(dataclasses.replace(desk, store=Store(engine)), app)
+        beginning = threading.Thread(target=upkeep.start)
+        beginning.start()
+        eventually(lambda: "; waiting" in caplog.text)
+        later.symlink_to(str(desk.store.engine.url.query["host"]))
+        beginning.join(30)
+        assert not beginning.is_alive()
+        upkeep.stop()
+        engine.dispose()
 
 
 def test_a_check_whose_lease_was_lost_is_ended_and_leaves_no_verdict(
