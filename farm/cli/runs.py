@@ -114,6 +114,6 @@ def require_known(word: str | None, flag: str) -> None:
     from farm.job import Status
     from farm.verdict import Outcome, Reason
 
-    known = [*Outcome, *Reason, *Status]
+    known = dict.fromkeys([*Outcome, *Reason, *Status])  # some words are of two kinds
     if word is not None and word not in known:
         raise UsageError(f"{flag} {word} is no verdict, reason or status; those are {', '.join(known)}")
