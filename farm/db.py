@@ -44,8 +44,8 @@ def connect(url: str, *, application: str, connections: int = 2, works: bool = F
 
     ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
     Before each use a connection is asked whether it is still there; of who `works`, and does again what
-    fails, only after some idle seconds. He asks for a few rows at a time, and PostgreSQL never goes through a
-    whole table for them: a plan made when that was small, or nothing was known of it, may last for minutes.
+    fails, only after some idle seconds. A worker asks for a few rows at a time, and PostgreSQL does not go
+    through a whole table for them: a plan made when that was small, or unknown, may last for minutes.
     """
     engine = create_engine(
         url,

@@ -56,8 +56,8 @@ _RACES = "SELECT bool_or(races) AS any FROM jobs WHERE check_id = ANY(%(ids)s)"
 _LOST = """
     WITH won AS ({won})
     SELECT lost.* FROM (
-        SELECT rival.run_id, manifest, line, check_id FROM {rivals} races AND cancelled IS NULL
-        ORDER BY check_id
+        SELECT rival.run_id, manifest, line, check_id FROM {rivals}
+        WHERE races AND cancelled IS NULL ORDER BY check_id
     ) AS lost, LATERAL (
         SELECT FROM checks WHERE id = lost.check_id AND status IN ('queued', 'running') LIMIT 1 FOR UPDATE
     ) AS unfinished
@@ -76,12 +76,11 @@ _LOST_TO_CHECKS = text(
             WHERE verdict = 'proved' AND races
         """,
         rivals="""
-            won, LATERAL (
+            won JOIN LATERAL (
                 SELECT *, run_id || coalesce(group_name, name) AS own FROM jobs
                 WHERE hashtextextended(run_id || coalesce(group_name, name), 0) = hashtextextended(rivals, 0)
                   AND races OFFSET 0
-            ) AS rival
-            WHERE own = rivals AND
+            ) AS rival ON own = rivals
         """,
     )
 )
@@ -96,7 +95,7 @@ _LOST_IN_RUN = text(
             WHERE run_id = :run_id AND races
         """,
         rivals="""
-            won JOIN jobs AS rival ON rival.run_id = :run_id AND coalesce(group_name, name) = rivals WHERE
+            won JOIN jobs AS rival ON rival.run_id = :run_id AND coalesce(group_name, name) = rivals
         """,
     )
 )
