@@ -12,7 +12,7 @@ import pytest
 
 from farm.job import Limits
 from tests.processes import PATIENCE, Process, processes
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import Isolation, prepared
 
 LEVELS = ("rlimit", "bwrap", "cgroup", "cgroup+bwrap")

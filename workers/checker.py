@@ -12,7 +12,7 @@ from farm.challenge import ALLOWED_AXIOMS, Challenge
 from farm.job import Check, Limits
 from farm.log import logger
 from farm.verdict import Outcome, Reason, Report, judge, judge_text
-from workers import box
+from workers.box import once as box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.doubt import blames_statement, is_open, is_past_kernel, screened

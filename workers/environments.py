@@ -14,7 +14,8 @@ from pathlib import Path
 
 from farm.errors import FarmError, SettingsError, UsageError
 from farm.job import Limits
-from workers import box, digest, replay
+from workers import digest, replay
+from workers.box import once as box
 from workers.box.bubblewrap import python
 from workers.box.isolation import Isolation, fresh_folder
 from workers.toolchain import Toolchain, find, search_path, short_version

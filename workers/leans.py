@@ -10,7 +10,7 @@ from farm.header import brings_code, header_end
 from farm.log import logger
 from farm.scanner import sorry_tokens
 from farm.verdict import Report
-from workers import box
+from workers.box import once as box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment

@@ -20,7 +20,8 @@ from typing import Any, BinaryIO
 from farm.challenge import Challenge
 from farm.job import Limits
 from farm.log import logger
-from workers import audit, box, forks
+from workers import audit, forks
+from workers.box import once as box
 from workers.box.bubblewrap import python
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation, fresh_folder, remove

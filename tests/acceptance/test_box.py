@@ -16,7 +16,7 @@ import pytest
 
 from tests.levels import LEVELS, LIMITS, Mark, Shell, groups, isolated, limits, open_files, own_children
 from tests.processes import PATIENCE, eventually
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import Isolation
 
 PYTHON = os.path.realpath(sys._base_executable)
@@ -317,7 +317,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most=sys.argv[2]) as isolation:
     box.run(["sh", "-c", sys.argv[3]], isolation=isolation, limits=Limits(), environment={})

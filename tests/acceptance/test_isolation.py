@@ -25,8 +25,8 @@ from farm.errors import SettingsError
 from farm.job import Limits
 from tests.levels import LEVELS, LIMITS, Mark, groups, isolated, limits
 from tests.processes import PATIENCE, eventually
-from workers import box
 from workers.box import bubblewrap, procfs, seccomp
+from workers.box import once as box
 from workers.box.cell import Cell
 from workers.box.isolation import Isolation, prepared
 
@@ -663,7 +663,7 @@ FULL = """
 import os, sys
 from pathlib import Path
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most=sys.argv[2]) as isolation:
     number = 0
@@ -699,7 +699,7 @@ UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most="bwrap") as isolation:
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # a venv is not to be seen

@@ -20,7 +20,7 @@ import pytest
 
 from farm.job import Limits
 from tests.processes import PATIENCE, eventually, processes
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import Isolation
 
 RUNEXEC = Path(sys.executable).with_name("runexec")

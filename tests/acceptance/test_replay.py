@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from farm.job import Limits
-from workers import box
 from workers.audit.declarations import Module, opened_module
 from workers.audit.names import parsed
 from workers.bench.bare import launched
+from workers.box import once as box
 from workers.box.bubblewrap import python
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment

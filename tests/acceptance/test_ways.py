@@ -20,7 +20,7 @@ from farm.challenge import Challenge
 from farm.header import brings_code
 from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, Report, judge
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import LeanEnvironment

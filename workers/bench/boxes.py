@@ -11,12 +11,12 @@ from pathlib import Path
 
 from farm.errors import FarmError
 from farm.job import Limits
-from workers import box
 from workers.bench import bare
 from workers.bench.figures import Figure
 from workers.bench.processes import private_kib, tree_cpu_seconds
 from workers.bench.programs import Program, Worth, program
 from workers.bench.turns import Ask, timed
+from workers.box import once as box
 from workers.box.cell import Cell
 from workers.box.isolation import Isolation, prepared
 from workers.box.launch import descendants

@@ -3,7 +3,3 @@
 `prepared` in `workers.box.isolation` finds out what this machine offers. `run` runs one command from start to
 end; `workers.box.cell.Cell` holds one that goes on, such as a resident Lean.
 """
-
-from workers.box.once import NOT_RUN, Run, never, run
-
-__all__ = ["NOT_RUN", "Run", "never", "run"]

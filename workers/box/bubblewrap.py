@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.box import seccomp
-from workers.box.supervisor import FILE_BYTES
+from workers.box.launch import FILE_BYTES
 
 #: The user and group that a command of a root worker becomes, nobody on most systems.
 NOBODY = 65534

@@ -60,6 +60,13 @@ LAST_CAPABILITY = 63
 STACK_BYTES = 8 << 20
 #: The kernel's out-of-memory killer takes Lean first, never the worker.
 OOM_SCORE = b"1000"
+#: One written file, and all that fits into a box's own folders; Lean's largest ones, compiled modules, stay
+#: well below.
+FILE_BYTES = 256 << 20
+OPEN_FILES = 4096
+#: RLIMIT_DATA counts what is reserved: Lean sets some 6 GiB aside for thread stacks and arenas before it uses
+#: any. The limit on top of that only stops a single huge request, before anything else could see it.
+RESERVED_BYTES = 8 << 30
 #: The words between the command at the gate and the box.
 READY, GO = b"ready", b"go"
 #: What is said instead when the command could not be started at all.
@@ -101,7 +108,7 @@ def kill_tree(root: int) -> bool:
     return bool(doomed)
 
 
-def _kill_all() -> None:
+def kill_all() -> None:
     """Kill everything below this process; process 1 of a namespace can do it in one stroke, missing none."""
     if os.getpid() != 1:
         kill_tree(os.getpid())
@@ -112,13 +119,15 @@ def _kill_all() -> None:
         return
 
 
-def _prctl(option: int, *values: int) -> None:
+def prctl(option: int, *values: int) -> None:
+    """Call prctl(2). Raises OSError."""
     words = [*values, 0, 0, 0, 0][:4]
     if _LIBC.prctl(option, *map(ctypes.c_ulong, words)) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
-def _limit(which: int, soft: int, hard: int | None = None) -> None:
+def limit(which: int, soft: int, hard: int | None = None) -> None:
+    """Set a limit of this process, as far as it may."""
     allowed = resource.getrlimit(which)[1]
     top = soft if hard is None else hard
     if allowed != resource.RLIM_INFINITY:
@@ -126,13 +135,14 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, (soft, top))
 
 
-def _become(user: int) -> None:
-    """Become another user, with no capability left in any set, now or ever."""
+def become(user: int) -> None:
+    """Become another user (-1: stay who one is), with no capability left in any set, now or ever."""
     _drop_bounding_set()
-    os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
-    _prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    if user >= 0:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     if _LIBC.capset(header, (ctypes.c_uint32 * 6)()) != 0:
         raise OSError(ctypes.get_errno(), "capset")
@@ -141,7 +151,7 @@ def _become(user: int) -> None:
 def _drop_bounding_set() -> None:
     for capability in range(LAST_CAPABILITY + 1):
         try:
-            _prctl(PR_CAPBSET_DROP, capability)
+            prctl(PR_CAPBSET_DROP, capability)
         except OSError:  # the kernel has no more of them
             return
 
@@ -155,20 +165,20 @@ def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> Non
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
         signal(number, SIG_DFL)
     cpu_seconds, data_bytes, file_bytes, open_files = limits
-    _limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds >= 0:
-        _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
-    _limit(resource.RLIMIT_DATA, data_bytes)
-    _limit(resource.RLIMIT_FSIZE, file_bytes)
-    _limit(resource.RLIMIT_NOFILE, open_files)
-    _limit(resource.RLIMIT_STACK, STACK_BYTES)
+        limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
+    limit(resource.RLIMIT_DATA, data_bytes)
+    limit(resource.RLIMIT_FSIZE, file_bytes)
+    limit(resource.RLIMIT_NOFILE, open_files)
+    limit(resource.RLIMIT_STACK, STACK_BYTES)
     if user >= 0:
-        _become(user)
-    _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _prctl(PR_SET_DUMPABLE, 1)  # as every program is, and as it must be to have its own files in /proc
+        become(user)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_DUMPABLE, 1)  # as every program is, and as it must be to have its own files in /proc
     with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
         file.write(OOM_SCORE)
-    _prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
+    prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
     if os.getppid() != parent:
         os._exit(1)
 
@@ -207,8 +217,8 @@ def _start(box: int, joins: list[int], user: int, limits: list[int], command: li
     os._exit(1)
 
 
-class _Reaped:
-    """What was reaped so far: the command's wait status, and what the whole tree used."""
+class Reaped:
+    """What was reaped so far: the wait status of the process `main`, and what the whole tree used."""
 
     def __init__(self, main: int) -> None:
         self.main = main
@@ -216,13 +226,18 @@ class _Reaped:
         self.user_us = self.system_us = 0
 
     def add(self, pid: int, status: int, used: resource.struct_rusage) -> None:
+        """Count a process that has ended."""
         if pid == self.main:
             self.status = status
         self.user_us += int(used.ru_utime * 1e6)
         self.system_us += int(used.ru_stime * 1e6)
 
+    def said(self) -> bytes:
+        """Return it as the box is told: wait status, user and system microseconds."""
+        return f"{self.status} {self.user_us} {self.system_us}".encode()
 
-def _reap_all(reaped: _Reaped) -> None:
+
+def reap_all(reaped: Reaped) -> None:
     """Wait for the command, then kill and reap until nothing of its tree lives."""
     while reaped.status is None:
         reaped.add(*os.wait4(-1, 0))
@@ -234,7 +249,7 @@ def _reap_all(reaped: _Reaped) -> None:
         if pid:
             reaped.add(pid, status, used)
         else:
-            _kill_all()
+            kill_all()
             time.sleep(0.001)  # the killed need a moment to die, and what they started to be seen
 
 
@@ -243,14 +258,14 @@ def main(words: list[str]) -> None:
     box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
     user, *limits = map(int, words[2:7])
     if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap: with it, everything
-        _prctl(PR_SET_PDEATHSIG, SIGTERM)
-        _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
+        prctl(PR_SET_PDEATHSIG, SIGTERM)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
-    signal(SIGTERM, lambda *_: _kill_all())
-    reaped = _Reaped(_start(box, joins, user, limits, words[7:]))
-    _reap_all(reaped)
-    os.write(box, f"{reaped.status} {reaped.user_us} {reaped.system_us}".encode())
+    signal(SIGTERM, lambda *_: kill_all())
+    reaped = Reaped(_start(box, joins, user, limits, words[7:]))
+    reap_all(reaped)
+    os.write(box, reaped.said())
     os._exit(0)  # there is nothing to take down
 
 

@@ -117,10 +117,11 @@ _NUMBER, _AUDIT = 0, 4
 _ARGUMENTS = (16, 24)  # the low halves, on these little-endian machines
 
 
-def filter_for(machine: str, *, trusted: bool = False) -> bytes | None:
+def filter_for(machine: str, *, trusted: bool = False, sockets: bool = True) -> bytes | None:
     """Return the filter for a machine as ``uname -m`` names it; None for one whose calls are not known.
 
-    A `trusted` process is left the calls that make namespaces and mounts.
+    A `trusted` process is left the calls that make namespaces and mounts. Without `sockets` none can be made,
+    so that processes which share a network namespace cannot find each other there.
     """
     here = MACHINES.get(machine)
     if here is None:
@@ -137,9 +138,56 @@ def filter_for(machine: str, *, trusted: bool = False) -> bytes | None:
     program += _only(
         here.ioctl, _ARGUMENTS[1], [i for r in _TERMINAL_REQUESTS for i in _when(_IS, r, errno.EPERM)]
     )
-    families = [i for family in SOCKET_FAMILIES for i in ((_IS, 0, 1, family), _give(_ALLOW))]
+    allowed = SOCKET_FAMILIES if sockets else ()
+    families = [i for family in allowed for i in ((_IS, 0, 1, family), _give(_ALLOW))]
     program += _only(here.socket, _ARGUMENTS[0], [*families, _give(_ERROR | errno.EAFNOSUPPORT)])
     program.append(_give(_ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+
+
+#: Calls with which a process can compute, read and write what it has open, and end; their numbers on x86-64
+#: and arm64.
+COMPUTING: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "read": (0, 63),
+        "write": (1, 64),
+        "close": (3, 57),
+        "fstat": (5, 80),
+        "lseek": (8, 62),
+        "mmap": (9, 222),
+        "mprotect": (10, 226),
+        "munmap": (11, 215),
+        "brk": (12, 214),
+        "rt_sigaction": (13, 134),
+        "rt_sigprocmask": (14, 135),
+        "rt_sigreturn": (15, 139),
+        "sched_yield": (24, 124),
+        "mremap": (25, 216),
+        "madvise": (28, 233),
+        "nanosleep": (35, 101),
+        "getpid": (39, 172),
+        "exit": (60, 93),
+        "getrusage": (98, 165),
+        "sigaltstack": (131, 132),
+        "gettid": (186, 178),
+        "futex": (202, 98),
+        "clock_gettime": (228, 113),
+        "clock_nanosleep": (230, 115),
+        "exit_group": (231, 94),
+        "getrandom": (318, 278),
+    }
+)
+
+
+def only_computing(machine: str) -> bytes | None:
+    """Return the filter that leaves a process to compute; None for a machine whose calls are not known."""
+    here = MACHINES.get(machine)
+    if here is None:
+        return None
+    program = [(_LOAD, 0, 0, _AUDIT), (_IS, 1, 0, here.audit), _give(_KILL_PROCESS), (_LOAD, 0, 0, _NUMBER)]
+    for numbers in COMPUTING.values():
+        program += [(_IS, 0, 1, numbers[here.place - 1]), _give(_ALLOW)]
+    program.append(_give(_ERROR | errno.EPERM))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 

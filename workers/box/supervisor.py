@@ -18,13 +18,6 @@ from pathlib import Path
 from farm.job import Limits
 from workers.box import launch, procfs
 
-#: One written file, and all that fits into a box's own folders; Lean's largest ones, compiled modules, stay
-#: well below.
-FILE_BYTES = 256 << 20
-OPEN_FILES = 4096
-#: RLIMIT_DATA counts what is reserved: Lean sets some 6 GiB aside for thread stacks and arenas before it uses
-#: any. The limit on top of that only stops a single huge request, before anything else could see it.
-RESERVED_BYTES = 8 << 30
 #: Seconds that the supervisor has to kill and reap the tree before the box does it.
 GRACE = 3.0
 #: Seconds after which a supervisor that has not started is given up: a machine may be very busy.
@@ -224,9 +217,9 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
         -1 if setting.user is None else setting.user,
         # The box looks first; this is for what it does not see.
         -1 if math.isinf(limits.cpu_seconds) else math.ceil(limits.cpu_seconds) + 1,
-        (limits.memory_mib << 20) + RESERVED_BYTES,
-        FILE_BYTES,
-        OPEN_FILES,
+        (limits.memory_mib << 20) + launch.RESERVED_BYTES,
+        launch.FILE_BYTES,
+        launch.OPEN_FILES,
     )
     return [str(number) for number in numbers]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.cell import BoxFailed, Cell, Ended
 from workers.box.isolation import Isolation
 from workers.box.once import FIRST_LOOK, SLOWEST_LOOK, Watch, as_file

@@ -30,7 +30,8 @@ class LeanError(Exception):
 class Lean:
     """Lean's shared library in this process; only once, and without a way back."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, sysroot: str = "/dev/null") -> None:
+        """Load Lean; `sysroot` is its installation, whose modules are found besides those of LEAN_PATH."""
         self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
         self.call("lean_initialize")
         # Other versions take other arguments: nothing more is called before it is known to be a tried one.
@@ -39,8 +40,7 @@ class Lean:
             raise LeanError(f"Lean {version[0]}.{version[1]} is none of the versions that can be replayed")
         self.result(self.call("initialize_Lean_Replay", 1))
         self.call("lean_io_mark_end_initialization")
-        # Folders come from LEAN_PATH; below /dev/null there are none of an installation.
-        self.result(self.call("l_Lean_initSearchPath___boxed", self.string("/dev/null"), NOTHING))
+        self.result(self.call("l_Lean_initSearchPath___boxed", self.string(sysroot), NOTHING))
 
     def call(self, name: str, *words: int) -> int:
         """Call a function."""

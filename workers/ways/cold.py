@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
 from workers.lean import MODULE, cold_command, compile_command, environment_variables, parse

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from farm.job import Limits
-from workers.box import never
 from workers.box.cell import Cell, Usage
+from workers.box.once import never
 from workers.lsp import Exchange, Frames
 
 #: How a talk ended, besides by a limit, which is named as in `workers.box`.

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.cell import Cell
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from farm.job import Limits
 from farm.log import logger
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import Isolation, fresh_folder
 from workers.lean import Answer, environment_variables, parse, save_snapshot_command, snapshot_command
 from workers.ways.way import SNAPSHOT, Doubtful, Question, Reply

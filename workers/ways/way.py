@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from farm.header import header_end, prefix_end
 from farm.job import Limits
-from workers.box import Run
+from workers.box.once import Run
 from workers.environments import LeanEnvironment
 from workers.lean import Answer, with_end_mark
 

@@ -22,8 +22,8 @@ from farm.job import Check
 from farm.orphans import die_with
 from farm.store import Store
 from farm.verdict import Message, Report
-from workers import box
 from workers.bench.around.workers import SIMULATED
+from workers.box import once as box
 from workers.checker import Checker
 from workers.desk import CONNECTIONS, Desk
 from workers.environments import LeanEnvironment

@@ -1,0 +1,34 @@
+"""Image step: a process that has imported a header, and forks for every check and every seal.
+
+`workers.images.images` keeps the images of a worker. One of them (`workers.images.image`) is a process in a box
+(`workers.images.serve`) that has loaded Lean's shared library and imported a header with it, and sees nothing of
+any submission. For a check it forks a cell (`workers.images.keeper`): a reaper, and the process in which Lean's
+own frontend (`workers.images.frontend`) elaborates the program and writes its module. For a seal it forks a
+process that reads that module as data and has the kernel replay what it understood (`workers.seal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_WORKERS = _PACKAGE.parent
+_START = "import sys; sys.path.insert(0, {!r}); from workers.images.serve import main; main()"
+
+#: What an image has to be able to read, besides its Python, Lean and the compiled modules.
+FOLDERS = (
+    _WORKERS / "__init__.py",
+    _PACKAGE,
+    _WORKERS / "audit",
+    _WORKERS / "replay",
+    _WORKERS / "seal",
+    _WORKERS / "box" / "launch.py",
+    _WORKERS / "box" / "seccomp.py",
+)
+
+
+def command(python: str, library: Path, options: Sequence[str]) -> list[str]:
+    """Return the command line of an image of Lean's shared library with these command line options of Lean."""
+    start = _START.format(str(_WORKERS.parent))
+    return [python, "-I", "-S", "-c", start, str(library), *options]

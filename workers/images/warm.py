@@ -1,0 +1,20 @@
+"""Image step, warm-up: programs of ours that an image elaborates before its first fork. Pure.
+
+What Lean sets up when it is first used is there in every fork then. They mean the same under any header, and
+whether they can be proved under it does not matter. No module is written for them: the memory that takes would
+be given back to Lean's allocator in small pieces, which every fork would then have to copy.
+"""
+
+from __future__ import annotations
+
+_BODIES = (
+    "theorem farm_warm (p q : Prop) (h : p) (k : p → q) : q := k h",
+    "theorem farm_warm (p q : Prop) (h : p) (k : p → q) : q := by\n  apply k\n  exact h",
+    "theorem farm_warm : False := True.intro",
+    "example (p : Prop) : p := sorry",
+)
+
+
+def programs(header: str) -> list[str]:
+    """Return the programs under a header."""
+    return [f"{header}{body}\n" for body in _BODIES]
