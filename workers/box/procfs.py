@@ -33,9 +33,12 @@ class Usage:
     processes: int
 
 
-def usage(supervisor: int) -> Usage:
-    """Look at the processes below the supervisor; those that are gone are in its own count of children."""
-    tree = launch.descendants(supervisor)
+def usage(supervisor: int, *, itself: bool = False) -> Usage:
+    """Look at the processes below the supervisor; those that are gone are in its own count of children.
+
+    With `itself` it is the process that works.
+    """
+    tree = [supervisor] if itself else launch.descendants(supervisor)
     ticks = _ticks(supervisor, _REAPED) + sum(_ticks(pid, _ALL) for pid in tree)
     memory_kib = sum(map(_private_kib, tree))
     return Usage(

@@ -28,7 +28,10 @@ FOLDERS = (
 )
 
 
-def command(python: str, library: Path, options: Sequence[str]) -> list[str]:
-    """Return the command line of an image of Lean's shared library with these command line options of Lean."""
+def command(python: str, words: Sequence[str], library: Path, options: Sequence[str]) -> list[str]:
+    """Return the command line of an image of Lean's library, which has these options of Lean's own command line.
+
+    `words` say where it forks, see `workers.images.serve`.
+    """
     start = _START.format(str(_WORKERS.parent))
-    return [python, "-I", "-S", "-c", start, str(library), *options]
+    return [python, "-I", "-S", "-c", start, *words, str(library), *options]

@@ -121,7 +121,7 @@ def _furnished(owner: int) -> int:
     _require(_LIBC.unshare(NEW_MOUNTS | NEW_IPC), "unshare")
     _require(_LIBC.mount(None, b"/", None, _PRIVATE | _RECURSIVE, None), "mount")
     _require(_LIBC.umount2(b"/proc", _DETACH), "umount")
-    options = f"size={launch.FILE_BYTES},nr_inodes=4096,mode=0700,uid={owner},gid={owner}".encode()
+    options = f"size={launch.FILE_BYTES},nr_inodes=4096,mode=0755,uid={owner},gid={owner}".encode()
     _require(_LIBC.mount(b"tmpfs", _FOLDER, b"tmpfs", _NO_SUID | _NO_DEVICES, options), "mount")
     return os.open(_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
 

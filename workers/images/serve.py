@@ -98,8 +98,7 @@ def _own_descriptors() -> frozenset[int]:
 
 def _data_bytes() -> int:
     with open("/proc/self/status", encoding="utf-8") as file:  # noqa: PTH123
-        words = (line.split() for line in file)
-        return next(int(size) << 10 for name, size, *_ in words if name == "VmData:")
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
 
 
 def _serve(worker: socket.socket, frontend: Frontend, kernel: int, place: Place) -> None:

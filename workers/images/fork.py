@@ -1,0 +1,285 @@
+"""Image step, one fork from outside: held within limits, watched, ended, and asked what it left."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import select
+import signal
+import socket
+import stat
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from farm.job import Limits
+from workers.box import procfs
+from workers.box.bubblewrap import NOBODY
+from workers.box.cell import Ended
+from workers.box.isolation import Isolation, fresh_folder
+from workers.box.launch import FILE_BYTES
+from workers.box.once import as_file
+from workers.box.procfs import Usage
+from workers.box.supervisor import GRACE, BoxFailed
+from workers.images import order
+
+#: Seconds that a fork has to be at its gate: a machine may be very busy.
+_START_SECONDS = 30.0
+_CREDENTIALS = struct.Struct("iII")  # pid, uid, gid: struct ucred of unix(7)
+_UNCHANGING = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+#: Sends an order with its descriptors to an image.
+Send = Callable[[bytes, Sequence[int]], None]
+
+
+class ImageGone(Exception):
+    """The image ended before a fork of it was at its gate: nothing was done."""
+
+
+class Fork:
+    """A fork of an image, from its gate to its end; what `workers.box.once.Watch` watches.
+
+    `stdout` and `stderr` are read ends of pipes, non-blocking; `over` becomes readable when it has ended.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        what: bytes,
+        request: Mapping[str, Any],
+        *,
+        isolation: Isolation,
+        limits: Limits,
+        files: Sequence[int] = (),
+    ) -> None:
+        """Have an image fork for a check or a seal, and wait until that is at its gate.
+
+        `request` is what it reads there, besides its limits; `files` are a seal's module and challenge, which
+        stay the caller's. Raises ImageGone and BoxFailed.
+        """
+        self._what, self._limits, self._isolation = what, limits, isolation
+        self._most_kib = limits.memory_mib * 1024
+        self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
+        self._breach: str | None = None
+        self._handle: int | None = None
+        self._folder: int | None = None
+        self._files = contextlib.ExitStack()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._files.close)
+            try:
+                self._start(send, {**request, **_bounds(limits)}, files)
+            except OSError as error:
+                raise BoxFailed(f"{type(error).__name__}: {error}") from error
+            undo.pop_all()
+
+    def _start(self, send: Send, request: Mapping[str, Any], files: Sequence[int]) -> None:
+        self._group = None
+        if self._isolation.groups is not None:
+            self._group = self._isolation.groups.make(self._limits)
+            self._files.callback(self._group.close)
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._files.enter_context(self._socket)
+        self._files.callback(self._close_handle)
+        self._files.callback(self._end_hard)
+        self.over = self._socket.fileno()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        with contextlib.ExitStack() as given:
+            given.enter_context(theirs)
+            asked = given.enter_context(as_file(json.dumps(request).encode()))
+            self.stdout, stdout = self._pipe(given)
+            self.stderr, stderr = self._pipe(given)
+            rest = files if self._what == order.SEAL else [self._workplace()]
+            doors = given.enter_context(self._group.doors()) if self._group else []
+            try:
+                send(self._what, [theirs.fileno(), asked, stdout, stderr, *rest, *doors])
+            except OSError as error:
+                raise ImageGone(str(error)) from error
+        self._wait_until_ready()
+
+    def _pipe(self, given: contextlib.ExitStack) -> tuple[int, int]:
+        reading, writing = os.pipe()
+        self._files.callback(os.close, reading)
+        given.callback(os.close, writing)
+        os.set_blocking(reading, False)
+        return reading, writing
+
+    def _workplace(self) -> int:
+        """Return the folder that a check is given; where it has mounts of its own, it makes one there."""
+        if self._isolation.namespaces:
+            path = Path(os.devnull)
+        else:
+            path = self._files.enter_context(fresh_folder(self._isolation.folder))
+            if (user := user_of_checks(self._isolation)) >= 0:
+                os.chown(path, user, user)
+        folder = os.open(path, os.O_RDONLY)
+        self._files.callback(os.close, folder)
+        return folder
+
+    def _wait_until_ready(self) -> None:
+        self._socket.settimeout(_START_SECONDS)
+        room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4)
+        try:
+            said, ancillary, _, _ = self._socket.recvmsg(order.MOST_BYTES, room)
+        except TimeoutError:
+            raise BoxFailed(f"a fork was not ready within {_START_SECONDS:g} s") from None
+        except ConnectionResetError as error:
+            raise ImageGone(str(error)) from error
+        if said != order.READY:
+            raise ImageGone("an image ended, or a fork of it failed")
+        for _, kind, data in ancillary:
+            if kind == socket.SCM_RIGHTS:
+                self._folder = struct.unpack("i", data)[0]
+                self._files.callback(os.close, self._folder)
+            else:
+                self.pid = _CREDENTIALS.unpack(data)[0]
+        self._handle = os.pidfd_open(self.pid)  # it waits at its gate: the number is its own
+
+    def go(self) -> None:
+        """Let it work: its time begins."""
+        with contextlib.suppress(OSError):  # somebody killed it: its end will say so
+            self._socket.send(order.GO)
+
+    def usage(self) -> Usage:
+        """Return what it uses now."""
+        now = self._group.usage() if self._group else procfs.usage(self.pid, itself=self._what == order.SEAL)
+        self.seen = Usage(
+            cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
+            memory_kib=now.memory_kib,
+            peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
+            processes=now.processes,
+        )
+        return self.seen
+
+    def breach(self) -> str | None:
+        """Return ``memory`` or ``processes`` once that limit was hit, else None."""
+        if self._breach is None:
+            self._breach = self._exceeded()
+        return self._breach
+
+    def _exceeded(self) -> str | None:
+        if self._group and self._group.oom_killed():
+            return "memory"
+        now = self.usage()
+        if now.memory_kib > self._most_kib:
+            return "memory"
+        hit = self._group.process_limit_hit() if self._group else now.processes > self._limits.processes
+        return "processes" if hit else None
+
+    def kill(self) -> None:
+        """End it with all that came of it; may be called again."""
+        with contextlib.suppress(OSError):  # closing makes sure
+            if self._group:
+                self._group.kill()
+        # Without a pid namespace the keeper has to do it: with it, its own end is the end of all.
+        alone = self._isolation.namespaces is not None or self._what == order.SEAL
+        self._signal(signal.SIGKILL if alone else signal.SIGTERM)
+
+    def _signal(self, number: int) -> None:
+        if self._handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def _end_hard(self) -> None:
+        """Kill what is left, when nothing else has ended it."""
+        if self._handle is None or self._is_over(0):
+            return
+        self.kill()
+        if not self._is_over(GRACE):
+            self._signal(signal.SIGKILL)
+            self._is_over(GRACE)
+
+    def _is_over(self, seconds: float) -> bool:
+        return bool(self._handle is None or select.select([self._handle], [], [], seconds)[0])
+
+    def _close_handle(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def close(self) -> None:
+        """Kill what is left, and forget it. Raises BoxFailed when something cannot be killed or removed."""
+        try:
+            self._files.close()
+        except OSError as error:
+            raise BoxFailed(f"a fork was not cleared away: {error}") from error
+
+    def ended(self) -> Ended:
+        """Wait until nothing of it is alive, killing what is, and return how it ended. Raises BoxFailed."""
+        self._socket.settimeout(0)
+        try:
+            said = self._socket.recv(order.MOST_BYTES)
+        except (BlockingIOError, ConnectionResetError):
+            said = b""
+        try:
+            self._end(in_peace=bool(said) or self._what == order.SEAL)
+            return self._facts(said)
+        except OSError as error:
+            raise BoxFailed(f"a fork was not ended: {error}") from error
+
+    def _end(self, *, in_peace: bool) -> None:
+        if not (in_peace and self._is_over(GRACE)):
+            self._end_hard()
+        if self._group:
+            self._group.end()
+
+    def _facts(self, said: bytes) -> Ended:
+        now = self._group.usage() if self._group else self.seen
+        status, *spent = map(int, said.split()) if said else (None,)
+        own = sum(spent) / 1e6
+        return Ended(
+            exit_status=None if status is None or not os.WIFEXITED(status) else os.WEXITSTATUS(status),
+            signal=None if status is None or not os.WIFSIGNALED(status) else os.WTERMSIG(status),
+            cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds, own),
+            peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
+            oom_killed=bool(self._group and self._group.oom_killed()),
+            process_limit_hit=self._group.process_limit_hit() if self._group else self._breach == "processes",
+            error=None if said or self._what == order.SEAL else "the keeper of a cell ended before its check",
+        )
+
+    def taken(self) -> int | None:
+        """Return a sealed copy, in memory, of the module that was left; None when there is no plain file.
+
+        To be called when nothing of the fork is alive. The descriptor is the caller's to close.
+        """
+        if self._folder is None:
+            return None
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            left = os.open(order.MODULE_NAME, flags, dir_fd=self._folder)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(left)
+            is_module = stat.S_ISREG(status.st_mode) and 0 < status.st_size <= FILE_BYTES
+            return _sealed_copy(left, status.st_size) if is_module else None
+        finally:
+            os.close(left)
+
+
+def _sealed_copy(file: int, size: int) -> int:
+    copy = os.memfd_create("module", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    while size > 0 and (sent := os.sendfile(copy, file, None, size)):
+        size -= sent
+    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _UNCHANGING)
+    return copy
+
+
+def user_of_checks(isolation: Isolation) -> int:
+    """Return the user that a check becomes, -1 where it stays who it is."""
+    if isolation.namespaces is not None:
+        user = isolation.namespaces.checks.user
+        return -1 if user is None else user
+    return NOBODY if os.geteuid() == 0 else -1
+
+
+def _bounds(limits: Limits) -> dict[str, int]:
+    """Return what the kernel is to enforce: the caller looks first, this is for what it does not see."""
+    endless = math.isinf(limits.cpu_seconds)
+    return {
+        "cpu_seconds": -1 if endless else math.ceil(limits.cpu_seconds) + 1,
+        "memory_bytes": limits.memory_mib << 20,
+    }
