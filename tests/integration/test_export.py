@@ -32,7 +32,7 @@ LINES = 9_000
 
 FIELDS = {
     *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
-    *("confirm", "accepted_first", "advisories"),
+    *("statement", "trusts", "module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),

@@ -13,7 +13,7 @@ from workers.audit.challenge import target_of
 from workers.audit.declarations import Constant, Kind, Module, Safety
 from workers.audit.extensions import influence
 from workers.audit.findings import Finding, Findings, Word, found
-from workers.audit.kernel import KNOWN_AXIOMS, NATIVE, PRIMITIVES, TRUST_COMPILER
+from workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, NATIVE, PRIMITIVES, SORRY, TRUST_COMPILER
 from workers.audit.names import shown
 from workers.audit.olean import Name
 from workers.audit.statement import Comparison, compare
@@ -44,6 +44,7 @@ class _Reach:
     findings: list[Finding] = field(default_factory=list)
     axioms: list[Name] = field(default_factory=list)
     constants: int = 0
+    statement_has_sorry: bool = False
 
 
 def audit(
@@ -57,7 +58,8 @@ def audit(
 ) -> Findings:
     """Judge whether a module's theorem `target` proves what the challenge's does, by allowed means only.
 
-    `target` is the full name; without it, it is the one theorem that the challenge leaves open. Accepted is
+    `target` is the full name; without it, it is the one theorem that the challenge leaves open. With neither,
+    all constants of the module are judged, and one of them has to be a theorem. Accepted is
     what nothing was found against. Raises `MalformedOlean` when one of the files is not what Lean writes.
     """
     case = _Case(
@@ -71,19 +73,25 @@ def audit(
     if any(each.word is Word.UNSUPPORTED for each in findings):
         return _result(case, target, findings, _Reach(), ())
     findings += _declared(case)
-    if target is None:
-        target, sentence = _target(case)
-        if target is None:
-            findings.append(found(Word.BAD_CHALLENGE, None, sentence))
-            return _result(case, None, findings, _Reach(), ())
-    return _audited(case, target, findings)
+    if target is not None:
+        return _audited(case, target, findings)
+    if challenge is None:
+        return _all_audited(case, findings)
+    chosen = target_of(challenge, None)
+    if chosen.name is None:
+        findings.append(found(Word.BAD_CHALLENGE, None, chosen.sentence))
+        return _result(case, None, findings, _Reach(), ())
+    return _audited(case, chosen.name, findings)
 
 
-def _target(case: _Case) -> tuple[Name | None, str]:
-    if case.challenge is None:
-        return None, "There is neither a target nor a challenge that has one."
-    chosen = target_of(case.challenge, None)
-    return chosen.name, chosen.sentence
+def _all_audited(case: _Case, findings: list[Finding]) -> Findings:
+    constants = [constant for name in case.submission.names if (constant := case.submission.constant(name))]
+    if not any(constant.kind is Kind.THEOREM for constant in constants):
+        findings.append(found(Word.NO_THEOREM, None, "The module holds no theorem."))
+    # What is unsafe or partial is rejected where something that is neither rests on it.
+    roots = [constant.name for constant in constants if constant.safety is Safety.SAFE]
+    reading = Reading(case.submission.olean, Terms())
+    return _result(case, None, findings, _rests_on(case, reading, None, roots), ())
 
 
 def _audited(case: _Case, target: Name, findings: list[Finding]) -> Findings:
@@ -98,7 +106,7 @@ def _audited(case: _Case, target: Name, findings: list[Finding]) -> Findings:
     if case.challenge is not None:
         pair = Comparison(case.submission, case.challenge, reading)
         compared = compare(pair, constant, findings)
-    reach = _rests_on(case, reading, pair, target)
+    reach = _rests_on(case, reading, pair, [target])
     return _result(case, target, findings, reach, compared)
 
 
@@ -111,6 +119,8 @@ def _result(
     return Findings(
         target=target,
         findings=(*findings, *reach.findings),
+        has_challenge=case.challenge is not None,
+        statement_has_sorry=reach.statement_has_sorry,
         axioms=tuple(reach.axioms),
         reached=reach.constants,
         compared=compared,
@@ -182,10 +192,10 @@ def _declared(case: _Case) -> Iterator[Finding]:
 # What it rests on
 
 
-def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, target: Name) -> _Reach:
-    """Follow a target through all it refers to, within the module."""
+def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, roots: Collection[Name]) -> _Reach:
+    """Follow constants through all they refer to, within the module."""
     reach, walk = _Reach(), Walk(reading)
-    seen, todo = {target}, [target]
+    seen, todo = set(roots), list(roots)
     while todo:
         name = todo.pop()
         constant = case.submission.constant(name)
@@ -203,12 +213,33 @@ def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, target: Na
             reach.findings.append(
                 found(Word.OPEN_TERM, name, "{} has a variable in it that stands for nothing.")
             )
+        if SORRY in names and name not in roots and _is_challenges(pair, name):
+            reach.statement_has_sorry = True
+            names.discard(SORRY)
         new = names - seen
         seen |= new
         todo += new
+    if pair is not None:
+        _judge_rest(case, pair, walk, seen, reach)
     reach.axioms.sort(key=shown)
     reach.findings.sort(key=lambda each: (each.word, each.sentence))
     return reach
+
+
+def _is_challenges(pair: Comparison | None, name: Name) -> bool:
+    return pair is not None and pair.difference(name) is None
+
+
+def _judge_rest(case: _Case, pair: Comparison, walk: Walk, seen: Collection[Name], reach: _Reach) -> None:
+    """Find what is admitted in the module and is nothing that its target rests on."""
+    for name in case.submission.names:
+        constant = None if name in seen else case.submission.constant(name)
+        places = () if constant is None else constant.expressions()
+        if any(SORRY in walk.constants(place)[0] for place in places):
+            if _is_challenges(pair, name):
+                reach.statement_has_sorry = True
+            else:
+                reach.findings.append(found(Word.SORRY, name, "{} is admitted, not proved."))
 
 
 def _judge(case: _Case, pair: Comparison | None, constant: Constant, reach: _Reach) -> None:
@@ -240,4 +271,6 @@ def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
 def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str, *, allowed: bool = True) -> None:
     reach.axioms.append(name)
     if not allowed or name not in case.allowed_axioms:
-        reach.findings.append(found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {whose}."))
+        word = Word.NATIVE_DECIDE if name in BELIEVING else Word.AXIOM
+        word = Word.SORRY if name == SORRY else word
+        reach.findings.append(found(word, name, f"The proof rests on the axiom {{}}, {whose}."))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from workers.audit.kernel import BELIEVING
 from workers.audit.names import dotted, shown
 from workers.audit.olean import Name
 
@@ -26,6 +27,9 @@ class Word(StrEnum):
     UNIVERSE_MISMATCH = "universe_mismatch"
     STATEMENT_MISMATCH = "statement_mismatch"
     PREREQUISITE_DIFFERS = "prerequisite_differs"
+    NO_THEOREM = "no_theorem"
+    SORRY = "sorry"
+    NATIVE_DECIDE = "native_decide"
     AXIOM = "axiom"
     UNSAFE = "unsafe"
     PARTIAL = "partial"
@@ -64,12 +68,15 @@ class Findings:
     """What an audit found, and how far it went.
 
     `axioms` are all that the target rests on, allowed or not; `reached` counts the module's constants that it
-    rests on; `compared` are those of them that its statement rests on, the target first. `not_checked` names
+    rests on; `compared` are those of them that its statement rests on, the target first. With
+    `statement_has_sorry` the challenge's own constants are admitted. `not_checked` names
     in a sentence each what could not be checked for want of something to check it against.
     """
 
     target: Name | None
     findings: tuple[Finding, ...]
+    has_challenge: bool = True
+    statement_has_sorry: bool = False
     axioms: tuple[Name, ...] = ()
     reached: int = 0
     compared: tuple[Name, ...] = ()
@@ -94,6 +101,9 @@ class Findings:
             "findings": [each.facts() for each in self.findings[:MOST_FINDINGS]],
             "findings_left_off": max(0, len(self.findings) - MOST_FINDINGS),
             "axioms": _all_shown(self.axioms),
+            "statement": "compared" if self.has_challenge else "unchecked",
+            "statement_has_sorry": self.statement_has_sorry,
+            "trusts": ["the compiler"] if BELIEVING.intersection(self.axioms) else [],
             "reached": self.reached,
             "compared": _all_shown(self.compared[:MOST_FINDINGS]),
             "compared_constants": len(self.compared),

@@ -33,3 +33,7 @@ KNOWN_AXIOMS = frozenset(tuple[str, ...](name.split(".")) for name in _AXIOMS.sp
 #: What the kernel has compiled code decide, and the axiom that Lean says such a proof rests on.
 NATIVE = frozenset({("Lean", "reduceBool"), ("Lean", "reduceNat")})
 TRUST_COMPILER = ("Lean", "trustCompiler")
+#: Axioms by which compiled code is believed.
+BELIEVING = frozenset({TRUST_COMPILER, ("Lean", "ofReduceBool"), ("Lean", "ofReduceNat")})
+#: The axiom that admits anything.
+SORRY = ("sorryAx",)

@@ -41,6 +41,16 @@ _ERROR = Message(
     end_line=5,
     end_column=16,
 )
+#: What audit and kernel say of a sound proof.
+_AUDIT = {
+    "accepted": True,
+    "findings": [],
+    "axioms": [],
+    "statement": "compared",
+    "statement_has_sorry": False,
+    "trusts": [],
+    "replay": {"accepted": True, "said": "", "constants": 1},
+}
 #: What ends these processes; the first one waits for it.
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 #: Seconds between two looks whether a check is still wanted.
@@ -79,10 +89,10 @@ def _report(seconds: float, *, fails: bool) -> Report:
         messages=(_ERROR,) * fails,
         reached_end=True,
         foreign_output="",
-        sorry_tokens=(),
         box_error=None,
         isolation="none",
         way="resident",
+        audit=_AUDIT,
     )
 
 
