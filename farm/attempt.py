@@ -148,9 +148,8 @@ def _message(message: Message) -> dict[str, object]:
 
 def _statement(report: Report, verdict: Verdict) -> str | None:
     """Return whether the statement was compared, None where nothing is proved and nothing was looked at."""
-    if verdict.outcome is Outcome.PROVED:
-        return report.statement
-    return None if report.audit is None else report.audit.get("statement")
+    told = verdict.outcome is Outcome.PROVED or (report.audit is not None and "statement" in report.audit)
+    return report.statement if told else None
 
 
 def _audit(report: Report) -> object:

@@ -185,7 +185,8 @@ class Report:
     @property
     def statement(self) -> str:
         """Whether what was proved was `COMPARED` with the line's statement, or is `UNCHECKED`."""
-        return UNCHECKED if self.audit is None else str(self.audit.get("statement", UNCHECKED))
+        is_compared = self.audit is not None and self.audit.get("statement") == COMPARED
+        return COMPARED if is_compared else UNCHECKED
 
     @property
     def trusts(self) -> tuple[str, ...]:

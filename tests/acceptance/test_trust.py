@@ -129,14 +129,14 @@ def test_what_is_admitted_and_nothing_rests_on_is_found(checker: Checker, core: 
 
 
 def test_a_sorry_of_the_header_is_not_the_proof_s(checker: Checker, core: LeanEnvironment) -> None:
-    header = replace(core, header=f"{core.header}theorem admitted : 1 = 2 := sorry\n")
-    asked = challenge(header, "theorem t : 1 = 1 := by sorry")
-    pieces = ("theorem t : 1 = 1 := by\n", "  exact rfl\n")
+    header = replace(core, header=f"{core.header}noncomputable def open_ : Nat := sorry\n")
+    asked = challenge(header, "theorem t : open_ = open_ := by sorry")
+    pieces = ("theorem t : open_ = open_ := by\n", "  exact rfl\n")
     report = stated(checker, header, Tier.KERNEL, *pieces, challenge=asked)
     assert judge(report).outcome is Outcome.PROVED
     assert report.audit is not None
     assert report.audit["statement_has_sorry"] is True
-    admitting = ("theorem t : 1 = 1 := by\n", "  sorry\n")
+    admitting = ("theorem t : open_ = open_ := by\n", "  sorry\n")
     assert judge(stated(checker, header, Tier.KERNEL, *admitting, challenge=asked)).reason is Reason.HAS_SORRY
 
 

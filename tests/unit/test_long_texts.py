@@ -1,4 +1,4 @@
-"""Texts that nobody should wait for: what a worker does with a text takes no time that others would notice."""
+"""Texts that nobody should wait for: whatever a worker does with a text is done in a moment."""
 
 from __future__ import annotations
 

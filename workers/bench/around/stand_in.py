@@ -26,11 +26,17 @@ from workers import box
 from workers.bench.around.workers import SIMULATED
 from workers.checker import Checker
 from workers.desk import CONNECTIONS, Desk
-from workers.environments import LeanEnvironment
+from workers.environments import KernelChecker, LeanEnvironment
 from workers.serve import serve
 
 _ENVIRONMENT = LeanEnvironment(
-    name=SIMULATED, digest="0" * 64, toolchain="none", lean=("/bin/false",), lean_path=(), header=""
+    name=SIMULATED,
+    digest="0" * 64,
+    toolchain="none",
+    lean=("/bin/false",),
+    lean_path=(),
+    header="",
+    checker=KernelChecker(name="none", command=(), visible=()),  # for runs are submitted to the tier kernel
 )
 _ERROR = Message(
     severity="error",
