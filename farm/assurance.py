@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 
 from farm.challenge import ALLOWED_AXIOMS
 from farm.errors import UsageError
-from farm.policy import Policy
+from farm.policy import RULES, Action, Policy
+from farm.tiers import Tier
 
-#: How sure a *proved* is: by what Lean and the text policy say; also by an audit of the compiled module; also
-#: by the toolchain's own checker, which has the kernel check that module again. From weak to strong.
-FAST, STRICT, GOLD = "fast", "strict", "gold"
-TIERS = (FAST, STRICT, GOLD)
 #: Of all allowed axioms' names together: they are told to every audit.
 _MOST_CHARACTERS = 10_000
 
@@ -21,28 +18,24 @@ _MOST_CHARACTERS = 10_000
 class Assurance:
     """How sure the *proved* of a run have to be.
 
-    What `tier` calls proved is judged once more by the stronger tier `confirm`, if there is one, before it is
-    called so. `axioms` are those that a proof may rest on. With `requires_statement` no line may be without
-    one; the tiers above the first need one anyway. `accepts_advisories`: on the tier gold, a Lean with known
-    holes in its kernel will do.
+    `tier` says whom to believe (`farm.tiers`). With `native` a proof may rest on the compiler, as
+    ``native_decide`` makes it do. `axioms` are those that a proof may rest on. With `requires_statement` no
+    line may be without one. `accepts_advisories`: on the tier kernel, a Lean with known holes in its kernel
+    will do. `policy` holds the actions that somebody has set; `rules` adds those of the tier.
     """
 
-    tier: str = FAST
-    confirm: str | None = None
+    tier: str = Tier.KERNEL
+    native: bool = False
     policy: Policy = field(default_factory=Policy)
     axioms: Sequence[str] = ALLOWED_AXIOMS
     requires_statement: bool = False
     accepts_advisories: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a tier that is none, or a confirmation that adds nothing."""
-        for tier in filter(None, (self.tier, self.confirm)):
-            if tier not in TIERS:
-                raise UsageError(f"there is no tier {tier!r}; the tiers are {', '.join(TIERS)}")
-        if self.confirm is not None and TIERS.index(self.confirm) <= TIERS.index(self.tier):
-            raise UsageError(
-                f"--confirm {self.confirm} adds nothing to the tier {self.tier}; confirm with a stronger one"
-            )
+        """Raise `UsageError` for what cannot be asked for."""
+        if self.tier not in list(Tier):
+            raise UsageError(f"there is no tier {self.tier!r}; the tiers are {', '.join(Tier)}")
+        self._require_reports()
         if odd := [name for name in self.axioms if not name.strip() or "," in name]:
             raise UsageError(f"{odd[0]!r} is no name of an axiom; write it as Lean does, such as propext")
         if sum(map(len, self.axioms)) > _MOST_CHARACTERS:
@@ -50,12 +43,21 @@ class Assurance:
                 f"the names of axioms are longer than {_MOST_CHARACTERS} characters; allow fewer"
             )
 
-    @property
-    def strongest(self) -> str:
-        """The tier that has the last word on what is proved."""
-        return self.confirm or self.tier
+    def _require_reports(self) -> None:
+        """Raise `UsageError` where a rule is to reject and the tier lets no text decide."""
+        rejecting = [rule for rule, action in self.policy.actions.items() if action is Action.REJECT]
+        if rejecting and self.tier != Tier.LEAN:
+            raise UsageError(
+                f"--policy {rejecting[0]}=reject: on the tier {self.tier} the compiled module decides, "
+                "and rules only report; add --tier lean, or leave the rule at report"
+            )
 
     @property
-    def needs_statement(self) -> bool:
-        """Whether every line must say what it has to prove."""
-        return self.requires_statement or self.strongest != FAST
+    def rules(self) -> Policy:
+        """The policy as the tier carries it out: the tier lean, which believes Lean's word, doubts texts."""
+        if self.tier != Tier.LEAN:
+            return self.policy
+        doubted = {name: Action.REJECT for name, rule in RULES.items() if rule.is_doubted}
+        if self.native:
+            doubted["native"] = Action.REPORT
+        return Policy(actions=doubted | dict(self.policy.actions))

@@ -11,7 +11,7 @@ from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.job import Check, Limits
 from farm.policy import Action, Policy
-from farm.verdict import Message, Report, Verdict
+from farm.verdict import Message, Outcome, Report, Verdict
 
 #: What a worker holds: a check's id, and the number of the attempt.
 Hold = tuple[int, int]
@@ -72,7 +72,8 @@ class Decision:
             "messages": [_message(message) for message in report.messages],
             "hits": [asdict(hit) | {"text": storable(hit.text)} for hit in report.hits],
             "audit": _audit(report),
-            "accepted_first": report.accepted_first,
+            "statement": _statement(report, verdict),
+            "trusts": [storable(what) for what in report.trusts],
             "wall_seconds": report.wall_seconds,
             "cpu_seconds": report.cpu_seconds,
             "peak_memory_kib": report.peak_memory_kib,
@@ -121,7 +122,7 @@ def _check(row: Mapping[str, Any]) -> Check:
         challenge=None if row["challenge"] is None else _challenge(row),
         assurance=Assurance(
             tier=row["tier"],
-            confirm=row["confirm"],
+            native=row["native"],
             policy=Policy(actions={rule: Action(word) for rule, word in row["policy"].items()}),
             axioms=tuple(row["axioms"]),
         ),
@@ -143,6 +144,12 @@ def _message(message: Message) -> dict[str, object]:
         "end_line": message.end_line,
         "end_column": message.end_column,
     }
+
+
+def _statement(report: Report, verdict: Verdict) -> str | None:
+    """Return whether the statement was compared, None where nothing is proved and nothing was looked at."""
+    told = verdict.outcome is Outcome.PROVED or (report.audit is not None and "statement" in report.audit)
+    return report.statement if told else None
 
 
 def _audit(report: Report) -> object:

@@ -8,14 +8,10 @@ could print.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farm.assembly.declaration import read_target
 from farm.manifest import Entry
-from farm.policy import is_doubtful
-from farm.scanner import Kind, tokens
 
 #: The axioms that a proof may rest on unless a run says otherwise: those of Lean's own library.
 ALLOWED_AXIOMS = ("propext", "Classical.choice", "Quot.sound")
@@ -35,47 +31,6 @@ class Challenge:
     def sha256(self) -> str:
         """The challenge's identity."""
         return hashlib.sha256(f"{self.name}\0{self.program}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def is_stated(challenge: Challenge, program: str, submitted: Sequence[tuple[int, int]]) -> bool:
-    """Whether a program states what the challenge does, beyond doubt and by the look of its text alone.
-
-    So it is when the statement stands in it through its ``:=``, outside the submitted spans, and a submission
-    says nothing before it that is no comment: then nobody but the dataset has worded it, nothing could have
-    changed what it means, and nothing could have made a comment of it.
-    """
-    core = read_target(challenge.program).core
-    at = program.find(core) if core else -1
-    for _ in range(_MOST_PLACES):
-        if at < 0:
-            return False
-        if not any(start < at + len(core) and at < end for start, end in submitted):
-            return not _is_spoken(program, at, submitted)
-        at = program.find(core, at + 1)
-    return False
-
-
-#: In so many places the statement is looked for; a submission can repeat it as often as it likes.
-_MOST_PLACES = 20
-
-
-def _is_spoken(program: str, until: int, submitted: Sequence[tuple[int, int]]) -> bool:
-    """Whether a submission says more than comments before a place, or what Lean may see as more.
-
-    A comment that does not end where the submission does takes something away from what is the dataset's.
-    """
-    own = sorted((start, end) for start, end in submitted if start < until)
-    if not own:
-        return False
-    for token in tokens(program):
-        if token.start >= until:
-            return False
-        start, end = own[max(0, bisect_left(own, (token.end,)) - 1)]
-        if start < token.end and token.start < end:
-            is_own = start <= token.start and token.end <= min(end, until)
-            if token.kind is not Kind.COMMENT or not is_own or is_doubtful(program, token):
-                return True
-    return False
 
 
 def challenge_of(entry: Entry) -> Challenge | None:

@@ -11,13 +11,18 @@ from farm.scanner import Kind, Token, tokens
 
 _MODIFIERS = frozenset({"public", "meta"})
 
+#: A header ends within so many characters, and what sets the scene within so many more: whoever judges a text
+#: does not wait for one that is made of comments.
+LONGEST_HEADER = 1 << 18
+
 
 def header_end(program: str) -> int:
     """Return the offset at which the header of a program ends: after its last import.
 
     The grammar is that of ``Lean.Parser.Module.header``: ``module``, then ``prelude``, both optional, then
     imports, each with ``public`` and ``meta`` before it and ``all`` behind it where it has them; comments and
-    white space anywhere between, but doc comments belong to what follows. 0 when there is no header.
+    white space anywhere between, but doc comments belong to what follows. 0 when there is no header. An
+    import that is not whole within the first `LONGEST_HEADER` characters is none of the header's.
     """
     end = 0
     words = _Words(program)
@@ -44,7 +49,8 @@ class _Words:
 
     def __init__(self, program: str) -> None:
         self._program = program
-        self._tokens = (token for token in tokens(program) if token.kind is not Kind.COMMENT)
+        read = tokens(program, 0, min(len(program), LONGEST_HEADER))
+        self._tokens = (token for token in read if token.kind is not Kind.COMMENT)
         self._token: Token | None = None
         self.go_on()
 
@@ -77,12 +83,13 @@ def prefix_end(program: str, header_end: int) -> int:
 
     What stands before it declares nothing, so a process may keep it from one program to the next.
     """
-    found = program.find("\n", header_end)
+    until = header_end + LONGEST_HEADER
+    found = program.find("\n", header_end, until)
     if found < 0 or program[header_end:found].strip():
         return header_end
     position = found + 1
     end = position
-    while line := _SETTING.match(program, position):
+    while line := _SETTING.match(program, position, until):
         position = line.end()
         if line.group().strip() and not line.group().lstrip().startswith("--"):
             end = position
@@ -122,8 +129,11 @@ def brings_code(program: str) -> bool:
 
     Such code can do in Lean's process whatever that process can: change what every later program there sees
     as well. It gets a process of its own. The test looks at the bare text, comments and strings included, so
-    no trick of writing hides a word from it; attributes are harmless only when they are known to be.
+    no trick of writing hides a word from it; attributes are harmless only when they are known to be. A text
+    longer than `LONGEST_HEADER` is not looked at.
     """
+    if len(program) > LONGEST_HEADER:
+        return True
     # Word by word: the same in one search, which begins anew at each character, takes five times as long.
     if any(map(_CODE.fullmatch, set(_WORD.findall(program)))) or _EVAL.search(program):
         return True

@@ -23,13 +23,13 @@ _ROWS = 100
 # LIMIT keeps the planner, whatever it thinks of the tables' sizes, from reading one whole to hash it.
 _JUDGED = """
     SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END,
-           cancelled, shared, attempt, environment, tier, confirm,
+           cancelled, shared, attempt, environment, tier,
            (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1), program_sha256,
            segments::text, warnings::text, verdict.*
     FROM jobs
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN LATERAL (
-        SELECT verdict, reason, detail, messages::text, hits::text, audit::text, accepted_first,
+        SELECT verdict, reason, detail, messages::text, hits::text, audit::text, statement, trusts,
                verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
                isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
@@ -50,7 +50,8 @@ class StoredVerdict(NamedTuple):
     messages_json: str
     hits_json: str
     audit_json: str | None
-    accepted_first: bool
+    statement: str | None
+    trusts: list[str]
     wall_seconds: float
     cpu_seconds: float
     peak_memory_kib: int
@@ -86,7 +87,6 @@ class Judged(NamedTuple):
     attempt: int
     environment: str
     tier: str
-    confirm: str | None
     source: bytes
     sha256: bytes
     segments_json: str

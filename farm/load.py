@@ -95,10 +95,10 @@ _CHECKS = text("""
     )
     INSERT INTO checks (
         id, identity, program_sha256, submitted, challenge_sha256, challenge_name, environment,
-        environment_digest, checker_version, tier, confirm, axioms, policy,
+        environment_digest, checker_version, tier, native, axioms, policy,
         wall_seconds, cpu_seconds, memory_mib, priority, turn, status)
     SELECT check_id, identity, program_sha256, submitted, challenge_sha256, challenge_name,
-           environment, environments.digest, environments.checker_version, :tier, :confirm,
+           environment, environments.digest, environments.checker_version, :tier, :native,
            CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
            :priority, begun.turn + ordinal - 1, CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM first JOIN begun USING (environment) JOIN environments ON environments.name = environment
@@ -320,7 +320,7 @@ def _require_room(connection: Connection, limit: int, most: int) -> None:
 def _asked(assurance: Assurance) -> dict[str, object]:
     return {
         "tier": assurance.tier,
-        "confirm": assurance.confirm,
+        "native": assurance.native,
         "axioms": json.dumps(list(assurance.axioms)),
         "policy": json.dumps(dict(assurance.policy.actions)),
     }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -31,21 +31,25 @@ class Run:
     options: Mapping[str, Any]
     manifests: tuple[Path, ...]
 
+    @property
+    def tier(self) -> str:
+        """The tier that it was submitted with; "" where an early farm did not write that down."""
+        return str(self.options.get("assurance", {}).get("tier", ""))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
     """How far a run is: lines by status, and verdicts by (verdict, reason).
 
-    `shared` lines wait for, or were answered by, a check that another line brought. Of the lines that a first
-    look called proved and that were looked at once more, `confirmed` are proved; `overruled` counts the
-    others by reason.
+    `shared` lines wait for, or were answered by, a check that another line brought. Of what is proved,
+    `unchecked` lines were compared with no statement, and `trusting` ones rest on more than the kernel.
     """
 
     statuses: Mapping[str, int]
     verdicts: Mapping[tuple[str, str], int]
     shared: int = 0
-    confirmed: int = 0
-    overruled: Mapping[str, int] = field(default_factory=dict)
+    unchecked: int = 0
+    trusting: int = 0
 
     @property
     def total(self) -> int:
@@ -88,8 +92,8 @@ class ServedEnvironment:
     digest: str
     toolchain: str
     silent_seconds: float
+    tiers: Sequence[str]
     checker: str | None = None
-    audited: bool = True
     checker_version: str = ""
 
 
@@ -113,7 +117,7 @@ class Queries:
         """Return every environment that a worker has ever served, by name."""
         rows = self._all(
             """
-            SELECT name, digest, toolchain, checker, audited, checker_version,
+            SELECT name, digest, toolchain, tiers, checker, checker_version,
                    extract(epoch FROM now() - seen_at)::float AS silent_seconds
             FROM environments ORDER BY name
             """
@@ -182,7 +186,8 @@ class Queries:
             """
             SELECT CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END AS status,
                    verdict, reason, count(*) AS n, count(*) FILTER (WHERE shared) AS shared,
-                   count(*) FILTER (WHERE accepted_first) AS twice
+                   count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
+                   count(*) FILTER (WHERE trusts <> '{}') AS trusting
             FROM jobs JOIN checks ON checks.id = check_id
             LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
             WHERE run_id = :run GROUP BY 1, 2, 3
@@ -193,16 +198,13 @@ class Queries:
         for row in rows:
             statuses[row["status"]] += row["n"]
         verdicts = [row for row in rows if row["verdict"] is not None]
+        proved = [row for row in verdicts if row["verdict"] == Outcome.PROVED]
         return Tally(
             statuses=dict(statuses),
             verdicts={(row["verdict"], row["reason"]): row["n"] for row in verdicts},
             shared=sum(row["shared"] for row in rows),
-            confirmed=sum(row["twice"] for row in verdicts if row["verdict"] == Outcome.PROVED),
-            overruled={
-                row["reason"]: row["twice"]
-                for row in verdicts
-                if row["twice"] and row["verdict"] != Outcome.PROVED
-            },
+            unchecked=sum(row["unchecked"] for row in proved),
+            trusting=sum(row["trusting"] for row in proved),
         )
 
     def solved(self, run_id: str) -> tuple[int, int]:

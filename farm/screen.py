@@ -182,7 +182,7 @@ def _coloured(verdict: str) -> Text:
 
 def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
     """Print how far a run is and what its verdicts are."""
-    table = Table(title=f"run {run.id}", title_justify="left")
+    table = Table(title=f"run {run.id}, tier {run.tier}", title_justify="left")
     for column in ("verdict", "reason"):
         table.add_column(column)
     for column in ("lines", "share"):
@@ -195,8 +195,8 @@ def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
     out.print(table)
     if tally.shared:
         out.print(f"{count(tally.shared, 'line')} shared the check of an equal one.", highlight=False)
-    if tally.confirmed or tally.overruled:
-        out.print(_twice(tally), highlight=False)
+    for words in _left_open(tally):
+        out.print(words, highlight=False)
     proved, names = solved
     judged = sum(tally.verdicts.values())
     out.print(
@@ -205,14 +205,12 @@ def print_tally(run: Run, tally: Tally, solved: tuple[int, int]) -> None:
     )
 
 
-def _twice(tally: Tally) -> str:
-    """Say what became of what a first look called proved: what only seems a proof is worth a look."""
-    overruled = sum(tally.overruled.values())
-    words = f"{count(tally.confirmed + overruled, 'line')} looked proved and were looked at once more"
-    if not overruled:
-        return f"{words}: all confirmed."
-    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(tally.overruled.items()))
-    return f"{words}: {overruled} are not ({reasons})."
+def _left_open(tally: Tally) -> Iterator[str]:
+    """Say of how much that is proved something is not known."""
+    if tally.unchecked:
+        yield f"Of what is proved, {count(tally.unchecked, 'line')}: statement: unchecked."
+    if tally.trusting:
+        yield f"Of what is proved, {count(tally.trusting, 'line')}: trusts the compiler."
 
 
 def print_runs(rows: Iterable[tuple[Run, Tally]]) -> None:
@@ -282,7 +280,7 @@ def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
         words.append(f"audit: {worth} {audit.get('target') or 'the module'}; axioms: {axioms}")
     if (replay := audit.get("replay")) is not None:
         worth = "accepted" if replay["accepted"] else "rejected"
-        words.append(f"replay: {worth} by {replay['checker']}: {replay['said']}")
+        words.append(f"replay: {worth} by {replay.get('checker') or 'the kernel'}: {replay['said']}")
     return words
 
 
@@ -296,8 +294,8 @@ def print_findings(findings: Iterable[Finding]) -> None:
 
 
 def print_environments(rows: Iterable[Sequence[str]]) -> None:
-    """Print one row for each environment: name, Lean, digest, headers, checker for gold, state."""
-    table = Table("environment", "Lean", "digest", "headers", "checker", "state")
+    """Print one row for each environment: name, Lean, digest, headers, tiers, kernel checker, state."""
+    table = Table("environment", "Lean", "digest", "headers", "tiers", "checker", "state")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     out.print(table)

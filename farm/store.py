@@ -38,15 +38,15 @@ _SWEEP_LOCK = 0x73776570
 class Served:
     """An environment that a worker serves, as the store knows it.
 
-    `checker` is what replays a compiled module through the kernel there, None where nothing does. Where
-    modules cannot be audited it is not `audited`.
+    `tiers` are those that can be had there. `checker` is what replays a compiled module through the kernel
+    there, None where nothing does.
     """
 
     name: str
     digest: str
     toolchain: str
+    tiers: Sequence[str]
     checker: str | None = None
-    audited: bool = True
     checker_version: str = ""
 
 
@@ -72,17 +72,16 @@ class Swept:
 
 # Who finds that another has just said the same need not wait for the row, which all workers have in common.
 _REGISTER = text("""
-    INSERT INTO environments (name, digest, toolchain, checker, audited, checker_version, seen_at)
-    SELECT :name, :digest, :toolchain, :checker, :audited, :checker_version, now()
+    INSERT INTO environments (name, digest, toolchain, checker, tiers, checker_version, seen_at)
+    SELECT :name, :digest, :toolchain, :checker, :tiers, :checker_version, now()
     WHERE NOT EXISTS (
         SELECT FROM environments
         WHERE name = :name AND seen_at > now() - :fresh * interval '1 second'
-          AND (digest, toolchain, audited, checker_version)
-            = (:digest, :toolchain, :audited, :checker_version)
+          AND (digest, toolchain, tiers, checker_version) = (:digest, :toolchain, :tiers, :checker_version)
           AND checker IS NOT DISTINCT FROM :checker)
     ON CONFLICT (name) DO UPDATE SET
         digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker,
-        audited = excluded.audited, checker_version = excluded.checker_version, seen_at = now()
+        tiers = excluded.tiers, checker_version = excluded.checker_version, seen_at = now()
 """)
 
 # Of each environment and class the first in its queue, and of those the first by class. What has one attempt
@@ -106,7 +105,7 @@ _CLAIM = """
             lease_until = now() + %(lease)s * interval '1 second'
         FROM chosen WHERE checks.id = chosen.id
         RETURNING checks.id, attempt, failures, environment, program_sha256, submitted, challenge_sha256,
-                  challenge_name, tier, confirm, axioms, policy, wall_seconds, cpu_seconds, memory_mib,
+                  challenge_name, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib,
                   priority, turn
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge, (
@@ -156,7 +155,7 @@ _FINISH = """
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(given)s AS jsonb)) AS given (
             id bigint, attempt integer, verdict text, reason text, detail text, messages jsonb, hits jsonb,
-            audit jsonb, accepted_first boolean, wall_seconds float8, cpu_seconds float8,
+            audit jsonb, statement text, trusts text[], wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             reproducible boolean)
     ), held AS (
@@ -177,9 +176,9 @@ _FINISH = """
         SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id, attempt)
     )
     INSERT INTO verdicts (
-        check_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
+        check_id, attempt, verdict, reason, detail, messages, hits, audit, statement, trusts,
         wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first,
+    SELECT id, attempt, verdict, reason, detail, messages, hits, audit, statement, trusts,
            wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
     FROM done JOIN given USING (id, attempt)
     RETURNING check_id, attempt
@@ -271,7 +270,7 @@ class Store:
 
     def register(self, served: Iterable[Served]) -> None:
         """Say which environments a worker serves, now."""
-        rows = [asdict(environment) | {"fresh": _FRESH_SECONDS} for environment in served]
+        rows = [asdict(each) | {"tiers": list(each.tiers), "fresh": _FRESH_SECONDS} for each in served]
         if rows:
             with self.transaction() as connection:
                 connection.execute(_REGISTER, rows)

@@ -15,9 +15,9 @@ Constraints have names, so that errors can be told apart by name.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
     BigInteger,
     Boolean,
@@ -42,7 +42,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from farm.job import Cancelled, Status
-from farm.verdict import Outcome
+from farm.tiers import Tier
+from farm.verdict import COMPARED, UNCHECKED, Outcome
 
 metadata = MetaData(
     naming_convention={
@@ -54,7 +55,7 @@ metadata = MetaData(
 )
 
 
-def _one_of(column: str, words: Iterable[StrEnum]) -> CheckConstraint:
+def _one_of(column: str, words: Iterable[str]) -> CheckConstraint:
     listed = ", ".join(f"'{word}'" for word in words)
     return CheckConstraint(text(f"{column} IN ({listed})"), name=f"{column}_known")
 
@@ -71,8 +72,8 @@ environments = Table(
     Column("toolchain", Text, nullable=False),
     # What replays a compiled module through the kernel there; null where nothing does.
     Column("checker", Text),
-    # Whether compiled modules can be audited there.
-    Column("audited", Boolean, nullable=False, server_default=text("true")),
+    # The tiers that can be had there.
+    Column("tiers", ARRAY(Text), nullable=False),
     # The version of the farm whose workers serve it.
     Column("checker_version", Text, nullable=False, server_default=""),
     # Kept fresh by the heartbeat of every worker that serves it.
@@ -131,11 +132,11 @@ checks = Table(
     # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
     Column("environment", Text, nullable=False),
     Column("tier", Text, nullable=False),
-    # The stronger tier that has to agree with what the first calls proved.
-    Column("confirm", Text),
+    # Whether a proof may rest on the compiler.
+    Column("native", Boolean, nullable=False),
     # The axioms that a proof may rest on.
     Column("axioms", JSONB, nullable=False),
-    # The actions of the policy's rules that are not the usual ones.
+    # The actions of the policy's rules that somebody has set.
     Column("policy", JSONB, nullable=False),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
@@ -158,6 +159,7 @@ checks = Table(
     Column("started_at", DateTime(timezone=True)),
     Column("lease_until", DateTime(timezone=True)),
     _one_of("status", Status),
+    _one_of("tier", Tier),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
     CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
     Index(
@@ -234,8 +236,9 @@ verdicts = Table(
     # What the policy found in the submission's own part, and the audit in its compiled module.
     Column("hits", JSONB, nullable=False),
     Column("audit", JSONB),
-    # Whether a first look called it proved: then any other verdict is a disagreement.
-    Column("accepted_first", Boolean, nullable=False, server_default=text("false")),
+    # Whether what was proved was compared with the line's statement, and what it rests on beside the kernel.
+    Column("statement", Text),
+    Column("trusts", ARRAY(Text), nullable=False, server_default="{}"),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("peak_memory_kib", BigInteger, nullable=False),
@@ -245,8 +248,9 @@ verdicts = Table(
     Column("checker_version", Text, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     _one_of("verdict", Outcome),
+    _one_of("statement", (COMPARED, UNCHECKED)),
     # What a tally asks for is read from the index alone: the rows are wide.
     PrimaryKeyConstraint(
-        "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "accepted_first"]
+        "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "statement", "trusts"]
     ),
 )

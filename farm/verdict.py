@@ -4,11 +4,13 @@ Nothing here runs, reads or waits. Facts come in as a frozen `Report`; `judge` a
 Three rules stand above the table:
 
 - *The absence of an answer is never a pass.* `proved` needs exit status 0, no error, no sorry, the program
-  read to its end, every byte of the output read, and no limit hit.
+  read to its end, every byte of the output read, no limit hit, and, on the tiers kernel and audit, a compiled
+  module that was found in order by processes that never saw the program.
 - *The farm's failures are not the proof's.* What the box, the environment or someone outside did is
   `judge_error`; it is tried again and never shown as a failed proof.
 - *Severity, kind and exit status decide, never a word in a text.* A text is compared only as a whole, and
-  only to tell one way of failing from another.
+  only to tell one way of failing from another. What Lean says decides only why something is not proved,
+  unless the tier is lean.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from enum import StrEnum
 from typing import Any
 
 from farm.policy import RULES, Hit
+from farm.tiers import Tier
 
 
 class Outcome(StrEnum):
@@ -61,6 +64,8 @@ class Reason(StrEnum):
     AUDIT = "audit"
     MALFORMED_OLEAN = "malformed_olean"
     KERNEL = "kernel"
+    KERNEL_LIMIT = "kernel_limit"
+    KERNEL_TIME = "kernel_time"
     BAD_CHALLENGE = "bad_challenge"
 
 
@@ -81,6 +86,8 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.AUDIT: Outcome.REJECTED,
     Reason.MALFORMED_OLEAN: Outcome.REJECTED,
     Reason.KERNEL: Outcome.REJECTED,
+    Reason.KERNEL_LIMIT: Outcome.REJECTED,
+    Reason.KERNEL_TIME: Outcome.TIMEOUT,
     Reason.BAD_CHALLENGE: Outcome.JUDGE_ERROR,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
@@ -97,6 +104,7 @@ OUTCOMES: dict[Reason, Outcome] = {
 #: Reasons that another machine, or the same one on a calmer day, may not give again.
 _CHANCE = frozenset(
     {Reason.WALL_LIMIT, Reason.CPU_LIMIT, Reason.MEMORY_LIMIT, Reason.LEAN_MEMORY_LIMIT, Reason.PROCESS_LIMIT}
+    | {Reason.KERNEL_TIME, Reason.KERNEL_LIMIT}
 )
 
 
@@ -117,6 +125,10 @@ class Message:
     end_column: int | None
 
 
+#: What became of the statement that a line has, or has not.
+COMPARED, UNCHECKED = "compared", "unchecked"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """The facts of one check, with no opinion.
@@ -125,17 +137,25 @@ class Report:
     it, or what was exceeded by the end: ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None.
     `output_bytes` counts all that was written, `output_cut` says that not all of it was kept.
     `reached_end` says that Lean read the program to its end. `foreign_output` is what stands on stdout beside
-    Lean's messages, then stderr, bounded. `sorry_tokens` are offsets in the program of tokens, in code
-    position, that may stand for ``sorry``. `box_error` and `environment_error` say how the farm itself
+    Lean's messages, then stderr, bounded. `box_error` and `environment_error` say how the farm itself
     failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced, `way`
     how Lean was run: ``cold``, ``snapshot`` or ``resident``. A resident Lean does not end with a check: its
     exit status is 1 after an error and 0 otherwise, as that of a process of its own would be. `stopped_at`
     is the line that Lean was at work on when a limit ended the check, where that can be known. `hits` is what
-    the policy found in the submission's own part, `refused` the hit for which Lean was not even run. `audit`
-    is what `workers.audit` says of the compiled module, None when it was not asked, with ``accepted`` None
-    when there was nothing to compare it with; its ``replay`` is what the toolchain's own checker says.
-    `accepted_first` says that a first look called it proved, and that this is what the second one found.
+    the policy found in the submission's own part, `refused` the hit for which Lean was not even run.
     `challenge_error` says what is wrong with the statement that was to be proved, whatever the proof.
+
+    `tier` is the one that the check was judged under. `audit` is what was found of the compiled module, None
+    where no answer came or none was asked for:
+
+    - ``accepted``, ``findings`` (``word``, ``name``, ``sentence`` each) and ``axioms``;
+    - ``statement``: ``compared`` with the challenge, or ``unchecked`` for want of one;
+    - ``statement_has_sorry``: whether header or statement hold a sorry of their own;
+    - ``trusts``: what a proof rests on besides the kernel, such as ``the compiler``;
+    - ``module_sha256`` of what Lean left, ``sealed_sha256`` of what the kernel was given, in hex;
+    - ``replay``: ``accepted``, ``said`` and ``constants`` of the kernel; None where it was not asked.
+
+    `kernel_limit` says how audit or replay ended without an answer: ``time``, ``memory`` or ``depth``.
     """
 
     exit_status: int | None
@@ -149,9 +169,9 @@ class Report:
     messages: tuple[Message, ...]
     reached_end: bool
     foreign_output: str
-    sorry_tokens: tuple[int, ...]
     box_error: str | None
     isolation: str
+    tier: str = Tier.KERNEL
     way: str = "cold"
     stopped_at: int | None = None
     environment_error: str | None = None
@@ -159,8 +179,19 @@ class Report:
     hits: tuple[Hit, ...] = ()
     refused: Hit | None = None
     audit: Mapping[str, Any] | None = None
-    accepted_first: bool = False
+    kernel_limit: str | None = None
     challenge_error: str | None = None
+
+    @property
+    def statement(self) -> str:
+        """Whether what was proved was `COMPARED` with the line's statement, or is `UNCHECKED`."""
+        is_compared = self.audit is not None and self.audit.get("statement") == COMPARED
+        return COMPARED if is_compared else UNCHECKED
+
+    @property
+    def trusts(self) -> tuple[str, ...]:
+        """What a proof rests on besides the kernel, in words."""
+        return () if self.audit is None else tuple(self.audit.get("trusts", ()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,6 +235,20 @@ def _verdict(reason: Reason, detail: str) -> Verdict:
 
 def judge(report: Report) -> Verdict:
     """Say what the facts of one check make of the proof; every report has an answer."""
+    return _run(report) or _sorry(report) or _stopped_early(report) or _sealed(report)
+
+
+def needs_seal(report: Report, *, statement_has_sorry: bool = False) -> bool:
+    """Whether nothing but the compiled module can tell what a proof is worth.
+
+    With `statement_has_sorry` the dataset's own text holds a sorry, so that Lean's warnings say nothing.
+    """
+    if report.tier == Tier.LEAN or _run(report) or _stopped_early(report):
+        return False
+    return statement_has_sorry or _sorry(report) is None
+
+
+def _run(report: Report) -> Verdict | None:
     return (
         _not_run(report)
         or _refused_by_policy(report)
@@ -212,10 +257,6 @@ def judge(report: Report) -> Verdict:
         or _process_died(report)
         or _errors(report)
         or _failed_without_an_error(report)
-        or _sorry(report)
-        or _stopped_early(report)
-        or _audited(report)
-        or _verdict(Reason.OK, "Lean accepted the program.")
     )
 
 
@@ -429,47 +470,81 @@ def _is_sorry(message: Message) -> bool:
 
 
 def _sorry(report: Report) -> Verdict | None:
+    """Say where Lean warns of a sorry, unless an audit has found that the statement holds it."""
     admitted = next(filter(_is_sorry, report.messages), None)
-    if admitted is not None:
-        return _verdict(Reason.HAS_SORRY, f"A declaration{_at(admitted)} is admitted, not proved.")
-    if report.sorry_tokens:
-        offset = report.sorry_tokens[0]
-        return _verdict(
-            Reason.HAS_SORRY, f"The program holds a sorry (at character {offset}) that Lean did not report."
-        )
-    return None
+    of_the_statement = report.audit is not None and report.audit.get("statement_has_sorry")
+    if admitted is None or of_the_statement:
+        return None
+    return _verdict(Reason.HAS_SORRY, f"A declaration{_at(admitted)} is admitted, not proved.")
+
+
+def _sealed(report: Report) -> Verdict:
+    """Say what became of the module of a program that Lean accepted."""
+    if report.tier == Tier.LEAN:
+        return _verdict(Reason.OK, f"Lean accepted the program{_worth(report)}.")
+    audit = report.audit
+    if audit is not None and audit["accepted"] is False:
+        return _found_at_fault(audit)
+    if report.kernel_limit is not None:
+        return _kernel_ended(report.kernel_limit)
+    if audit is None or audit["accepted"] is not True:
+        return _verdict(Reason.NO_ANSWER, "Lean accepted the program, and no audit of its module answered.")
+    replay = audit.get("replay")
+    if replay is not None and replay["accepted"] is False:
+        return _verdict(Reason.KERNEL, f"The kernel did not accept the module: {_first_line(replay['said'])}")
+    if report.tier == Tier.AUDIT:
+        return _verdict(Reason.OK, f"Lean accepted the program, and the audit its module{_worth(report)}.")
+    if replay is None or replay["accepted"] is not True:
+        return _verdict(Reason.NO_ANSWER, "The audit accepted the module, and the kernel did not answer.")
+    return _verdict(Reason.OK, f"The kernel accepted the module{_worth(report)}.")
+
+
+def _worth(report: Report) -> str:
+    """Return in words what *proved* leaves open."""
+    unchecked = f"; statement: {UNCHECKED}" if report.statement != COMPARED else ""
+    return unchecked + "".join(f"; trusts {what}" for what in report.trusts)
+
+
+_KERNEL_LIMITS: dict[str, tuple[Reason, str]] = {
+    "time": (Reason.KERNEL_TIME, "Lean accepted the program; the kernel was still at work on its module"),
+    "memory": (Reason.MEMORY_LIMIT, "Lean accepted the program; the kernel needs more memory for its module"),
+    "depth": (Reason.KERNEL_LIMIT, "Lean accepted the program; the kernel goes too deep into its module"),
+}
+
+
+def _kernel_ended(limit: str) -> Verdict:
+    if limit not in _KERNEL_LIMITS:
+        return _verdict(Reason.BOX_FAILED, f"The box failed: the seal named an unknown limit, {limit!r}.")
+    reason, detail = _KERNEL_LIMITS[limit]
+    return _verdict(reason, f"{detail} than allowed." if limit == "memory" else f"{detail}.")
 
 
 #: What the words of an audit's findings are as a reason; all others are `Reason.AUDIT`.
 _FINDINGS = {
+    "has_sorry": Reason.HAS_SORRY,
+    "native_decide": Reason.NATIVE_DECIDE,
     "axiom": Reason.AXIOM,
+    "kernel": Reason.KERNEL,
+    "kernel_limit": Reason.KERNEL_LIMIT,
+    "kernel_time": Reason.KERNEL_TIME,
+    "kernel_memory": Reason.MEMORY_LIMIT,
     "statement_mismatch": Reason.STATEMENT_MISMATCH,
     "universe_mismatch": Reason.STATEMENT_MISMATCH,
     "target_missing": Reason.STATEMENT_MISMATCH,
     "not_a_theorem": Reason.STATEMENT_MISMATCH,
     "prerequisite_differs": Reason.STATEMENT_MISMATCH,
     "bad_challenge": Reason.BAD_CHALLENGE,
+    "malformed_olean": Reason.MALFORMED_OLEAN,
 }
 
 
-def _audited(report: Report) -> Verdict | None:
-    audit = report.audit
-    if audit is None or audit["accepted"] is None:
-        return None
-    if audit["accepted"] is True:
-        return _replayed(audit.get("replay"))
+def _found_at_fault(audit: Mapping[str, Any]) -> Verdict:
     if audit.get("reason") == Reason.MALFORMED_OLEAN:
         what = f"The compiled module is not what Lean writes: {audit['what']}."
         return _verdict(Reason.MALFORMED_OLEAN, what)
     first = audit["findings"][0]
     more = f" (and {len(audit['findings']) - 1} more)" if len(audit["findings"]) > 1 else ""
     return _verdict(_FINDINGS.get(first["word"], Reason.AUDIT), f"{first['sentence']}{more}")
-
-
-def _replayed(replay: Mapping[str, Any] | None) -> Verdict | None:
-    if replay is None or replay["accepted"] is True:
-        return None
-    return _verdict(Reason.KERNEL, f"The kernel did not accept the compiled module: {replay['said']}")
 
 
 def _stopped_early(report: Report) -> Verdict | None:

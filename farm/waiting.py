@@ -19,7 +19,7 @@ from farm.job import Cancelled
 
 #: What a check is made of, apart from its state and its identity.
 WORK = (
-    "program_sha256, submitted, challenge_sha256, challenge_name, environment, tier, confirm, axioms, policy,"
+    "program_sha256, submitted, challenge_sha256, challenge_name, environment, tier, native, axioms, policy,"
     " wall_seconds, cpu_seconds, memory_mib, environment_digest, checker_version, priority"
 )
 

@@ -13,10 +13,15 @@ from farm.manifest import Reader
 from farm.prepare import CHECK_COLUMNS, JOB_COLUMNS, Block, SubmitOptions
 from farm.program import AssemblyOptions, assemble
 from farm.queries import ServedEnvironment
+from farm.tiers import Tier
 from farm.verdict import judge_text
 
-CORE = ServedEnvironment(name="core", digest="0" * 64, toolchain="v4.30.0", silent_seconds=0.0)
-OTHER = ServedEnvironment(name="other", digest="1" * 64, toolchain="v4.30.0", silent_seconds=0.0)
+CORE = ServedEnvironment(
+    name="core", digest="0" * 64, toolchain="v4.35.0", silent_seconds=0.0, tiers=tuple(Tier)
+)
+OTHER = ServedEnvironment(
+    name="other", digest="1" * 64, toolchain="v4.35.0", silent_seconds=0.0, tiers=tuple(Tier)
+)
 OPTIONS = SubmitOptions(assembly=AssemblyOptions(), environment="core")
 
 Row = dict[str, object]

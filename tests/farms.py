@@ -19,9 +19,22 @@ from farm.program import AssemblyOptions
 from farm.queries import Queries
 from farm.store import Served, Store
 from farm.submit import Submitted, submit
+from farm.tiers import Tier
 from farm.verdict import Report, judge
 
-CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0", checker_version="1")
+#: What audit and kernel say of a sound proof of a line's statement.
+SEALED = {
+    "accepted": True,
+    "findings": [],
+    "axioms": ["propext"],
+    "statement": "compared",
+    "statement_has_sorry": False,
+    "trusts": [],
+    "module_sha256": "a" * 64,
+    "sealed_sha256": "b" * 64,
+    "replay": {"accepted": True, "said": "", "constants": 1},
+}
+CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0", tiers=tuple(Tier), checker_version="1")
 
 _TABLES = ("runs", "manifests", "programs", "checks", "jobs", "attempts", "verdicts")
 
@@ -129,9 +142,9 @@ def a_decision(**facts: object) -> Decision:
             "messages": (),
             "foreign_output": "",
             "reached_end": True,
-            "sorry_tokens": (),
             "box_error": None,
             "isolation": "rlimit",
+            "audit": SEALED,
             **facts,
         }
     )

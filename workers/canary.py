@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from farm.assurance import GOLD, STRICT, Assurance
+from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.errors import FarmError
 from farm.job import Check, Limits
 from farm.log import logger
+from farm.tiers import Tier
 from farm.verdict import Reason, Report, judge
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
@@ -33,7 +34,7 @@ class Canary:
     expected: Reason
     limits: Limits
     statement: str = ""
-    tier: str = STRICT
+    tier: str = Tier.AUDIT
 
     def check(self, header: str) -> Check:
         """Return what is to be checked in an environment with this header."""
@@ -82,7 +83,7 @@ PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
 _TRUE = "theorem farm_canary : True := sorry\n"
 #: What is compiled and audited: a module that the audit cannot read must not cost proofs their verdict.
 AUDITED = Canary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
-REPLAYED = replace(AUDITED, name="replayed", tier=GOLD)
+REPLAYED = replace(AUDITED, name="replayed", tier=Tier.KERNEL)
 OTHER = replace(AUDITED, name="other", body=_OTHER, expected=Reason.STATEMENT_MISMATCH)
 
 #: Two cores is what a small machine has; more at once would take longer there.
@@ -144,7 +145,7 @@ def _remedy(examined: Examination) -> str:
         return ""
     return (
         "; the audit cannot read what this Lean compiles: with `audit = false` in its table it is served "
-        "without, on the tier fast"
+        "without, on the tier lean"
     )
 
 
@@ -156,7 +157,7 @@ def _wrong(answers: Iterable[tuple[tuple[Canary, str], Report]]) -> tuple[str, .
     """Say which canaries came out wrong, and how; those that came out alike together."""
     alike: dict[str, list[str]] = {}
     for (canary, way), report in answers:
-        verdict = judge(replace(report, sorry_tokens=()))  # Lean itself must tell, without the farm's help
+        verdict = judge(report)
         if verdict.reason is not canary.expected:
             alike.setdefault(f"{verdict.reason}: {verdict.detail}", []).append(f"{canary.name} ({way})")
     return tuple(f"{', '.join(names)} came out as {how}" for how, names in alike.items())

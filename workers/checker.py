@@ -1,42 +1,36 @@
-"""Check step: a program is read, given to Lean, and looked at once more where that leaves anything open."""
+"""Check step: a program is given to Lean, and its compiled module to audit and kernel, as the tier asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
-from farm.assurance import FAST, GOLD
-from farm.challenge import ALLOWED_AXIOMS, Challenge
+from farm.assurance import Assurance
+from farm.challenge import Challenge
 from farm.job import Check, Limits
 from farm.log import logger
-from farm.verdict import Outcome, Reason, Report, judge, judge_text
-from workers.box import once as box
+from farm.scanner import sorry_tokens
+from farm.tiers import Tier
+from farm.verdict import Reason, Report, judge, judge_text, needs_seal
+from workers import box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
-from workers.doubt import blames_statement, is_open, is_past_kernel, screened
+from workers.doubt import blames_statement, screened
 from workers.environments import LeanEnvironment
 from workers.forks.server import PerThread
 from workers.leans import Leans, not_run, report_of
-from workers.strict import BadChallenge, Strict
+from workers.strict import BadChallenge, KernelLimit, Strict
 from workers.ways.forked import Forked
 from workers.ways.way import COLD, RESIDENT, Question
 
 _log = logger(__name__)
 
-#: What stands in the place of an audit where nothing says what was to be proved.
-NOTHING_TO_COMPARE = {
-    "accepted": None,
-    "findings": [],
-    "not_checked": ["That the program proves anything in particular: the line has no formal_statement."],
-}
-#: And where the environment's modules cannot be audited.
-NOT_AUDITED = {
-    "accepted": None,
-    "findings": [],
-    "not_checked": ["That the program proves the line's formal_statement: nothing here can be audited."],
-}
+#: Axioms by which a proof rests on the compiler.
+_NATIVE = ("Lean.ofReduceBool", "Lean.ofReduceNat", "Lean.trustCompiler")
 
 
 class Checker:
@@ -105,41 +99,22 @@ class Checker:
     ) -> Report:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
-        What the policy rejects is not given to Lean. `cancelled` is asked every now and then; when it says
-        yes, the check ends and reports a box error.
+        What the policy rejects is not given to Lean. Without an assurance Lean's bare word is reported.
+        `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error.
         """
+        tier = check.assurance.tier if check.assurance else Tier.LEAN
         impossible = judge_text(check.program)
         if impossible is not None:
-            return replace(not_run(check.program), text_error=impossible.detail)
+            return replace(not_run(), tier=tier, text_error=impossible.detail)
         hits, refused = screened(check, environment)
         if refused is not None:
-            return replace(not_run(check.program), hits=hits, refused=refused)
-        report = self._checked(check, environment, cancelled, way)
-        return replace(report, hits=hits) if hits else report
-
-    def _checked(
-        self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str | None
-    ) -> Report:
-        """Judge by the tier that is asked for, and what is proved once more when something is left open."""
-        tier, challenge = check.assurance.tier if check.assurance else FAST, check.challenge
+            return replace(not_run(), tier=tier, hits=hits, refused=refused)
         question = Question.of(check.program, environment, check.limits, cancelled)
-        if tier != FAST and challenge is not None:
-            gold = tier == GOLD or is_past_kernel(check, environment)
-            first = self._strictly(check, question, challenge, gold=gold)
+        if tier == Tier.LEAN or check.assurance is None:
+            report = replace(self._leans.ask(question, way), tier=tier)
         else:
-            first = self._leans.ask(check.program, question, way)
-        if judge(first).outcome is not Outcome.PROVED:
-            return self._with_blame(check, question, first)
-        if challenge is None:
-            return replace(first, audit=NOTHING_TO_COMPARE)
-        if not is_open(check, challenge, environment):
-            return first
-        if not environment.audited:
-            return replace(first, audit=NOT_AUDITED)
-        roomy = replace(question, limits=_roomier(check.limits))
-        asked = check.assurance is not None and check.assurance.strongest == GOLD
-        gold = asked or is_past_kernel(check, environment)
-        return _overruling(first, self._strictly(check, roomy, challenge, gold=gold))
+            report = self._sealed(check, check.assurance, question)
+        return replace(self._with_blame(check, question, report), hits=hits)
 
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
         """Return the report of what is not proved; that the statement is to blame is a problem of its own."""
@@ -156,50 +131,56 @@ class Checker:
             _log.warning("It was not found out whether a statement compiles: %s", error)
         return report
 
-    def _strictly(self, check: Check, question: Question, challenge: Challenge, *, gold: bool) -> Report:
-        """Have a fresh Lean compile the program, and its module audited when it is accepted.
-
-        With `gold` the environment's own checker is asked as well.
-        """
+    def _sealed(self, check: Check, assurance: Assurance, question: Question) -> Report:
+        """Have a fresh Lean compile the program, and its module audited when nothing speaks against it."""
+        report = replace(not_run(), tier=assurance.tier)
         try:
             with self._strict.compiled(question) as (reply, module):
-                report = self._leans.report(check.program, question, reply)
-                if judge(report).outcome is not Outcome.PROVED:
-                    return report
-                axioms = check.assurance.axioms if check.assurance else ALLOWED_AXIOMS
-                audit = self._strict.audit(module, challenge, axioms, question.environment, _asker(question))
-                if gold and audit["accepted"]:
-                    audit = audit | {"replay": self._strict.replay(module, question.environment)}
-                return replace(report, audit=audit)
+                report = replace(self._leans.report(question, reply), tier=assurance.tier)
+                if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
+                    report = self._with_audit(report, module, check.challenge, assurance, question)
         except BadChallenge as error:
-            return replace(report, challenge_error=str(error))
+            report = replace(report, challenge_error=str(error))
         except (BoxFailed, OSError) as error:
-            return report_of(check.program, self._leans.failed(error, COLD))
+            report = replace(report_of(self._leans.failed(error, COLD)), tier=assurance.tier)
+        return report
+
+    def _with_audit(
+        self,
+        report: Report,
+        module: BinaryIO | None,
+        challenge: Challenge | None,
+        assurance: Assurance,
+        question: Question,
+    ) -> Report:
+        """Return the report with what the audit finds and, on the tier kernel, what the kernel says."""
+        environment, axioms = question.environment, _axioms(assurance)
+        audit = self._strict.audit(module, challenge, axioms, environment, _asker(question))
+        audit |= {"module_sha256": _sha256(module), "sealed_sha256": None, "replay": None}
+        if assurance.tier == Tier.KERNEL and audit["accepted"]:
+            try:
+                audit["replay"] = self._strict.replay(module, environment, question.limits)
+            except KernelLimit as limit:
+                return replace(report, audit=audit, kernel_limit=str(limit))
+        return replace(report, audit=audit)
+
+
+def _has_sorry(challenge: Challenge | None) -> bool:
+    """Whether a challenge holds another sorry than the one in the place of the proof."""
+    return challenge is not None and len(sorry_tokens(challenge.program)) > 1
+
+
+def _axioms(assurance: Assurance) -> Sequence[str]:
+    return (*assurance.axioms, *_NATIVE) if assurance.native else assurance.axioms
+
+
+def _sha256(module: BinaryIO | None) -> str | None:
+    if module is None:
+        return None
+    module.seek(0)
+    return hashlib.sha256(module.read()).hexdigest()
 
 
 def _asker(question: Question) -> Callable[[str, Limits], Question]:
     """Return what asks the same Lean about another program."""
     return lambda text, limits: Question.of(text, question.environment, limits, question.cancelled)
-
-
-#: What a second look may take, beside twice what the first one might: it imports everything anew.
-_MORE_SECONDS = 60.0
-
-
-def _roomier(limits: Limits) -> Limits:
-    """Return limits for a second look at what was proved within these: what it takes is not the proof's."""
-    return replace(
-        limits,
-        wall_seconds=2 * limits.wall_seconds + _MORE_SECONDS,
-        cpu_seconds=2 * limits.cpu_seconds + _MORE_SECONDS,
-    )
-
-
-def _overruling(first: Report, second: Report) -> Report:
-    """Return what the second look found, with the time that both took."""
-    return replace(
-        second,
-        accepted_first=True,
-        wall_seconds=first.wall_seconds + second.wall_seconds,
-        cpu_seconds=first.cpu_seconds + second.cpu_seconds,
-    )

@@ -15,9 +15,17 @@ from typer import Argument, Option
 
 from farm import __version__
 from farm.assembly.declaration import read_target
-from farm.assurance import FAST, Assurance
+from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.cli.options import SOME_UNJUDGED, AsJson, CpuSeconds, PolicyActions, print_json
+from farm.cli.options import (
+    SOME_UNJUDGED,
+    AsJson,
+    CpuSeconds,
+    Native,
+    PolicyActions,
+    TierName,
+    print_json,
+)
 from farm.errors import FarmError, UsageError
 from farm.header import header_end
 from farm.job import CPU_PER_WALL, Check, Limits, require_possible
@@ -113,13 +121,19 @@ def check_file(
     timeout: Annotated[float, Option(help="Seconds the check may take.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)] = None,
-    way: Annotated[str, Option(help="How Lean is run: cold, snapshot or resident.")] = "cold",
+    way: Annotated[
+        str, Option(help="How Lean is run on the tier lean: cold, snapshot or resident.")
+    ] = "cold",
     policy: PolicyActions = None,
     challenge: Annotated[
         Path | None,
         Option(help="A Lean file with the statement to be proved, `sorry` for a proof.", show_default=False),
     ] = None,
-    tier: Annotated[str, Option(help="With a challenge: fast, strict or gold.")] = FAST,
+    tier: TierName = "kernel",
+    native: Native = False,
+    require_statement: Annotated[
+        bool, Option("--require-statement", help="Refuse to check without a challenge.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check one Lean program on this machine, without servers or a queue.
@@ -137,13 +151,14 @@ def check_file(
         program=_text(file),
         limits=limits,
         challenge=None if challenge is None else _challenge(_text(str(challenge))),
-        assurance=Assurance(tier=tier, policy=Policy.parse(policy or ())),
+        assurance=Assurance(tier=tier, native=native, policy=Policy.parse(policy or ())),
     )
-    if tier != FAST and challenge is None:
-        raise UsageError(f"the tier {tier} needs a statement to compare with; name its file with --challenge")
+    if require_statement and challenge is None:
+        raise UsageError("--require-statement: there is none; name its file with --challenge")
     with opened(settings, way=way) as machine:
         machine.installed.require_any()
         chosen = machine.installed[environment or settings.environment]
+        _require_tier(tier, chosen)
         report = machine.checker.check(check, chosen)
     verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
@@ -151,6 +166,14 @@ def check_file(
         raise typer.Exit(SOME_UNJUDGED)
     if verdict.outcome is not Outcome.PROVED:
         raise typer.Exit(1)
+
+
+def _require_tier(tier: str, environment: LeanEnvironment) -> None:
+    if tier not in environment.tiers:
+        raise UsageError(
+            f"the environment {environment.name!r} cannot give the tier {tier}; "
+            f"it can give: {', '.join(environment.tiers)}"
+        )
 
 
 def _limits(settings: Settings, timeout: float, cpu: float | None, memory_mib: int | None) -> Limits:
@@ -200,7 +223,7 @@ def _listed_facts(each: Listed) -> dict[str, object]:
         "digest": each.known and each.known.digest,
         "headers": each.headers,
         "checker": each.checker,
-        "audited": each.audited,
+        "tiers": each.tiers,
         "advisories": [asdict(known) for known in each.advisories],
         "installed": each.here is not None,
         "problem": each.problem,
@@ -217,7 +240,8 @@ def _listed_cells(each: Listed) -> tuple[str, ...]:
         each.name,
         *known,
         headers,
-        each.checker or ("" if each.audited else "not even audited"),
+        ", ".join(each.tiers),
+        each.checker or "",
         each.state,
     )
 
@@ -241,6 +265,9 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
             reason=verdict.reason,
             detail=verdict.detail,
             proof_status=verdict.proof_status,
+            tier=report.tier,
+            statement=report.statement if verdict.outcome is Outcome.PROVED else None,
+            trusts=report.trusts,
             way=report.way,
             isolation=report.isolation,
             stopped_at=report.stopped_at,
@@ -273,7 +300,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
 
 def _facts(report: Report) -> str:
     return (
-        f"way {report.way}, isolation {report.isolation}, {report.wall_seconds:.2f} s, "
+        f"tier {report.tier}, way {report.way}, isolation {report.isolation}, {report.wall_seconds:.2f} s, "
         f"{report.cpu_seconds:.2f} s of processor time, {report.peak_memory_kib / 1024:.0f} MiB"
         + (f", stopped at line {report.stopped_at}" if report.stopped_at else "")
     )

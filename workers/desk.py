@@ -101,7 +101,7 @@ class Desk:
                 digest=e.digest,
                 toolchain=e.toolchain,
                 checker=e.checker.name if e.checker else None,
-                audited=e.audited,
+                tiers=e.tiers,
                 checker_version=__version__,
             )
             for e in self.environments.values()

@@ -1,12 +1,14 @@
-"""Doubt step: what a text, or the run that it is of, leaves open when Lean has accepted it. Pure."""
+"""Doubt step: what a text leaves open, for what of it does the farm's own words have to answer. Pure.
+
+All that is read here is bounded, so that no text holds a worker up.
+"""
 
 from __future__ import annotations
 
 from farm.assembly.declaration import read_target
-from farm.assurance import FAST
-from farm.challenge import Challenge, is_stated
+from farm.challenge import Challenge
 from farm.job import Check
-from farm.policy import Hit, Screen, refusing
+from farm.policy import LONGEST_READ, Hit, Screen
 from farm.verdict import Report
 from workers.environments import LeanEnvironment
 
@@ -15,12 +17,8 @@ def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...
     """Return what the policy finds in a program, and the hit that rejects it, if one does."""
     if check.assurance is None:
         return (), None
-    screen = Screen(policy=check.assurance.policy, submitted=check.submitted)
-    hits, refused = screen.look(check.program, header=environment.header)
-    can_replay = environment.checker is not None and check.challenge is not None
-    if refused is None and not can_replay and (hit := screen.past_kernel(check.program)) is not None:
-        hits, refused = (*hits, hit), refusing([hit])
-    return hits, refused
+    screen = Screen(policy=check.assurance.rules, submitted=check.submitted)
+    return screen.look(check.program, header=environment.header)
 
 
 def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:
@@ -28,6 +26,8 @@ def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool
 
     What a submission says before the statement may be to blame all the same.
     """
+    if len(check.program) > LONGEST_READ:
+        return False
     first = next((message for message in report.messages if message.severity == "error"), None)
     core = read_target(challenge.program).core
     begins = check.program.find(core) if core else -1
@@ -40,31 +40,11 @@ def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool
 
 
 def _offset(text: str, line: int) -> int:
-    """Return where a line, counted from 1, begins."""
+    """Return where a line, counted from 1, begins; the text's end for one that it does not have."""
     at = 0
     for _ in range(line - 1):
-        at = text.find("\n", at) + 1
+        found = text.find("\n", at)
+        if found < 0:
+            return len(text)
+        at = found + 1
     return at
-
-
-def is_past_kernel(check: Check, environment: LeanEnvironment) -> bool:
-    """Whether a text that the policy lets pass names what takes constants past the kernel, to be replayed."""
-    if check.assurance is None or environment.checker is None or not environment.audited:
-        return False
-    screen = Screen(policy=check.assurance.policy, submitted=check.submitted)
-    return screen.past_kernel(check.program) is not None
-
-
-def is_open(check: Check, challenge: Challenge, environment: LeanEnvironment) -> bool:
-    """Whether more than Lean's word is needed for what the first tier calls proved.
-
-    So it is when the run asks for more; when only an audit can say whether what was proved is what the
-    challenge asks for; and when the run lets a text pass that could prove anything.
-    """
-    assurance = check.assurance
-    if assurance is not None and (assurance.tier != FAST or assurance.strongest != FAST):
-        return assurance.strongest != assurance.tier
-    if assurance is not None and (assurance.policy.is_weakened or is_past_kernel(check, environment)):
-        return True
-    whole = ((0, len(check.program)),)
-    return not is_stated(challenge, check.program, whole if check.submitted is None else check.submitted)

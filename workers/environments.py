@@ -14,6 +14,7 @@ from pathlib import Path
 
 from farm.errors import FarmError, SettingsError, UsageError
 from farm.job import Limits
+from farm.tiers import Tier
 from workers import digest, replay
 from workers.box import once as box
 from workers.box.bubblewrap import python
@@ -34,7 +35,7 @@ _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelChecker:
-    """What has the kernel check a compiled module once more, for the tier gold.
+    """What has the kernel check a compiled module, for the tier kernel.
 
     In `command`, ``{module}`` stands for the module's name, ``{olean}`` for its file and ``{path}`` for the
     environment's folders, with colons. Status 0 says that it is accepted, 1 that it is not. `visible` is what
@@ -73,6 +74,13 @@ class LeanEnvironment:
     def __hash__(self) -> int:
         """Return what takes no time: each check looks up processes by its environment."""
         return hash(self.digest)
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The tiers that can be had here, the strongest first."""
+        if not self.audited:
+            return (Tier.LEAN,)
+        return (Tier.AUDIT, Tier.LEAN) if self.checker is None else tuple(Tier)
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -137,8 +145,8 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         header = "import Mathlib\n"       # what its canaries begin with; default: the first of headers
         headers = ["import Mathlib\n"]    # to be ready for; default: header
         visible = ["/nix/store"]          # what else Lean must be able to read
-        checker = ["/path/to/leanchecker", "{module}"]  # replays a compiled module, for the tier gold
-        audit = false                     # compiled modules of this Lean cannot be audited; fast only
+        checker = ["/path/to/leanchecker", "{module}"]  # replays a compiled module, for the tier kernel
+        audit = false                     # modules of this Lean cannot be audited: lean only
 
     What is wrong with one environment keeps none of the others back: `Installed.problems` tells it, with
     file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises

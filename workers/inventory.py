@@ -38,9 +38,10 @@ class Listed:
         return self.served.checker if self.served else None
 
     @property
-    def audited(self) -> bool:
-        """Whether compiled modules can be audited there."""
-        return self.known.audited if self.known else True
+    def tiers(self) -> tuple[str, ...]:
+        """The tiers that can be had there: what its workers say, else what this machine could."""
+        known = self.served or self.here
+        return tuple(known.tiers) if known else ()
 
     @property
     def advisories(self) -> tuple[Advisory, ...]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from farm.header import brings_code, header_end
 from farm.log import logger
-from farm.scanner import sorry_tokens
 from farm.verdict import Report
 from workers.box import once as box
 from workers.box.cell import BoxFailed
@@ -58,13 +57,13 @@ class Leans:
             for header in environment.headers:
                 self._resident.prewarm(environment, header[: header_end(header)] + "\n")
 
-    def ask(self, program: str, question: Question, way: str | None = None) -> Report:
-        """Return what comes of a program, which is what the question is about."""
-        return self.report(program, question, self._ask(question, way or self.way))
+    def ask(self, question: Question, way: str | None = None) -> Report:
+        """Return what comes of a question."""
+        return self.report(question, self._ask(question, way or self.way))
 
-    def report(self, program: str, question: Question, reply: Reply) -> Report:
+    def report(self, question: Question, reply: Reply) -> Report:
         """Return the facts of a reply, with what is wrong with the environment, if that is to blame."""
-        report, wrong = report_of(program, reply), self._environment_error(reply, question)
+        report, wrong = report_of(reply), self._environment_error(reply, question)
         return report if wrong is None else replace(report, environment_error=wrong)
 
     def failed(self, error: Exception, way: str) -> Reply:
@@ -111,13 +110,13 @@ def _first_error(answer: Answer) -> str | None:
     return next((m.text for m in answer.messages if m.severity == "error"), None)
 
 
-def not_run(program: str) -> Report:
+def not_run() -> Report:
     """Return the facts of a program that Lean was not given."""
-    return report_of(program, Reply(run=box.NOT_RUN, answer=NO_ANSWER, way="none"))
+    return report_of(Reply(run=box.NOT_RUN, answer=NO_ANSWER, way="none"))
 
 
-def report_of(program: str, reply: Reply) -> Report:
-    """Return the facts of a reply to a program."""
+def report_of(reply: Reply) -> Report:
+    """Return the facts of a reply."""
     run, answer = reply.run, reply.answer
     return Report(
         exit_status=run.exit_status,
@@ -131,7 +130,6 @@ def report_of(program: str, reply: Reply) -> Report:
         messages=answer.messages,
         reached_end=answer.reached_end,
         foreign_output=answer.foreign_output,
-        sorry_tokens=sorry_tokens(program),
         box_error=run.box_error,
         isolation=run.isolation,
         way=reply.way,

@@ -36,7 +36,6 @@ _log = logger(__name__)
 
 #: What the farm does for itself may take its time and memory; the audit has limits of its own as well.
 _CHALLENGE_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
-_REPLAY_LIMITS = Limits(wall_seconds=1800.0, cpu_seconds=3600.0, memory_mib=16384)
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _REFUSED, _IMPORTS = "Module.olean", "refused", "imports"
 _NAMES, _AXIOMS = "names", "axioms"
@@ -52,6 +51,10 @@ _MOST_KEPT, _LOOK_AFTER = 50_000, 1_000
 
 class BadChallenge(Exception):
     """The statement cannot be compiled; the message says why in Lean's words."""
+
+
+class KernelLimit(Exception):
+    """The kernel ended without an answer; the message is ``time``, ``memory`` or ``depth``."""
 
 
 class Strict:
@@ -91,26 +94,45 @@ class Strict:
     def audit(
         self,
         module: BinaryIO | None,
-        challenge: Challenge,
+        challenge: Challenge | None,
         axioms: Sequence[str],
         environment: LeanEnvironment,
         ask: Callable[[str, Limits], Question],
     ) -> dict[str, Any]:
         """Return what an audit of a module against its challenge finds; `ask` makes a question of a program.
 
-        `axioms` are those that the proof may rest on. Raises `BadChallenge`, and `BoxFailed` when the audit
-        itself fails, or Lean left no module.
+        Without a challenge all of the module is judged. `axioms` are those that the proof may rest on. Raises
+        `BadChallenge`, and `BoxFailed` when the audit itself fails, or Lean left no module.
         """
         if module is None:
             raise BoxFailed("Lean accepted the program and left no compiled module")
-        stated = self._challenge(challenge, environment, ask)
-        imported = self._imported(stated, environment)
-        words = ["fd:0", "--challenge", "fd:1", "--axioms", ",".join(axioms)]
-        words += ["--imported", "fd:2", "--imported-axioms", "fd:3"]
+        words = ["fd:0", "--axioms", ",".join(axioms), "--imported", "fd:1", "--imported-axioms", "fd:2"]
+        if challenge is None:
+            with self._copied(module) as copy:
+                imported, more = self._imported(copy, self._imports(module), environment), []
+        else:
+            stated = self._challenge(challenge, environment, ask)
+            imports = json.loads((stated / _IMPORTS).read_text(encoding="utf-8"))
+            imported, more = self._imported(stated / _MODULE, imports, environment), [stated / _MODULE]
+            words += ["--challenge", "fd:3"]
         with contextlib.ExitStack() as stack:
-            paths = (stated / _MODULE, imported / _NAMES, imported / _AXIOMS)
+            paths = (imported / _NAMES, imported / _AXIOMS, *more)
             files = [module, *(stack.enter_context(path.open("rb")) for path in paths)]
             return _facts(self._audited(words, [file.fileno() for file in files]), _ANSWERED)
+
+    def _imports(self, module: BinaryIO) -> list[str]:
+        imports: list[str] = _facts(self._audited([IMPORTS], [module.fileno()]), (0,))["imports"]
+        return imports
+
+    @contextlib.contextmanager
+    def _copied(self, module: BinaryIO) -> Iterator[Path]:
+        """Give a copy of a module that a box can be shown, while the block lasts."""
+        with fresh_folder(self._isolation.folder) as workshop:
+            shown = workshop / "shown"
+            shown.mkdir()
+            shown.chmod(0o755)  # whoever reads it in a box is nobody, whatever this process's umask is
+            _copy(module, shown / _MODULE)
+            yield shown / _MODULE
 
     def _audited(self, words: Sequence[str], files: Sequence[int]) -> box.Run:
         program = Program(
@@ -123,36 +145,35 @@ class Strict:
                 return self._servers.get(program).run(words, files=files, limits=_AUDIT_LIMITS)[0]
         raise BoxFailed("the audit failed: its server ended, and a fresh one too")
 
-    def replay(self, module: BinaryIO | None, environment: LeanEnvironment) -> dict[str, Any]:
+    def replay(self, module: BinaryIO | None, environment: LeanEnvironment, limits: Limits) -> dict[str, Any]:
         """Return what the environment's checker says of a module: accepted, said, checker.
 
-        It is run in a box, the module and the environment's on ``LEAN_PATH``. Raises `BoxFailed` when it
-        ends with another status than 0 and 1, and when the environment has no checker.
+        It is run in a box, the module and the environment's on ``LEAN_PATH``. Raises `KernelLimit` when it
+        exceeds one, and `BoxFailed` when it has no answer, or the environment no checker.
         """
         checker = environment.checker
         if module is None or checker is None:
             raise BoxFailed(f"the environment {environment.name!r} has no checker that replays a module")
-        with fresh_folder(self._isolation.folder) as workshop:
-            shown = workshop / "shown"
-            shown.mkdir()
-            shown.chmod(0o755)  # whoever reads it in a box is nobody, whatever this process's umask is
-            file = shown / _MODULE
-            _copy(module, file)
-            run = self._replayed(file, environment, checker)
+        with self._copied(module) as file:
+            run = self._replayed(file, environment, checker, limits)
         said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
-        if run.box_error is not None or run.limit is not None or run.exit_status not in (0, 1):
-            how = run.box_error or run.limit or f"status {run.exit_status}"
+        if (limit := _kernel_limit(run, said)) is not None:
+            raise KernelLimit(limit)
+        if run.box_error is not None or run.exit_status not in (0, 1):
+            how = run.box_error or f"status {run.exit_status}"
             raise BoxFailed(f"the checker could not judge the compiled module ({how}): {said}")
         return {"accepted": run.exit_status == 0, "said": said, "checker": checker.name}
 
-    def _replayed(self, file: Path, environment: LeanEnvironment, checker: KernelChecker) -> box.Run:
+    def _replayed(
+        self, file: Path, environment: LeanEnvironment, checker: KernelChecker, limits: Limits
+    ) -> box.Run:
         path = ":".join(environment.lean_path)
         given = {"{module}": file.stem, "{olean}": str(file), "{path}": path}
         folders = [str(file.parent), *environment.lean_path]
         return box.run(
             [functools.reduce(_filled, given.items(), word) for word in checker.command],
             isolation=self._isolation,
-            limits=_REPLAY_LIMITS,
+            limits=limits,
             environment={"LEAN_PATH": ":".join(folders)},
             visible=(*environment.folders, *checker.visible, file.parent),
         )
@@ -169,8 +190,8 @@ class Strict:
                 with self._kept.keeping(kept) as folder:
                     if module is not None and not errors:
                         _copy(module, folder / _MODULE)
-                        imports = _facts(self._audited([IMPORTS], [module.fileno()]), (0,))
-                        (folder / _IMPORTS).write_text(json.dumps(imports["imports"]), encoding="utf-8")
+                        imports = json.dumps(self._imports(module))
+                        (folder / _IMPORTS).write_text(imports, encoding="utf-8")
                     else:
                         said = errors[0] if errors else "Lean did not compile it"
                         (folder / _REFUSED).write_text(said.partition("\n")[0][:500], encoding="utf-8")
@@ -178,17 +199,16 @@ class Strict:
             raise BadChallenge((kept / _REFUSED).read_text(encoding="utf-8"))
         return kept
 
-    def _imported(self, stated: Path, environment: LeanEnvironment) -> Path:
-        """Return the folder with the names, and the axioms, of all that a compiled challenge imports."""
-        imports = json.loads((stated / _IMPORTS).read_text(encoding="utf-8"))
+    def _imported(self, module: Path, imports: Sequence[str], environment: LeanEnvironment) -> Path:
+        """Return the folder with the names, and the axioms, of all that a compiled module imports."""
         kept = self._kept.find("imports", environment.digest, *imports)
         if not kept.exists():
             with fresh_folder(self._isolation.folder) as workshop:
                 made = workshop / "made"
                 made.mkdir()
                 roots = _roots(environment)
-                words = [str(stated / _MODULE), "--into", str(made), *map(str, roots)]
-                self._index(words, visible=(stated, *roots), writable=made)
+                words = [str(module), "--into", str(made), *map(str, roots)]
+                self._index(words, visible=(module.parent, *roots), writable=made)
                 with self._kept.keeping(kept) as folder:
                     for name in (_NAMES, _AXIOMS):
                         (folder / name).write_bytes((made / name).read_bytes())
@@ -254,6 +274,16 @@ def _used_at(folder: Path) -> float:
         return folder.stat().st_mtime
     except OSError:  # another worker has just removed it
         return 0.0
+
+
+_KERNEL_LIMITS = {"wall": "time", "cpu": "time", "memory": "memory"}
+
+
+def _kernel_limit(run: box.Run, said: str) -> str | None:
+    """Return the limit at which the kernel ended, if it did."""
+    if run.limit is not None:
+        return _KERNEL_LIMITS.get(run.limit, "depth")
+    return "depth" if "deep recursion" in said and run.exit_status != 0 else None
 
 
 def _facts(run: box.Run, answered: Sequence[int]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def _report(desk: Desk, claim: Claim) -> Report:
         )
     except Exception as error:  # noqa: BLE001 # the thread's edge: a bug must not hold the check for ever
         _log.exception("A check could not be carried out")
-        return replace(not_run(claim.check.program), box_error=f"{type(error).__name__}: {error}")
+        return replace(not_run(), box_error=f"{type(error).__name__}: {error}")
 
 
 def _conclude(desk: Desk, claim: Claim, report: Report) -> None:

@@ -29,9 +29,18 @@ PolicyActions = Annotated[
     Option(
         "--policy",
         metavar="RULE=ACTION",
-        help="What becomes of a submission that a rule hits: reject, report or off. Can be given again.",
+        help="What becomes of what a rule hits: report, off or (tier lean) reject. Can be given again.",
         show_default=False,
     ),
+]
+TierName = Annotated[
+    str,
+    Option(
+        "--tier", help="Whom a proved believes: kernel (alone), audit (Lean asked it) or lean (its word)."
+    ),
+]
+Native = Annotated[
+    bool, Option("--native", help="Let proofs rest on the compiler, as native_decide makes them do.")
 ]
 Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
 Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]

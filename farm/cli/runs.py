@@ -94,8 +94,9 @@ def facts(run: Run, tally: Tally, solved: tuple[int, int]) -> dict[str, object]:
             for (verdict, reason), number in sorted(tally.verdicts.items())
         ],
         "shared": tally.shared,
-        "confirmed": tally.confirmed,
-        "overruled": dict(tally.overruled),
+        "tier": run.tier,
+        "statement_unchecked": tally.unchecked,
+        "trusts_the_compiler": tally.trusting,
         "names": solved[1],
         "names_proved": solved[0],
     }

@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from farm.cli import runs
-from farm.cli.options import AsJson, CpuSeconds, Export, Output, PolicyActions, Wait
+from farm.cli.options import AsJson, CpuSeconds, Export, Native, Output, PolicyActions, TierName, Wait
 from farm.errors import UsageError
 from farm.program import AssemblyOptions
 from farm.site import Site
@@ -34,10 +34,6 @@ CodeMode = Annotated[str, Option(help="Which code block counts: last or first.")
 Restate = Annotated[bool, Option(help="Put the manifest's header and statement before the proof.")]
 Strip = Annotated[bool, Option(help="Take the statement away that the answer repeats.")]
 Reassemble = Annotated[bool, Option(help="Assemble again where a line already has a predicted_proof.")]
-Tier = Annotated[str, Option(help="How sure a proved is: fast, strict (audited) or gold (replayed).")]
-Confirm = Annotated[
-    str | None, Option(help="Have what is proved judged once more: strict or gold.", show_default=False)
-]
 Axioms = Annotated[
     list[str] | None,
     Option(help="An axiom that proofs may rest on, besides Lean's own three. Can be given again."),
@@ -46,7 +42,8 @@ RequireStatement = Annotated[
     bool, Option("--require-statement", help="Refuse lines that do not say what they have to prove.")
 ]
 AcceptAdvisories = Annotated[
-    bool, Option("--accept-advisories", help="gold: let a Lean with known holes in its kernel do.")
+    bool,
+    Option("--accept-advisories", help="On the tier kernel, let a Lean with known holes in its kernel do."),
 ]
 PriorityClass = Annotated[
     str, Option("--priority", help="What comes before what: interactive, online or batch.")
@@ -85,8 +82,8 @@ def submit(
     timeout: Annotated[float, Option(help="Seconds a check may take; a line's own wins.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory a check may use.")] = None,
-    tier: Tier = "fast",
-    confirm: Confirm = None,
+    tier: TierName = "kernel",
+    native: Native = False,
     policy: PolicyActions = None,
     axiom: Axioms = None,
     require_statement: RequireStatement = False,
@@ -125,7 +122,7 @@ def submit(
             policy or (),
             axiom or (),
             tier=tier,
-            confirm=confirm,
+            native=native,
             requires_statement=require_statement,
             accepts_advisories=accept_advisories,
         ),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.header import header_end
-from farm.policy.rules import RULES, Action
+from farm.policy.rules import RULES
 from farm.policy.words import (
     AESOP,
     ATTRIBUTES,
@@ -26,7 +25,7 @@ from farm.policy.words import (
     TELLING,
     TRUSTED,
 )
-from farm.scanner import Kind, Token, tokens
+from farm.scanner import Kind, Token
 
 Found = tuple[int, int, str]  # start, end, rule
 
@@ -103,8 +102,7 @@ class Reader:
         group, mark = self._groups[-1], self._text[token.start]
         if group.is_attributes and mark == ",":
             group.at_name, group.of_aesop = True, False
-        # To Lean, all up to the next » is one name, with line breaks, quotes and what else there is.
-        return "hidden" if mark in "«»" else None
+        return None
 
     def _name(self, place: int, token: Token) -> str | None:
         word = self._text[token.start : token.end]
@@ -149,7 +147,7 @@ class Reader:
             return "metaprogram"
         # No list of attributes, perhaps: ``x@[...]`` is a pattern, and a notation's token can end in ``@[``.
         rule = self._anywhere(place, token, word)
-        if rule is not None and RULES[rule].action is Action.REJECT:
+        if rule is not None and RULES[rule].is_doubted:
             return rule
         return "attribute" if due and not group.at_name else None
 
@@ -164,8 +162,6 @@ class Reader:
             return None if self._code[place].start < self._end_of_header() else rule
         if rule == "scope":
             return "metaprogram" if self._opens_lean(place, word) else rule
-        if rule == "notation":
-            return "token" if self._declares_odd_token(place) else rule
         return rule
 
     def _in_context(self, place: int, token: Token, word: str) -> str | None:
@@ -233,52 +229,9 @@ class Reader:
             place += 1
         return False
 
-    def _declares_odd_token(self, place: int) -> bool:
-        """Whether a token that a notation declares could make other text look like what it is not."""
-        place += 1
-        brackets: list[str] = []
-        while place < len(self._code) and self._word(place) != "=>":
-            token, word = self._code[place], self._word(place)
-            if token.kind is Kind.STRING:
-                if _is_odd_token(word[1:-1].strip(" ")):
-                    return True
-                brackets += _BRACKET.findall(word)
-            if token.kind is Kind.NAME and KEYWORDS.get(word) == "notation":
-                return False
-            place += 1
-        return not _match(brackets)
-
 
 _OWN = tuple(f"{name}." for name in LEAN_S_OWN)
 #: What may have fields.
 _VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
 #: So many words may stand between a tactic and its configuration.
 _FAR = 12
-
-#: In a token that a notation declares: what begins or ends a comment, a string, a character, a quoted name or
-#: a list of attributes; a dot, behind which a keyword would look like a field; letters that not every Lean
-#: takes for letters; space that is none to Lean.
-_ODD_TOKEN = re.compile(r"""["'\\«»]|--|/-|-/|@\[|[-/.]$|[À-ÖØ-öø-ſⱼ]|[^\S ]""")
-_HEXADECIMAL = re.compile(r"0[xX]")
-_BRACKET = re.compile(r"[(\[{⟨⟪⟦⦃)\]}⟩⟫⟧⦄]")
-_CLOSING = frozenset(")]}⟩⟫⟧⦄")
-
-
-def _is_odd_token(token: str) -> bool:
-    """Whether what stands behind a token may be taken for a part of it, or something else be hidden by it."""
-    if _ODD_TOKEN.search(token):
-        return True
-    parts = list(tokens(token))
-    # To Lean, ∎_axiom is a token ∎_ and a keyword.
-    last = parts[-1] if len(parts) > 1 else None
-    return last is not None and (last.kind is Kind.NAME or _HEXADECIMAL.match(token, last.start) is not None)
-
-
-def _match(brackets: Iterable[str]) -> bool:
-    """Whether as many brackets are closed as are opened, each behind one, of whatever kind they are."""
-    depth = 0
-    for bracket in brackets:
-        depth += -1 if bracket in _CLOSING else 1
-        if depth < 0:
-            return False
-    return depth == 0

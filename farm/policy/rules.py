@@ -1,4 +1,4 @@
-"""The rules: what each is called, what a text that it hits could do, and what is done about that."""
+"""The rules: what each is called, what a text that it hits could do, and what the tier lean rejects."""
 
 from __future__ import annotations
 
@@ -18,41 +18,45 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """A rule: what is done by default, and what a text that it hits could do."""
+    """A rule: what a text that it hits could do, and whether the tier ``lean`` rejects such a text.
 
-    action: Action
+    The other tiers only report, for there the compiled module decides.
+    """
+
     threat: str
+    is_doubted: bool = False
 
 
-_REJECT, _REPORT, _OFF = Action.REJECT, Action.REPORT, Action.OFF
+def _doubted(threat: str) -> Rule:
+    return Rule(threat=threat, is_doubted=True)
 
-#: Every rule by its name. `native` is a switch of its own: what it hits rests on the compiler.
+
+#: Every rule by its name.
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "axiom": Rule(action=_REJECT, threat="assumes what was to be proved"),
-        "opaque": Rule(action=_REJECT, threat="declares a constant whose value nobody sees"),
-        "unsafe": Rule(action=_REJECT, threat="leaves what the kernel checks"),
-        "run": Rule(action=_REJECT, threat="runs code while Lean reads the text"),
-        "initialize": Rule(action=_REJECT, threat="runs code when the compiled text is imported"),
-        "metaprogram": Rule(action=_REJECT, threat="changes what later text means"),
-        "replaced_code": Rule(action=_REJECT, threat="runs other code than was proved about"),
-        "option": Rule(action=_REJECT, threat="turns off a check, or hides or adds messages"),
-        "stop": Rule(action=_REJECT, threat="keeps Lean from reading on"),
-        "messages": Rule(action=_REJECT, threat="hides messages"),
-        "imports": Rule(action=_REJECT, threat="chooses what the statement stands on"),
-        "trusted_name": Rule(action=_REJECT, threat="uses an axiom that proves anything"),
-        "token": Rule(action=_REJECT, threat="declares a token that makes text look like what it is not"),
-        "hidden": Rule(action=_REJECT, threat="may hide code in what looks like a comment or a string"),
-        "native": Rule(action=_REJECT, threat="trusts the compiler"),
-        "partial": Rule(action=_REPORT, threat="declares a constant whose value nobody sees"),
-        "notation": Rule(action=_REPORT, threat="changes how later text is read"),
-        "instance": Rule(action=_REPORT, threat="changes what later text means"),
-        "attribute": Rule(action=_REPORT, threat="changes what later text means"),
-        "scope": Rule(action=_REPORT, threat="changes what names in later text mean, or what is assumed"),
-        "definition": Rule(action=_REPORT, threat="gives a name a meaning of its own"),
-        "setting": Rule(action=_REPORT, threat="changes what later text means"),
-        "query": Rule(action=_REPORT, threat="prints"),
-        "search": Rule(action=_REPORT, threat="may come out otherwise with another library"),
-        "limits": Rule(action=_OFF, threat="lifts Lean's own limits"),
+        "axiom": _doubted("assumes what was to be proved"),
+        "opaque": _doubted("declares a constant whose value nobody sees"),
+        "unsafe": _doubted("leaves what the kernel checks"),
+        "run": _doubted("runs code while Lean reads the text"),
+        "initialize": _doubted("runs code when the compiled text is imported"),
+        "metaprogram": _doubted("changes what later text means"),
+        "replaced_code": _doubted("runs other code than was proved about"),
+        "option": _doubted("turns off a check, or hides or adds messages"),
+        "stop": _doubted("keeps Lean from reading on"),
+        "messages": _doubted("hides messages"),
+        "imports": _doubted("chooses what the statement stands on"),
+        "trusted_name": _doubted("uses an axiom that proves anything"),
+        "native": _doubted("trusts the compiler"),
+        "not_read": _doubted("is too long to be read by the policy"),
+        "partial": Rule(threat="declares a constant whose value nobody sees"),
+        "notation": Rule(threat="changes how later text is read"),
+        "instance": Rule(threat="changes what later text means"),
+        "attribute": Rule(threat="changes what later text means"),
+        "scope": Rule(threat="changes what names in later text mean, or what is assumed"),
+        "definition": Rule(threat="gives a name a meaning of its own"),
+        "setting": Rule(threat="changes what later text means"),
+        "query": Rule(threat="prints"),
+        "search": Rule(threat="may come out otherwise with another library"),
+        "limits": Rule(threat="lifts Lean's own limits"),
     }
 )

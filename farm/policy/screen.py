@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from farm.errors import UsageError
 from farm.header import header_end
-from farm.policy.hidden import OPAQUE, hidden
 from farm.policy.reading import Reader
 from farm.policy.rules import RULES, Action
-from farm.policy.words import LONGEST, SKIP_KERNEL, is_suspect, plain_imports_end
+from farm.policy.words import LONGEST, is_suspect, plain_imports_end
 from farm.scanner import Kind, Token, tokens
 
 
@@ -30,11 +29,13 @@ class Hit:
 
 #: So many hits of one rule are told.
 MOST_HITS = 20
+#: Longer texts are not read, which is a hit of the rule ``not_read``: reading one would hold others up.
+LONGEST_READ = 1 << 17
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """What is done about each rule; rules that are not named keep their default."""
+    """What is done about each rule; what rules hit that are not named is reported."""
 
     actions: Mapping[str, Action] = field(default_factory=dict)
 
@@ -45,7 +46,7 @@ class Policy:
 
     @classmethod
     def parse(cls, settings: Sequence[str]) -> Policy:
-        """Return the policy of settings such as ``native=report``; raises UsageError."""
+        """Return the policy of settings such as ``limits=off``; raises UsageError."""
         actions = {}
         for setting in settings:
             rule, _, action = setting.partition("=")
@@ -56,13 +57,7 @@ class Policy:
 
     def action(self, rule: str) -> Action:
         """Return what is done about a rule."""
-        return self.actions.get(rule, RULES[rule].action)
-
-    @property
-    def is_weakened(self) -> bool:
-        """Whether a rule that rejects by default does not here; `native`, which is a switch, apart."""
-        changed = {rule for rule, action in self.actions.items() if action is not Action.REJECT}
-        return any(RULES[rule].action is Action.REJECT for rule in changed - {"native"})
+        return self.actions.get(rule, Action.REPORT)
 
     def hits(self, text: str, submitted: Sequence[tuple[int, int]] | None = None) -> tuple[Hit, ...]:
         """Return what the rules find in a program, in order of place; rules that are off find nothing.
@@ -71,12 +66,13 @@ class Policy:
         `submitted`: the spans (start, end) that are the submission's own, in order; all of it by default.
         """
         own = [(0, len(text))] if submitted is None else list(submitted)
+        if len(text) > LONGEST_READ:
+            return self._not_read(text, own)
         begun = plain_imports_end(text)
         looked_at = ((max(begun, start - LONGEST), end + LONGEST) for start, end in own)
         if not any(is_suspect(text[start:end]) for start, end in looked_at):
             return ()
-        code, opaque = _code_of(text)
-        found = sorted({*Reader(text, code).hits(), *hidden(text, opaque)})
+        found = sorted(set(Reader(text, _code_of(text)).hits()))
         left = Counter(dict.fromkeys(RULES, MOST_HITS))
         kept: list[Hit] = []
         for start, end, rule in found:
@@ -84,6 +80,13 @@ class Policy:
                 left[rule] -= 1
                 kept.append(_hit(text, start, end, rule, self.action(rule)))
         return tuple(kept)
+
+    def _not_read(self, text: str, own: Sequence[tuple[int, int]]) -> tuple[Hit, ...]:
+        action = self.action("not_read")
+        if action is Action.OFF or not own:
+            return ()
+        start, end = own[0]
+        return (_hit(text, start, end, "not_read", action),)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,23 +105,10 @@ class Screen:
         hits = self.policy.hits(program, self.submitted)
         own = self.submitted is None or any(start == 0 for start, _ in self.submitted)
         action = self.policy.action("imports")
+        own = own and len(program) <= LONGEST_READ
         if own and action is not Action.OFF and _is_world_of_its_own(program, header):
             hits = (_hit(program, 0, max(1, header_end(program)), "imports", action), *hits)
         return hits, refusing(hits)
-
-    def past_kernel(self, program: str) -> Hit | None:
-        """Return where the submission names what takes constants past the kernel, in code or anywhere else.
-
-        Nothing but a replay finds such a constant. So it is not left to any reading of the text whether the
-        place is code: what stands there has to be replayed, or rejected.
-        """
-        own = [(0, len(program))] if self.submitted is None else self.submitted
-        for start, end in own:
-            at = program.find(SKIP_KERNEL, max(0, start - LONGEST), end + LONGEST)
-            if at >= 0:
-                action = self.policy.action("hidden")
-                return _hit(program, at, at + len(SKIP_KERNEL), "hidden", action)
-        return None
 
 
 def _is_world_of_its_own(program: str, header: str) -> bool:
@@ -159,13 +149,10 @@ def _hit(text: str, start: int, end: int, rule: str, action: Action) -> Hit:
     )
 
 
-def _code_of(text: str) -> tuple[list[Token], list[Token]]:
-    """Return the tokens that are code, strings included, and those that are not, strings included."""
-    code: list[Token] = []
-    opaque: list[Token] = []
-    for token in tokens(text):
-        if token.kind in OPAQUE:
-            opaque.append(token)
-        if token.kind not in OPAQUE or token.kind is Kind.STRING:
-            code.append(token)
-    return code, opaque
+#: What is no code; what stands in a string may be.
+_OPAQUE = frozenset({Kind.COMMENT, Kind.DOC_COMMENT, Kind.CHAR})
+
+
+def _code_of(text: str) -> list[Token]:
+    """Return the tokens that are code, strings included."""
+    return [token for token in tokens(text) if token.kind not in _OPAQUE]

@@ -129,11 +129,11 @@ class Preparer:
         is_short = len(entry.header) + len(entry.formal_statement) <= _REMEMBERED_CHARACTERS
         state = _state if is_short else _state.__wrapped__
         stated = state(entry.header, entry.formal_statement)
-        if stated is None and self._options.assurance.needs_statement:
+        if stated is None and self._options.assurance.requires_statement:
             raise ManifestError(
                 entry.path,
-                "this run needs a statement of every line, to compare proofs with",
-                remedy="add a formal_statement, or submit with --tier fast and without --require-statement",
+                "this run needs a statement of every line, to compare proofs with (--require-statement)",
+                remedy="add a formal_statement, or submit without --require-statement",
                 line=entry.line,
                 field="formal_statement",
             )
@@ -170,7 +170,7 @@ def _site(place: Place, options: SubmitOptions) -> _Site:
     same = {
         "environment": [place.name, place.digest, place.checker_version],
         "tier": assurance.tier,
-        "confirm": assurance.confirm,
+        "native": assurance.native,
         "axioms": sorted(assurance.axioms),
         "policy": dict(assurance.policy.actions),
     }

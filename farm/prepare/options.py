@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from farm.advisories import advisories
-from farm.assurance import FAST, GOLD, Assurance
+from farm.assurance import Assurance
 from farm.errors import UsageError
 from farm.files.lines import printable
 from farm.job import CPU_PER_WALL, Limits, Priority, require_possible
 from farm.program import AssemblyOptions
+from farm.tiers import Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,12 +65,8 @@ class Known(Protocol):
         """The version of its Lean."""
 
     @property
-    def checker(self) -> str | None:
-        """What replays compiled modules there through the kernel; None where nothing does."""
-
-    @property
-    def audited(self) -> bool:
-        """Whether compiled modules can be audited there."""
+    def tiers(self) -> Sequence[str]:
+        """The tiers that can be had there."""
 
     @property
     def checker_version(self) -> str:
@@ -120,27 +117,31 @@ def problem_of(name: str, known: Mapping[str, Place]) -> Problem | None:
 
 def _unfit(environment: Known, assurance: Assurance) -> Problem | None:
     """Return why an environment cannot give the assurance that a run asks for."""
-    if assurance.strongest != FAST and not environment.audited:
+    if assurance.tier not in environment.tiers:
+        had = [tier for tier in Tier if tier in environment.tiers]
         return Problem(
-            words=f"what the environment {environment.name!r} compiles cannot be audited",
-            remedy="use another environment, or the tier fast alone",
+            words=f"the environment {environment.name!r} cannot give the tier {assurance.tier}: "
+            f"{_WANTING[Tier(assurance.tier)]}",
+            remedy=f"name another environment, or submit with --tier {had[0] if had else Tier.LEAN}",
         )
-    if assurance.strongest != GOLD:
+    if assurance.tier != Tier.KERNEL:
         return None
-    if environment.checker is None:
-        return Problem(
-            words=f"the environment {environment.name!r} has no checker that replays proofs"
-            " through the kernel",
-            remedy="name one in its table (checker), or ask for the tier strict",
-        )
     holes = advisories(environment.toolchain) or ()
     if holes and not assurance.accepts_advisories:
         ids = ", ".join(hole.id for hole in holes)
         return Problem(
             words=f"the kernel of Lean {environment.toolchain} has known holes ({ids})",
-            remedy="use a newer Lean, or submit with --accept-advisories",
+            remedy="use a newer Lean, or submit with --accept-advisories or --tier audit",
         )
     return None
+
+
+#: What an environment lacks that cannot give a tier.
+_WANTING = {
+    Tier.KERNEL: "nothing there replays compiled modules through the kernel (checker in its table)",
+    Tier.AUDIT: "what it compiles cannot be audited",
+    Tier.LEAN: "its workers do not serve it",
+}
 
 
 def _known_words(known: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ def fields(
 
     ``entry`` are the fields that the line has, None where they are not known.
     """
-    program = job.program
+    program, audit = job.program, verdict.audit or {}
     messages, hits = parsed(verdict.messages_json), parsed(verdict.hits_json)
     places = _Places(job, program, entry) if messages or hits else None
     return {
@@ -41,6 +41,11 @@ def fields(
             "detail": verdict.detail,
             "messages": [_told(message, ("severity", "text"), places) for message in messages],
             "policy": [_told(hit, ("rule", "action", "text"), places) for hit in hits],
+            "tier": job.tier,
+            "statement": verdict.statement,
+            "trusts": verdict.trusts,
+            "module_sha256": audit.get("module_sha256"),
+            "sealed_sha256": audit.get("sealed_sha256"),
             "audit": verdict.audit,
             "warnings": [
                 {"code": code, "field": origin, "line": line, "column": column}
@@ -53,9 +58,6 @@ def fields(
             "environment_digest": verdict.environment_digest,
             "program_sha256": job.sha256.hex(),
             "profile": marking.profile,
-            "tier": job.tier,
-            "confirm": job.confirm,
-            "accepted_first": verdict.accepted_first,
             "isolation": verdict.isolation,
             "toolchain": verdict.toolchain,
             "advisories": _known_holes(verdict.toolchain),

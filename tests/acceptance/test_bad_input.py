@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from commands import PROVED, Command, entry, lines, write
-from farms import Quiet
+from farms import CORE, Quiet
 
-from farm.store import Served, Store
+from farm.store import Store
 
 GOOD = json.dumps(entry(PROVED, 1)).encode() + b"\n"
 
@@ -137,25 +137,18 @@ BAD_FLAGS = {
     "a timeout longer than any": (("--timeout", "1e9"), ("timeout", "1e+09", "at most")),
     "no memory": (("--memory-mib", "0"), ("memory", "0", "above 0")),
     "more memory than any": (("--memory-mib", "99999999"), ("memory", "99999999", "at most")),
-    "an unknown tier": (("--tier", "best"), ("best", "fast, strict, gold")),
-    "an unknown confirmation": (("--confirm", "best"), ("best", "fast, strict, gold")),
-    "a confirmation that adds nothing": (
-        ("--tier", "strict", "--confirm", "strict"),
-        ("--confirm strict", "adds nothing", "stronger"),
+    "an unknown tier": (("--tier", "best"), ("best", "kernel, audit, lean")),
+    "a tier that there was once": (("--tier", "gold"), ("gold", "kernel, audit, lean")),
+    "a rule that is to reject where the module decides": (
+        ("--policy", "axiom=reject"),
+        ("axiom=reject", "tier kernel", "only report", "--tier lean"),
     ),
-    "gold without a checker": (("--tier", "gold"), ("'core'", "no checker", "checker", "strict")),
-    "confirmed gold without a checker": (("--confirm", "gold"), ("'core'", "no checker")),
     "an axiom without a name": (("--axiom", ""), ("axiom", "propext")),
     "an unknown rule": (("--policy", "axioms=off"), ("'axioms'", "axiom")),
     "an unknown action": (("--policy", "axiom=never"), ("axiom=never", "RULE=ACTION", "report")),
-    "no statement on a tier that needs one": (
-        ("--tier", "strict"),
-        ("good.jsonl:1: ", '"formal_statement"', "needs a statement", "--tier fast"),
-    ),
-    "no statement to confirm with": (("--confirm", "strict"), ('"formal_statement"', "needs a statement")),
     "no statement where one is required": (
         ("--require-statement",),
-        ('"formal_statement"', "needs a statement", "without --require-statement"),
+        ("good.jsonl:1: ", '"formal_statement"', "needs a statement", "without --require-statement"),
     ),
     "negative memory": (("--memory-mib", "-5"), ("memory", "-5", "above 0")),
 }
@@ -169,21 +162,31 @@ def test_a_bad_option_is_named_and_nothing_is_stored(quiet: Quiet, tmp_path: Pat
     refused(quiet, path, *flags, says=says)
 
 
-def test_a_tier_that_an_environment_cannot_give_is_refused(quiet: Quiet, tmp_path: Path) -> None:
-    Store(quiet.engine).register([Served(name="old", digest="d2", toolchain="Lean 4.22.0", audited=False)])
-    made = {"header": "h\n", "formal_statement": "theorem t : True := by sorry", "generation": "trivial"}
-    path = write(tmp_path / "good.jsonl", made)
-    for asked in (("--tier", "strict"), ("--confirm", "strict"), ("--tier", "gold")):
-        refused(quiet, path, "--environment", "old", *asked, says=("'old'", "cannot be audited", "fast"))
-    assert quiet.farm("submit", path, "--environment", "old", "--no-wait").returncode == 0
+MADE = {"header": "h\n", "formal_statement": "theorem t : True := by sorry", "generation": "trivial"}
+
+
+@pytest.mark.parametrize(
+    ("tiers", "asked", "says"),
+    [
+        (("lean",), (), ("'old'", "the tier kernel", "checker", "--tier lean")),
+        (("lean",), ("--tier", "audit"), ("'old'", "cannot be audited", "--tier lean")),
+        (("audit", "lean"), (), ("'old'", "the tier kernel", "checker", "--tier audit")),
+    ],
+)
+def test_a_tier_that_an_environment_cannot_give_is_refused_with_the_strongest_that_it_can(
+    quiet: Quiet, tmp_path: Path, tiers: tuple[str, ...], asked: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    Store(quiet.engine).register([replace(CORE, name="old", tiers=tiers)])
+    path = write(tmp_path / "good.jsonl", MADE)
+    refused(quiet, path, "--environment", "old", *asked, says=says)
+    told = ("submit", path, "--environment", "old", "--tier", tiers[0], "--no-wait")
+    assert quiet.farm(*told).returncode == 0
 
 
 def test_a_kernel_with_known_holes_is_named_unless_told_otherwise(quiet: Quiet, tmp_path: Path) -> None:
-    old = Served(name="old", digest="d2", toolchain="Lean 4.32.0", checker="leanchecker")
-    Store(quiet.engine).register([old])
-    made = {"header": "h\n", "formal_statement": "theorem t : True := by sorry", "generation": "trivial"}
-    path = write(tmp_path / "good.jsonl", made)
-    asked = (path, "--environment", "old", "--tier", "gold", "--no-wait")
+    Store(quiet.engine).register([replace(CORE, name="old", toolchain="Lean 4.32.0")])
+    path = write(tmp_path / "good.jsonl", MADE)
+    asked = (path, "--environment", "old", "--no-wait")
     refused(quiet, *asked, says=("4.32.0", "nested-parameters-unchecked", "--accept-advisories", "newer"))
     assert quiet.farm("submit", *asked, "--accept-advisories").returncode == 0
 

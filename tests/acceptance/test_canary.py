@@ -14,6 +14,7 @@ from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.errors import FarmError
 from farm.job import Check
+from farm.tiers import Tier
 from farm.verdict import Outcome, judge
 from workers.box.isolation import Isolation
 from workers.canary import AUDITED, ERROR, MEMORY, PROVED, SORRY, TIMEOUT, examine, require_sound
@@ -75,10 +76,10 @@ def test_a_lean_that_believes_everything_is_not_fit_to_judge(
 def test_a_lean_whose_modules_cannot_be_audited_is_served_without_when_its_owner_says_so(
     isolation: Isolation, checker: Checker, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    lean = unreadable(tmp_path / "toolchain", core)
+    unread = unreadable(tmp_path / "toolchain", core)
     lines = (f'lean_path = ["{core.lean_path[0]}"]', 'header = "prelude\\nimport Core\\n"')
     file = tmp_path / "environments.toml"
-    file.write_text(lean.table("strange", *lines) + lean.table("known", *lines, "audit = false"))
+    file.write_text(unread.table("strange", *lines) + unread.table("known", *lines, "audit = false"))
     found = installed(tmp_path, file, isolation)
     with pytest.raises(FarmError, match=r"audited \(cold\).*`audit = false`"):
         require_sound(found["strange"], checker)
@@ -86,9 +87,8 @@ def test_a_lean_whose_modules_cannot_be_audited_is_served_without_when_its_owner
     require_sound(known, checker)
     asked = Challenge(program=f"{known.header}theorem t : True := sorry\n", name="t")
     program = f"{known.header}theorem t : True := True.intro\n"
-    whole = checker.check(Check(program=program, challenge=asked, assurance=Assurance()), known)
-    assert judge(whole).outcome is Outcome.PROVED
-    assert whole.audit is not None
-    assert "audited" in whole.audit["not_checked"][0]
-    own = Check(program=program, submitted=(), challenge=asked, assurance=Assurance())
-    assert checker.check(own, known).audit is None
+    lean = Assurance(tier=Tier.LEAN)
+    believed = checker.check(Check(program=program, challenge=asked, assurance=lean), known)
+    assert judge(believed).outcome is Outcome.PROVED
+    assert (believed.audit, believed.statement) == (None, "unchecked")
+    assert known.tiers == (Tier.LEAN,)

@@ -1,4 +1,4 @@
-"""How sure a proved has to be, as users ask for it: the tiers and the second look, through a whole farm."""
+"""How sure a proved has to be, as users ask for it: the tiers, through a whole farm."""
 
 from __future__ import annotations
 
@@ -25,47 +25,70 @@ CHEAT = {
 WRONG = HONEST | {"name": "wrong", "generation": "```lean\ntheorem t : 1 = 1 := by\n  exact nothing\n```"}
 
 
-def test_what_is_proved_is_looked_at_once_more_and_the_disagreements_are_counted(
+def test_the_kernel_is_believed_alone_and_every_line_says_so(farm: Command, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", HONEST, CHEAT, WRONG)
+    said = farm("submit", path)
+    assert said.returncode == 0, said.stderr
+    assert "tier kernel" in said.stdout
+    assert "unchecked" not in said.stdout
+    honest, cheat, wrong = (line["farm"] for line in lines(path))
+    assert [each["tier"] for each in (honest, cheat, wrong)] == ["kernel"] * 3
+    assert (honest["reason"], honest["statement"], honest["trusts"]) == ("ok", "compared", [])
+    assert honest["audit"]["replay"]["accepted"] is True
+    assert len(honest["module_sha256"]) == 64
+    assert cheat["reason"] == "statement_mismatch"
+    assert (wrong["reason"], wrong["audit"], wrong["statement"]) == ("error", None, None)
+
+
+def test_the_weaker_tiers_ask_fewer_and_say_so(farm: Command, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", HONEST, CHEAT)
+    assert farm("submit", path, "--tier", "audit").returncode == 0
+    honest, cheat = (line["farm"] for line in lines(path))
+    assert (honest["reason"], honest["tier"], honest["audit"]["replay"]) == ("ok", "audit", None)
+    assert cheat["reason"] == "statement_mismatch"
+    said = farm("submit", path, "--tier", "lean", "--json")
+    told = json.loads(said.stdout)
+    assert (told["tier"], told["statement_unchecked"], told["trusts_the_compiler"]) == ("lean", 2, 0)
+    honest, cheat = (line["farm"] for line in lines(path))
+    assert [honest["reason"], cheat["reason"]] == ["ok", "ok"]  # a bare word is all that was asked for
+    assert [honest["statement"], cheat["statement"]] == ["unchecked"] * 2
+
+
+def test_what_is_proved_without_a_statement_is_sealed_and_called_unchecked(
     farm: Command, tmp_path: Path
 ) -> None:
-    path = write(tmp_path / "a.jsonl", HONEST, CHEAT, WRONG)
-    said = farm("submit", path, "--confirm", "strict")
-    assert said.returncode == 0, said.stderr
-    honest, cheat, wrong = (line["farm"] for line in lines(path))
-    assert (honest["reason"], honest["accepted_first"], honest["confirm"]) == ("ok", True, "strict")
-    assert honest["audit"]["accepted"] is True
-    assert (cheat["reason"], cheat["accepted_first"]) == ("statement_mismatch", True)
-    assert (wrong["reason"], wrong["accepted_first"], wrong["audit"]) == ("error", False, None)
-    assert (
-        "2 lines looked proved and were looked at once more: 1 are not (1 statement_mismatch)" in said.stdout
+    proof = f"{HEADER}theorem t : 1 = 1 := rfl\n"
+    path = write(
+        tmp_path / "a.jsonl",
+        {"name": "t", "predicted_proof": proof},
+        {"name": "nothing", "predicted_proof": f"{HEADER}def x : Nat := 1\n"},
     )
-    shown = json.loads(farm("status", "--json").stdout)
-    assert (shown["confirmed"], shown["overruled"]) == (1, {"statement_mismatch": 1})
+    said = farm("submit", path)
+    assert said.returncode == 0, said.stderr
+    assert "1 line: statement: unchecked." in said.stdout
+    proved, nothing = (line["farm"] for line in lines(path))
+    assert (proved["verdict"], proved["statement"]) == ("proved", "unchecked")
+    assert "statement: unchecked" in proved["detail"]
+    assert proved["audit"]["replay"]["accepted"] is True
+    assert (nothing["reason"], "no theorem" in nothing["detail"]) == ("audit", True)
 
 
-def test_gold_has_the_kernel_replay_what_is_proved(farm: Command, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", HONEST, CHEAT, WRONG)
-    assert farm("submit", path, "--tier", "gold").returncode == 0
-    honest, cheat, wrong = (line["farm"] for line in lines(path))
-    assert honest["reason"] == "ok"
-    assert honest["audit"]["replay"]["accepted"] is True
-    assert honest["tier"] == "gold"
-    assert cheat["reason"] == "statement_mismatch"
-    assert wrong["reason"] == "error"
-
-
-def test_a_line_without_a_statement_says_what_was_not_checked(farm: Command, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", {"name": "t", "predicted_proof": CHEAT["predicted_proof"]})
+def test_a_text_is_read_and_decides_nothing(farm: Command, tmp_path: Path) -> None:
+    axiom = HONEST["generation"].replace("theorem", "axiom unused : 1 = 2\ntheorem", 1)
+    path = write(tmp_path / "a.jsonl", HONEST | {"generation": axiom})
     assert farm("submit", path).returncode == 0
-    (line,) = lines(path)
-    assert line["farm"]["verdict"] == "proved"
-    assert line["farm"]["audit"]["accepted"] is None
-    assert "formal_statement" in line["farm"]["audit"]["not_checked"][0]
+    (line,) = (line["farm"] for line in lines(path))
+    assert line["verdict"] == "proved"
+    assert ("axiom", "report") in {(hit["rule"], hit["action"]) for hit in line["policy"]}
+    assert farm("submit", path, "--tier", "lean").returncode == 0
+    (line,) = (line["farm"] for line in lines(path))
+    assert line["reason"] == "policy"
 
 
 def test_the_environments_tell_what_replays_proofs_there(farm: Command) -> None:
     (core,) = json.loads(farm("environments", "--json").stdout)["environments"]
     assert (core["checker"], core["advisories"]) == ("the farm's replay", [])
+    assert core["tiers"] == ["kernel", "audit", "lean"]
 
 
 def test_a_machine_tests_itself(farm: Command) -> None:
@@ -82,7 +105,7 @@ def test_a_machine_tries_every_trick(farm: Command) -> None:
     assert told["tried"] > 100
 
 
-@pytest.mark.parametrize("tier", ["fast", "strict", "gold"])
+@pytest.mark.parametrize("tier", ["kernel", "audit"])
 def test_one_program_is_checked_against_a_statement(farm: Command, tmp_path: Path, tier: str) -> None:
     asked, cheat = tmp_path / "asked.lean", tmp_path / "cheat.lean"
     asked.write_text(f"{HEADER}theorem t : 1 = 2 := by sorry\n")
@@ -98,12 +121,12 @@ def test_one_program_is_checked_against_a_statement(farm: Command, tmp_path: Pat
     assert "audit: accepted t; axioms: none" in said.stdout
 
 
-def test_a_tier_without_a_statement_and_a_challenge_without_a_theorem_are_refused(
+def test_a_required_statement_that_is_not_there_and_a_challenge_without_a_theorem_are_refused(
     farm: Command, tmp_path: Path
 ) -> None:
     proof = tmp_path / "proof.lean"
     proof.write_text(f"{HEADER}theorem t : 1 = 1 := rfl\n")
-    said = farm("check", proof, "--tier", "strict")
+    said = farm("check", proof, "--require-statement")
     assert (said.returncode, "--challenge" in said.stderr) == (2, True)
     (tmp_path / "header.lean").write_text(HEADER)
     said = farm("check", proof, "--challenge", tmp_path / "header.lean")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from farm.assurance import FAST, GOLD, STRICT, TIERS, Assurance
+from farm.assurance import Assurance
 from farm.challenge import Challenge, challenge_of
 from farm.job import Check, Limits
 from farm.manifest import Entry
-from farm.policy import Policy
+from farm.tiers import Tier
 from farm.verdict import Outcome, Reason, Report, judge
 from workers.checker import Checker
 from workers.environments import KernelChecker, LeanEnvironment
@@ -40,7 +40,7 @@ def challenge(core: LeanEnvironment, statement: str) -> Challenge:
     return found
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", Tier)
 @pytest.mark.parametrize("case", cases(honest=False))
 def test_what_deceives_is_found_out(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
     found = judged(checker, core, case, tier)
@@ -48,17 +48,16 @@ def test_what_deceives_is_found_out(checker: Checker, core: LeanEnvironment, cas
     assert found.is_right
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", Tier)
 @pytest.mark.parametrize("case", cases(honest=True))
 def test_what_is_honest_is_proved(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
     found = judged(checker, core, case, tier)
-    assert (found.verdict.outcome, found.verdict.detail) == (Outcome.PROVED, "Lean accepted the program.")
-    audit = found.report.audit
-    if audit is not None:
-        assert audit["accepted"] is True
-        assert audit["not_checked"] == []
-    # Where the whole program was submitted, its statement is compared even on the fast tier.
-    assert audit is not None or (tier == FAST and case.answer)
+    assert (found.verdict.outcome, found.verdict.detail) == (Outcome.PROVED, found.verdict.detail)
+    assert found.report.statement == ("unchecked" if tier == Tier.LEAN else "compared")
+
+
+def test_no_trick_of_the_corpus_deceives_the_kernel() -> None:
+    assert [case.name for case in read() if case.kernel == "ok" and not case.is_honest] == []
 
 
 def stated(checker: Checker, core: LeanEnvironment, tier: str, *pieces: str, challenge: Challenge) -> Report:
@@ -78,35 +77,6 @@ def stated(checker: Checker, core: LeanEnvironment, tier: str, *pieces: str, cha
     return checker.check(check, core)
 
 
-def test_a_statement_that_the_farm_wrote_needs_no_audit_on_the_fast_tier(
-    checker: Checker, core: LeanEnvironment
-) -> None:
-    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
-    pieces = ("theorem t : 1 = 1 := by\n", "  exact rfl\n")
-    fast, strict = (stated(checker, core, tier, *pieces, challenge=asked) for tier in (FAST, STRICT))
-    assert [judge(each).outcome for each in (fast, strict)] == [Outcome.PROVED] * 2
-    assert (fast.way, fast.audit, fast.accepted_first) == ("resident", None, False)
-    assert strict.audit is not None
-
-
-@pytest.mark.parametrize("before", ["theorem helper : 2 = 2 := rfl\n", "#check Nat\n"])
-def test_what_a_submission_says_before_the_statement_is_looked_at_twice(
-    checker: Checker, core: LeanEnvironment, before: str
-) -> None:
-    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
-    pieces = ("", before, "theorem t : 1 = 1 := by\n", "  exact rfl\n")
-    report = stated(checker, core, FAST, *pieces, challenge=asked)
-    assert judge(report).outcome is Outcome.PROVED
-    assert report.accepted_first
-    assert report.audit is not None
-
-
-def test_a_comment_before_the_statement_changes_nothing(checker: Checker, core: LeanEnvironment) -> None:
-    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
-    pieces = ("", "-- first\n/- second -/\n", "theorem t : 1 = 1 := by\n", "  exact rfl\n")
-    assert stated(checker, core, FAST, *pieces, challenge=asked).audit is None
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -119,35 +89,55 @@ def test_a_statement_that_is_made_a_comment_or_a_string_is_not_stated(
     checker: Checker, core: LeanEnvironment, before: str, after: str
 ) -> None:
     asked = challenge(core, "theorem t : 1 = 2 := by sorry")
-    report = stated(checker, core, FAST, "", before, "theorem t : 1 = 2 := by", f"{after}\n", challenge=asked)
+    pieces = ("", before, "theorem t : 1 = 2 := by", f"{after}\n")
+    report = stated(checker, core, Tier.KERNEL, *pieces, challenge=asked)
     assert judge(report).outcome is Outcome.REJECTED
     assert judge(report).reason in ("statement_mismatch", "error")
 
 
-def test_what_has_no_statement_says_what_was_not_checked(checker: Checker, core: LeanEnvironment) -> None:
-    check = Check(program=f"{core.header}theorem t : 1 = 1 := rfl\n", assurance=Assurance())
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("theorem t : 1 = 1 := rfl", Reason.OK),
+        ("def f (n : Nat) : Nat := n\ntheorem t : f 1 = 1 := rfl", Reason.OK),
+        ("def f (n : Nat) : Nat := n", Reason.AUDIT),
+        ("example : 1 = 1 := rfl", Reason.AUDIT),
+        ("axiom wrong : 1 = 2\ntheorem t : 1 = 1 := rfl", Reason.AXIOM),
+        (
+            "set_option warn.sorry false\ntheorem u : 1 = 2 := sorry\ntheorem t : 1 = 1 := rfl",
+            Reason.HAS_SORRY,
+        ),
+        ("example : 1 = 2 := sorry\ntheorem t : 1 = 1 := rfl", Reason.HAS_SORRY),
+        ("theorem t : 1 = 2 := rfl", Reason.ERROR),
+    ],
+)
+@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.AUDIT])
+def test_without_a_statement_all_of_a_module_is_judged(
+    checker: Checker, core: LeanEnvironment, tier: Tier, text: str, reason: Reason
+) -> None:
+    check = Check(program=f"{core.header}{text}\n", limits=LIMITS, assurance=Assurance(tier=tier))
     report = checker.check(check, core)
+    assert (judge(report).reason, judge(report).detail) == (reason, judge(report).detail)
+    assert report.statement == "unchecked"
+
+
+def test_what_is_admitted_and_nothing_rests_on_is_found(checker: Checker, core: LeanEnvironment) -> None:
+    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
+    pieces = ("", "set_option warn.sorry false\ntheorem u : 1 = 2 := sorry\ntheorem t : 1 = 1 := rfl\n")
+    report = stated(checker, core, Tier.KERNEL, *pieces, challenge=asked)
+    assert judge(report).reason is Reason.HAS_SORRY
+
+
+def test_a_sorry_of_the_header_is_not_the_proof_s(checker: Checker, core: LeanEnvironment) -> None:
+    header = replace(core, header=f"{core.header}noncomputable def open_ : Nat := sorry\n")
+    asked = challenge(header, "theorem t : open_ = open_ := by sorry")
+    pieces = ("theorem t : open_ = open_ := by\n", "  exact rfl\n")
+    report = stated(checker, header, Tier.KERNEL, *pieces, challenge=asked)
     assert judge(report).outcome is Outcome.PROVED
     assert report.audit is not None
-    assert report.audit["accepted"] is None
-    assert report.audit["not_checked"] != []
-
-
-def test_what_is_confirmed_is_audited_and_what_is_not_is_told_apart(
-    checker: Checker, core: LeanEnvironment
-) -> None:
-    asked = challenge(core, "theorem t : 1 = 2 := by sorry")
-    program = f"{core.header}theorem t : 1 = 1 := rfl\n"
-    twice = Assurance(confirm=STRICT)
-    wrong = checker.check(Check(program=program, challenge=asked, assurance=twice), core)
-    assert (wrong.accepted_first, judge(wrong).reason) == (True, "statement_mismatch")
-    right = challenge(core, "theorem t : 1 = 1 := by sorry")
-    sound = checker.check(Check(program=program, challenge=right, assurance=twice), core)
-    assert (sound.accepted_first, judge(sound).outcome) == (True, Outcome.PROVED)
-    failed = checker.check(
-        Check(program=f"{program}theorem u : 1 = 2 := rfl\n", challenge=right, assurance=twice), core
-    )
-    assert (failed.accepted_first, judge(failed).outcome) == (False, Outcome.REJECTED)
+    assert report.audit["statement_has_sorry"] is True
+    admitting = ("theorem t : open_ = open_ := by\n", "  sorry\n")
+    assert judge(stated(checker, header, Tier.KERNEL, *admitting, challenge=asked)).reason is Reason.HAS_SORRY
 
 
 @pytest.mark.parametrize(("axioms", "reason"), [(("propext",), "ok"), ((), "axiom")])
@@ -156,14 +146,14 @@ def test_a_run_says_which_axioms_a_proof_may_rest_on(
 ) -> None:
     asked = challenge(core, "theorem t (p q : Prop) (h : Iff p q) : p = q := by sorry")
     program = f"{core.header}theorem t (p q : Prop) (h : Iff p q) : p = q := propext h\n"
-    check = Check(program=program, challenge=asked, assurance=Assurance(tier=STRICT, axioms=axioms))
+    check = Check(program=program, challenge=asked, assurance=Assurance(axioms=axioms))
     assert judge(checker.check(check, core)).reason == reason
 
 
 BAD = "theorem t : Nat = 2 := by sorry"
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", Tier)
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_statement_that_does_not_compile_is_no_fault_of_the_proof(
     checker: Checker, core: LeanEnvironment, tier: str, whole: bool
@@ -174,7 +164,7 @@ def test_a_statement_that_does_not_compile_is_no_fault_of_the_proof(
     assert judge(report).reason is Reason.BAD_CHALLENGE
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", Tier)
 def test_a_statement_that_a_submission_breaks_is_the_submission_s_fault(
     checker: Checker, core: LeanEnvironment, tier: str
 ) -> None:
@@ -190,7 +180,7 @@ def test_an_error_of_the_proof_does_not_ask_what_the_statement_is(
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     pieces = ("theorem t : 1 = 1 := by\n", "  exact nothing\n")
     with Checker(isolation, home=tmp_path) as own:
-        report = stated(own, core, FAST, *pieces, challenge=asked)
+        report = stated(own, core, Tier.KERNEL, *pieces, challenge=asked)
     assert judge(report).reason is Reason.ERROR
     assert not (tmp_path / "strict").exists()
 
@@ -198,42 +188,13 @@ def test_an_error_of_the_proof_does_not_ask_what_the_statement_is(
 SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide +kernel"
 
 
-@pytest.mark.parametrize("tier", TIERS)
-def test_what_names_a_skipped_kernel_is_replayed_or_rejected(
-    checker: Checker, core: LeanEnvironment, tier: str
-) -> None:
-    asked = challenge(core, "theorem t : 1 = 2 := by sorry")
-    policy = Policy.parse(["option=off"])
-    check = Check(
-        program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=Assurance(tier=tier, policy=policy)
-    )
-    assert judge(checker.check(check, core)).reason is Reason.KERNEL
-    if tier != GOLD:  # which is refused there
-        assert judge(checker.check(check, replace(core, checker=None))).reason is Reason.POLICY
-    if tier == FAST:
-        assert judge(checker.check(replace(check, challenge=None), core)).reason is Reason.POLICY
-
-
-@pytest.mark.parametrize("tier", TIERS)
-def test_an_honest_proof_that_names_a_skipped_kernel_is_replayed(
-    checker: Checker, core: LeanEnvironment, tier: str
-) -> None:
-    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
-    pieces = ("theorem t : 1 = 1 := by\n", "  exact rfl -- no debug.skipKernelTC\n")
-    report = stated(checker, core, tier, *pieces, challenge=asked)
-    assert judge(report).outcome is Outcome.PROVED
-    assert report.audit is not None
-    assert report.audit["replay"]["accepted"] is True
-
-
+@pytest.mark.parametrize(("tier", "reason"), [(Tier.KERNEL, Reason.KERNEL), (Tier.AUDIT, Reason.OK)])
 def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
-    checker: Checker, core: LeanEnvironment
+    checker: Checker, core: LeanEnvironment, tier: Tier, reason: Reason
 ) -> None:
     asked = challenge(core, "theorem t : 1 = 2 := by sorry")
-    unseen = replace(core, checker=None)  # and a policy that lets everything pass
-    assurance = Assurance(tier=STRICT, policy=Policy.parse(["option=off", "hidden=off"]))
-    check = Check(program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=assurance)
-    assert judge(checker.check(check, unseen)).reason is Reason.OK
+    check = Check(program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=Assurance(tier=tier))
+    assert judge(checker.check(check, core)).reason is reason
 
 
 @pytest.mark.parametrize(
@@ -246,14 +207,14 @@ def test_the_checker_of_an_environment_has_the_last_word(
     own = replace(core, checker=KernelChecker(name="sh", command=words, visible=()))
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
-    check = Check(program=program, challenge=asked, assurance=Assurance(confirm=GOLD))
+    check = Check(program=program, challenge=asked, assurance=Assurance())
     assert judge(checker.check(check, own)).reason == reason
 
 
-def test_gold_without_a_checker_is_no_verdict(checker: Checker, core: LeanEnvironment) -> None:
+def test_without_a_checker_the_tier_kernel_has_no_verdict(checker: Checker, core: LeanEnvironment) -> None:
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
-    check = Check(program=program, challenge=asked, assurance=Assurance(tier=GOLD))
+    check = Check(program=program, challenge=asked, assurance=Assurance())
     verdict = judge(checker.check(check, replace(core, checker=None)))
     assert verdict.outcome is Outcome.JUDGE_ERROR
     assert "no checker" in verdict.detail
@@ -263,8 +224,8 @@ def test_a_challenge_is_compiled_once(isolation: Any, core: LeanEnvironment, tmp
     statement, program = "theorem t : 1 = 1 := by sorry", "theorem t : 1 = 1 := rfl"
     case = Case(name="plain", statement=statement, program=program)
     with Checker(isolation, home=tmp_path) as checker:
-        judged(checker, core, case, STRICT)
+        judged(checker, core, case, Tier.AUDIT)
         kept = {file: file.stat().st_mtime_ns for file in (tmp_path / "strict").glob("*/*")}
         assert sorted({file.name for file in kept}) == ["Module.olean", "axioms", "imports", "names"]
-        judged(checker, core, case, STRICT)
+        judged(checker, core, case, Tier.AUDIT)
         assert {file: file.stat().st_mtime_ns for file in (tmp_path / "strict").glob("*/*")} == kept

@@ -15,10 +15,11 @@ from typing import BinaryIO
 import pytest
 from processes import Process, eventually, family
 
-from farm.assurance import GOLD, STRICT, Assurance
+from farm.assurance import Assurance
 from farm.challenge import Challenge
 from farm.header import brings_code
 from farm.job import Check, Limits
+from farm.tiers import Tier
 from farm.verdict import Outcome, Reason, Report, judge
 from workers.box import once as box
 from workers.box.isolation import Isolation
@@ -443,8 +444,8 @@ def test_a_worker_whose_files_are_private_can_do_all_that_others_can(
     try:
         with Checker(isolation, home=tmp_path / "home") as checker:
             for _ in range(3):  # the last one begins with a snapshot
-                gold = Check(program=TRUE, challenge=asked, assurance=Assurance(tier=GOLD))
-                report = checker.check(gold, core)
+                sealed = Check(program=TRUE, challenge=asked, assurance=Assurance())
+                report = checker.check(sealed, core)
                 assert reason(report) is Reason.OK
                 assert report.way == "forked"
             assert checker.check(Check(program=TRUE), core, way="snapshot").way == "snapshot"
@@ -456,13 +457,13 @@ def test_fork_servers_that_are_killed_cost_time_and_no_verdict(
     isolation: Isolation, core: LeanEnvironment, tmp_path: Path
 ) -> None:
     asked = Challenge(program=f"{HEADER}theorem t : True := sorry\n", name="t")
-    strict = Check(program=TRUE, challenge=asked, assurance=Assurance(tier=STRICT))
+    audited = Check(program=TRUE, challenge=asked, assurance=Assurance(tier=Tier.AUDIT))
     with Checker(isolation, home=tmp_path / "home") as checker:
-        assert checker.check(strict, core).way == "forked"
+        assert checker.check(audited, core).way == "forked"
         servers = [each.pid for each in family(os.getpid()) if "workers.forks" in each.command]
         assert servers
         for pid in servers:
             os.kill(pid, signal.SIGKILL)
-        reports = [checker.check(strict, core) for _ in range(3)]
+        reports = [checker.check(audited, core) for _ in range(3)]
         assert [reason(report) for report in reports] == [Reason.OK] * 3
         assert reports[-1].way == "forked"

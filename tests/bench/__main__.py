@@ -6,7 +6,6 @@ is no failure: machines are shared. Close what else runs before believing a numb
     assembly       processor time of one core, answers of 2 KB in all shapes that provers produce
     policy         processor time of the text policy, for the same answers
     cold checks    a worker beside a shell loop over the same programs, in turns
-    confirm        a run with a second look at what is proved beside one without, through the farm
     demo           `make demo` in a fresh clone with an empty home (only with --demo: it installs everything)
 
 What is around Lean, from submit to export, is measured by `farm bench farm`, and Lean itself by `farm bench`.
@@ -22,7 +21,6 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 
 from tests.bench.cold import cold_checks
-from tests.bench.confirm import confirmed_checks
 from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.texts import assembly, policy
@@ -35,7 +33,6 @@ def main() -> None:
         "assembly": assembly,
         "policy": policy,
         "cold": cold_checks,
-        "confirm": confirmed_checks,
         "demo": demo,
     }
     names = options.only or [name for name in measures if name != "demo" or options.demo]
@@ -54,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=("assembly", "policy", "cold", "confirm", "demo"),
+        choices=("assembly", "policy", "cold", "demo"),
         help="measure this alone; can be given several times",
     )
     parser.add_argument("--demo", action="store_true", help="measure `make demo`, too: a minute or two")

@@ -64,7 +64,8 @@ _BACKENDS = """
 """
 _END_CONNECTIONS = f"SELECT count(pg_terminate_backend(pid)) FROM ({_BACKENDS}) AS others"
 _UNSERVED = """
-    INSERT INTO environments (name, digest, toolchain, seen_at) VALUES (%(name)s, 'none', 'none', now())
+    INSERT INTO environments (name, digest, toolchain, tiers, seen_at)
+    VALUES (%(name)s, 'none', 'none', '{kernel,audit,lean}', now())
     ON CONFLICT DO NOTHING
 """
 

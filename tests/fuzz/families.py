@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from farm.assembly.declaration import read_target
-from farm.challenge import challenge_of, is_stated
+from farm.challenge import challenge_of
 from farm.header import brings_code, header_end, prefix_end
 from farm.manifest import Entry
 from farm.policy import Policy, Screen
@@ -143,28 +143,11 @@ def steps(family: str, size: int) -> Iterator[tuple[str, Callable[[], object]]]:
         entry = _entry(around.format(text))
         yield f"assemble {shape}", partial(assemble, entry, AssemblyOptions())
         if shape in ("before", "behind"):  # the programs of the others are much the same
-            yield from _behind(shape, entry)
-
-
-def _behind(shape: str, entry: Entry) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield what is done with a program once it is assembled."""
-    made, challenge = assemble(entry, AssemblyOptions()), challenge_of(entry)
-    assert challenge is not None
-    yield f"look {shape}", partial(_looked_at, made)
-    yield f"is_stated {shape}", partial(is_stated, challenge, made.text, made.submitted)
-    behind = made.text + _STATEMENT
-    yield f"is_stated behind {shape}", partial(is_stated, challenge, behind, _all_but(made, len(behind)))
+            yield f"look {shape}", partial(_looked_at, assemble(entry, AssemblyOptions()))
 
 
 def _looked_at(made: Program) -> object:
     return Screen(policy=_POLICY, submitted=made.submitted).look(made.text, header="import A\n")
-
-
-def _all_but(made: Program, length: int) -> tuple[tuple[int, int], ...]:
-    """Return the submitted spans with the statement among them, so that it is looked for elsewhere."""
-    at = made.text.find(_STATEMENT[:-3])
-    own = {*made.submitted, (at, at + 1)} if at >= 0 else {*made.submitted}
-    return tuple(sorted(span for span in own if span[1] <= length))
 
 
 def _seconds(call: Callable[[], object], times: int, *, at_least: float = SECONDS) -> float:

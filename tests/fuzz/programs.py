@@ -28,11 +28,13 @@ from types import FrameType
 from typing import ParamSpec, TypeVar
 
 from farm.assembly.segments import locate
-from farm.challenge import Challenge, challenge_of, is_stated
+from farm.assurance import Assurance
+from farm.challenge import challenge_of
 from farm.header import brings_code, header_end, prefix_end
-from farm.policy import MOST_HITS, RULES, Action, Hit, Policy, Screen, is_doubtful, refusing
+from farm.policy import MOST_HITS, RULES, Action, Hit, Policy, Screen, refusing
 from farm.program import Program, assemble
 from farm.scanner import Kind, Token, opaque_spans, sorry_tokens, tokens
+from farm.tiers import Tier
 
 from .families import FAMILIES, Growth, growths
 from .mutants import Example
@@ -63,7 +65,6 @@ PROBES = (
     ("messages", "#guard_msgs in"),
     ("imports", "import Zz"),
     ("trusted_name", "example := sorryAx zz"),
-    ("token", 'notation "--" => zz'),
     ("native", "example := by native_decide"),
     ("native", "example := by decide +native"),
     ("native", "example := by\n  .native_decide"),
@@ -73,6 +74,8 @@ PROBES = (
 _OWN_WORDS = frozenset({"exact", "fun", "{", "}", ":=", "by"})
 _OPAQUE = frozenset({Kind.COMMENT, Kind.DOC_COMMENT, Kind.STRING, Kind.CHAR})
 _HEADER = "import A\n"
+#: As the tier carries it out that has no more than Lean's word.
+_POLICY = Assurance(tier=Tier.LEAN).rules
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -141,7 +144,6 @@ class Checks:
             reached = end
         names = {token.start for token in found if token.kind is Kind.NAME}
         assert names.issuperset(self.timed(sorry_tokens, text))
-        assert not any(is_doubtful(text, token) for token in found if token.kind not in _OPAQUE)
 
     def header(self, text: str) -> None:
         """The header is made of names and comments; it ends where it does when nothing follows."""
@@ -159,13 +161,12 @@ class Checks:
 
     def policy(self, text: str, spans: Sequence[tuple[int, int]], chosen: random.Random) -> None:
         """What is found is in order and where it says; rules that are off find nothing, others the same."""
-        strict = Policy(actions={"limits": Action.REPORT})
-        found = self.timed(strict.hits, text)
+        found = self.timed(_POLICY.hits, text)
         _assert_hits(text, found)
         off = {rule for rule in RULES if chosen.random() < 0.3}
-        others = Policy(actions={"limits": Action.REPORT, **dict.fromkeys(off, Action.OFF)}).hits(text)
+        others = Policy(actions={**_POLICY.actions, **dict.fromkeys(off, Action.OFF)}).hits(text)
         assert others == tuple(hit for hit in found if hit.rule not in off), off
-        loose = Policy(actions=dict.fromkeys(RULES, Action.REPORT)).hits(text)
+        loose = Policy().hits(text)
         assert [_place(hit) for hit in loose] == [_place(hit) for hit in found]
         assert not Policy(actions=dict.fromkeys(RULES, Action.OFF)).hits(text)
         self.outcomes["rejected"] += refusing(found) is not None
@@ -173,7 +174,7 @@ class Checks:
 
     def screened(self, text: str, spans: Sequence[tuple[int, int]]) -> None:
         """Nothing is found outside the submitted spans but a header that must not be; nothing without any."""
-        policy = Policy()
+        policy = _POLICY
         assert Screen(policy=policy, submitted=()).look(text, header=_HEADER) == ((), None)
         screen = Screen(policy=policy, submitted=tuple(spans))
         found, rejecting = self.timed(screen.look, text, header=_HEADER)
@@ -200,11 +201,11 @@ class Checks:
         if not _is_in_code(whole, at):
             self.outcomes["probed in a comment or a string"] += 1
         elif rule != "imports" or header_end(whole) < at:
-            found = Policy().hits(whole, [(at, at + len(probe))])
+            found = _POLICY.hits(whole, [(at, at + len(probe))])
             assert any(hit.rule == rule and hit.action is Action.REJECT for hit in found), (cut, rule, probe)
-            assert refusing(Policy().hits(whole)) is not None, (cut, probe)
-        if refusing(Policy().hits(text)) is not None and _is_in_code(f"{text}\nzz", len(text) + 1):
-            assert refusing(Policy().hits(f"{text}\n-- zz")) is not None, "a comment takes a rejection back"
+            assert refusing(_POLICY.hits(whole)) is not None, (cut, probe)
+        if refusing(_POLICY.hits(text)) is not None and _is_in_code(f"{text}\nzz", len(text) + 1):
+            assert refusing(_POLICY.hits(f"{text}\n-- zz")) is not None, "a comment takes a rejection back"
 
     def assembly(self, chosen: random.Random) -> Program:
         """A program is made of pieces of the fields, to the letter, and of white space and a few words."""
@@ -250,7 +251,7 @@ class Checks:
             )
 
     def challenge(self, made: Program) -> None:
-        """What is stated is not stated any more once a submission says it, or says something before it."""
+        """A challenge begins with the header and ends with the sorry that stands for the proof."""
         entry = self.example.entry
         challenge = self.timed(challenge_of, entry)
         assert (challenge is None) == (not entry.formal_statement.strip())
@@ -259,24 +260,6 @@ class Checks:
         assert challenge.program.startswith(entry.header)
         assert challenge.program.endswith(" sorry\n")
         assert len(challenge.sha256) == 64
-        stated = self.timed(is_stated, challenge, made.text, made.submitted)
-        self.outcomes["stated"] += stated
-        self._not_stated(challenge, made)
-        if stated:
-            more = f"{made.text}\nzz"
-            assert is_stated(challenge, more, (*made.submitted, (len(made.text), len(more))))
-            parted = f"{made.text}\n{challenge.program}"
-            assert is_stated(challenge, parted, (*made.submitted, (len(made.text), len(parted))))
-
-    def _not_stated(self, challenge: Challenge, made: Program) -> None:
-        whole = len(made.text)
-        assert not is_stated(challenge, made.text, [(0, whole)]) or not whole
-        for said in ("#zz\n", "axiom zz : False\n", "/-- zz -/\n", "/-", "--", '"'):
-            if said == "--" and made.text.startswith("\n"):
-                continue  # a comment, and nothing but
-            by = len(said)
-            moved = [(0, by), *((start + by, end + by) for start, end in made.submitted)]
-            assert not is_stated(challenge, said + made.text, moved), f"stated behind {said!r}"
 
 
 _FIELDS = ("header", "formal_statement", "generation", "predicted_proof")

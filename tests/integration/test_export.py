@@ -13,17 +13,19 @@ from pathlib import Path
 
 import pytest
 from commands import PROVED, entry, lines
-from farms import CORE, finished, load, submitted
+from farms import CORE, SEALED, finished, load, submitted
 from processes import Process, eventually, processes
 from sqlalchemy import Engine, text
 
+from farm.assurance import Assurance
 from farm.errors import FarmError, ManifestChanged, ServerDown
 from farm.export import export, export_to, marking
 from farm.files.lines import Lines, opened
 from farm.files.rewrite import rewrite
-from farm.policy import Policy, Screen
+from farm.policy import Screen
 from farm.queries import Queries, Run
 from farm.store import Store
+from farm.tiers import Tier
 from farm.verdict import Message
 from farm.writeback.manifests import writing
 
@@ -32,7 +34,7 @@ LINES = 9_000
 
 FIELDS = {
     *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
-    *("confirm", "accepted_first", "advisories"),
+    *("statement", "trusts", "module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),
@@ -94,7 +96,7 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
     asked = {"name": "t", "header": "open A\n", "formal_statement": statement, "generation": answer}
     run_id = load(store, path, asked)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
-    screen = Screen(policy=Policy(), submitted=claim.check.submitted)
+    screen = Screen(policy=Assurance(tier=Tier.LEAN).rules, submitted=claim.check.submitted)
     hits, refused = screen.look(claim.check.program, header="")
     assert refused is not None
     assert finished(store, claim, exit_status=None, hits=hits, refused=refused)
@@ -119,6 +121,46 @@ def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queri
     assert (farm["wall_seconds"], farm["cpu_seconds"], farm["peak_memory_mib"]) == (0.5, 0.4, 2.0)
     assert (farm["environment"], farm["environment_digest"]) == ("core", "d1")
     assert (farm["attempts"], farm["run_id"]) == (1, run_id)
+
+
+@pytest.mark.parametrize(
+    ("audit", "statement", "trusts"),
+    [
+        (SEALED, "compared", []),
+        (SEALED | {"statement": "unchecked", "trusts": ["the compiler"]}, "unchecked", ["the compiler"]),
+    ],
+)
+def test_a_line_says_whom_it_believes_and_what_it_leaves_open(
+    store: Store,
+    queries: Queries,
+    tmp_path: Path,
+    audit: dict[str, object],
+    statement: str,
+    trusts: list[str],
+) -> None:
+    path = tmp_path / "a.jsonl"
+    run_id = load(store, path, entry(PROVED, 1))
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    assert finished(store, claim, audit=audit)
+    exported(store, queries, run_id)
+    farm = lines(path)[0]["farm"]
+    assert (farm["tier"], farm["statement"], farm["trusts"]) == ("kernel", statement, trusts)
+    assert (farm["module_sha256"], farm["sealed_sha256"]) == ("a" * 64, "b" * 64)
+    tally = queries.tally(run_id)
+    assert (tally.unchecked, tally.trusting) == (int(statement == "unchecked"), len(trusts))
+
+
+def test_a_line_that_nothing_was_looked_at_for_says_nothing_of_its_statement(
+    store: Store, queries: Queries, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    run_id = load(store, path, entry(PROVED, 1), assurance=Assurance(tier=Tier.LEAN))
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    assert claim.check.assurance == Assurance(tier=Tier.LEAN)
+    assert finished(store, claim, audit=None, tier=Tier.LEAN, exit_status=1, messages=(an_error(1, 0),))
+    exported(store, queries, run_id)
+    farm = lines(path)[0]["farm"]
+    assert (farm["tier"], farm["statement"], farm["module_sha256"]) == ("lean", None, None)
 
 
 def an_error(line: int, column: int) -> Message:

@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,14 @@ from farm.load import Order, loading
 from farm.prepare import SubmitOptions, prepared
 from farm.program import AssemblyOptions
 from farm.queries import Queries
-from farm.store import Served, Store
+from farm.store import Store
 from farm.submit import submit
 
 
 @pytest.fixture
 def store(database: Engine) -> Store:
     store = Store(database)
-    store.register([CORE, Served(name="other", digest="d2", toolchain="Lean 4.35.0", checker_version="1")])
+    store.register([CORE, replace(CORE, name="other", digest="d2")])
     return store
 
 
@@ -123,8 +124,7 @@ class TestEqualChecksAreOne:
     ) -> None:
         load(store, tmp_path / "a.jsonl", line("a"))
         judge_all(store)
-        facts = {"name": "core", "digest": CORE.digest, "toolchain": CORE.toolchain, "checker_version": "1"}
-        store.register([Served(**{**facts, **changed})])
+        store.register([replace(CORE, **changed)])
         run_id = load(store, tmp_path / "b.jsonl", line("a"))
         assert queries.tally(run_id).statuses == {"queued": 1}
 
@@ -132,7 +132,7 @@ class TestEqualChecksAreOne:
         self, store: Store, queries: Queries, tmp_path: Path
     ) -> None:
         run_id = load(store, tmp_path / "a.jsonl", line("a"))
-        store.register([Served(name="core", digest="d9", toolchain=CORE.toolchain, checker_version="1")])
+        store.register([replace(CORE, digest="d9")])
         judge_all(store)  # by a worker that has the library of before
         again = load(store, tmp_path / "b.jsonl", line("a"))
         assert reasons(queries, run_id) == ["ok"]

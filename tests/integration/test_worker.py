@@ -21,12 +21,14 @@ from processes import eventually, family
 from sqlalchemy import Engine, text
 
 from farm import __version__, revise
+from farm.assurance import Assurance
 from farm.attempt import Claim
 from farm.broker import application
 from farm.db import connect
 from farm.judged import Judged
 from farm.queries import Queries
 from farm.store import MAX_FAILURES, Store
+from farm.tiers import Tier
 from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
 from workers.desk import Desk
@@ -89,9 +91,9 @@ def only(desk: Desk, question: str) -> object:
 
 
 def loaded(desk: Desk, folder: Path, *kinds: tuple[str, str], **more: object) -> str:
-    """Store a run of these lines and return its id."""
+    """Store a run of these lines, on the quickest tier, and return its id."""
     entries = [entry(kind, number, **more) for number, kind in enumerate(kinds, 1)]
-    return load(desk.store, folder / "a.jsonl", *entries)
+    return load(desk.store, folder / "a.jsonl", *entries, assurance=Assurance(tier=Tier.LEAN))
 
 
 def judged(queries: Queries, run_id: str) -> Judged:
@@ -163,9 +165,10 @@ def test_a_check_of_an_environment_that_is_not_here_is_left_to_others(
     run_id = loaded(desk, tmp_path, PROVED)
     with desk.store.engine.begin() as connection:
         connection.execute(
-            text("""
-            INSERT INTO environments SELECT 'other', digest, toolchain, now() FROM environments
-        """)
+            text(
+                "INSERT INTO environments (name, digest, toolchain, tiers, seen_at) "
+                "SELECT 'other', digest, toolchain, tiers, now() FROM environments"
+            )
         )
     other = load(desk.store, tmp_path / "b.jsonl", entry(PROVED, 1, environment="other"))
     work(desk)

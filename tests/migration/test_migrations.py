@@ -21,6 +21,7 @@ from farm.errors import DatabaseVersion, FarmError, ServerDown
 from farm.queries import Queries
 from farm.store import Store
 from farm.tables import metadata
+from farm.tiers import Tier
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
@@ -119,7 +120,7 @@ def test_what_waits_in_a_database_of_an_earlier_farm_is_judged_with_the_policy(
     ((start, end),) = claim.check.submitted or ()
     assert start == 0
     assert end > len(claim.check.program)
-    assert claim.check.assurance == Assurance()
+    assert claim.check.assurance == Assurance(tier=Tier.LEAN)
     engine.dispose()
 
 
@@ -186,4 +187,59 @@ def test_a_run_of_an_earlier_farm_keeps_its_verdicts_and_goes_on(empty_database_
     assert claim.attempt == 2
     assert claim.check.program == "x"
     assert claim.check.challenge == Challenge(program="y", name="name")
+    engine.dispose()
+
+
+_TIERS = """
+    INSERT INTO environments VALUES
+        ('core', 'd1', 'Lean 4.35.0', now(), 'replay', true),
+        ('bare', 'd1', 'Lean 4.35.0', now(), NULL, true),
+        ('old', 'd1', 'Lean 4.22.0', now(), NULL, false);
+    INSERT INTO runs (id, options, farm_version) VALUES
+        ('run1', '{"assurance": {"tier": "fast", "confirm": "gold"}}', '0'), ('run2', '{}', '0');
+    INSERT INTO manifests (run_id, number, path, sha256, size) VALUES
+        ('run1', 0, '/a.jsonl', 'f', 1), ('run2', 0, '/a.jsonl', 'f', 1);
+    INSERT INTO programs VALUES (sha256('x'), 'x');
+    INSERT INTO checks (
+        program_sha256, submitted, environment, environment_digest, checker_version, tier, confirm, axioms,
+        policy, wall_seconds, cpu_seconds, memory_mib, priority, turn, status)
+    SELECT sha256('x'), '[]', 'core', 'd1', '', tier, confirm, '[]', '{"axiom": "reject", "query": "off"}',
+           30, 60, 4096, 2, turn, CASE WHEN turn = 0 THEN 'done' ELSE 'queued' END
+    FROM (VALUES (0, 'fast', 'gold'), (1, 'fast', 'strict'), (2, 'strict', NULL), (3, 'gold', NULL),
+                 (4, 'fast', NULL)) AS asked (turn, tier, confirm);
+    INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings)
+    SELECT 'run1', 0, turn, id, 'name', '[]', '[]' FROM checks;
+    INSERT INTO verdicts (
+        check_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first, wall_seconds,
+        cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+    SELECT id, 1, 'proved', 'ok', '', '[]', '[]', '{"accepted": true}', true, 1, 1, 1, '', '', '', ''
+    FROM checks WHERE turn = 0;
+"""
+
+
+def test_a_check_of_an_earlier_farm_believes_whom_its_last_look_would_have_believed(
+    empty_database_url: str,
+) -> None:
+    engine = _at_revision(empty_database_url, "0003")
+    with engine.begin() as connection:
+        connection.execute(text(_TIERS.replace(":", "\\:")))
+    db.upgrade(empty_database_url)
+    queries = Queries(engine)
+    assert {each.name: [*each.tiers] for each in queries.served()} == {
+        "core": ["kernel", "audit", "lean"],
+        "bare": ["audit", "lean"],
+        "old": ["lean"],
+    }
+    assert [queries.run(run_id).tier for run_id in ("run1", "run2")] == ["kernel", ""]
+    (line, *_) = queries.judged("run1", 0)
+    assert line.verdict is not None
+    assert (line.tier, line.verdict.statement, line.verdict.trusts) == ("kernel", "compared", [])
+    found = Store(engine).claim(["core"], worker="w", lease_seconds=60, most=9)
+    assured = [claim.check.assurance for claim in found]
+    assert [each and each.tier for each in assured] == ["audit", "audit", "kernel", "lean"]
+    # A rule can still reject where no module decides, and nowhere else.
+    assert [each and sorted(each.policy.actions) for each in assured] == [
+        *[["query"]] * 3,
+        ["axiom", "query"],
+    ]
     engine.dispose()

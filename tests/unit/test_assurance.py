@@ -1,36 +1,52 @@
-"""How sure a proved has to be: what can be asked for."""
+"""How sure a proved has to be: what can be asked for, and what a tier makes of the policy."""
 
 from __future__ import annotations
 
 import pytest
 
-from farm.assurance import FAST, GOLD, STRICT, Assurance
+from farm.assurance import Assurance
 from farm.errors import UsageError
+from farm.policy import RULES, Action, Policy
+from farm.tiers import Tier
 
 
-@pytest.mark.parametrize(
-    ("assurance", "strongest", "needs_statement"),
-    [
-        (Assurance(), FAST, False),
-        (Assurance(requires_statement=True), FAST, True),
-        (Assurance(tier=STRICT), STRICT, True),
-        (Assurance(confirm=STRICT), STRICT, True),
-        (Assurance(tier=STRICT, confirm=GOLD), GOLD, True),
-    ],
-)
-def test_the_strongest_tier_says_what_is_needed(
-    assurance: Assurance, strongest: str, needs_statement: bool
-) -> None:
-    assert (assurance.strongest, assurance.needs_statement) == (strongest, needs_statement)
+def test_the_kernel_is_believed_alone_unless_somebody_asks_for_less() -> None:
+    assert (Assurance().tier, Assurance().native) == (Tier.KERNEL, False)
+
+
+@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.AUDIT])
+def test_no_rule_rejects_where_the_compiled_module_decides(tier: Tier) -> None:
+    rules = Assurance(tier=tier).rules
+    assert {rules.action(rule) for rule in RULES} == {Action.REPORT}
+
+
+def test_the_tier_lean_rejects_what_a_bare_word_is_not_believed_about() -> None:
+    rules = Assurance(tier=Tier.LEAN).rules
+    rejecting = {rule for rule in RULES if rules.action(rule) is Action.REJECT}
+    assert rejecting == {name for name, rule in RULES.items() if rule.is_doubted}
+    assert {"axiom", "option", "native", "not_read"} <= rejecting
+
+
+def test_who_trusts_the_compiler_trusts_it_on_the_tier_lean_too() -> None:
+    assert Assurance(tier=Tier.LEAN, native=True).rules.action("native") is Action.REPORT
+
+
+def test_an_action_that_somebody_set_wins_over_that_of_the_tier() -> None:
+    rules = Assurance(tier=Tier.LEAN, policy=Policy.parse(["axiom=report", "scope=reject"])).rules
+    assert (rules.action("axiom"), rules.action("scope")) == (Action.REPORT, Action.REJECT)
+
+
+@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.AUDIT])
+def test_a_rule_that_is_to_reject_where_no_text_decides_is_refused_with_the_remedy(tier: Tier) -> None:
+    with pytest.raises(UsageError, match=r"scope=reject: on the tier .* rules only report; add --tier lean"):
+        Assurance(tier=tier, policy=Policy.parse(["query=off", "scope=reject"]))
 
 
 @pytest.mark.parametrize(
     "asked",
     [
         {"tier": "best"},
-        {"confirm": "best"},
-        {"confirm": FAST},
-        {"tier": GOLD, "confirm": STRICT},
+        {"tier": "KERNEL"},
         {"axioms": ("propext", " ")},
         {"axioms": ("propext,False",)},
         {"axioms": ("Some.axiom",) * 2000},

@@ -25,7 +25,9 @@ BROKEN = Installed(sound={}, problems={"core": "no lean"})
 
 
 def served(digest: str = "d1", *, silent: float = 1.0) -> ServedEnvironment:
-    return ServedEnvironment(name="core", digest=digest, toolchain="Lean 4.22.0", silent_seconds=silent)
+    return ServedEnvironment(
+        name="core", digest=digest, toolchain="Lean 4.22.0", silent_seconds=silent, tiers=("lean",)
+    )
 
 
 def one(told: list[ServedEnvironment], here: Installed) -> Listed:
@@ -59,9 +61,15 @@ def test_what_is_here_is_shown_before_what_is_served() -> None:
     assert one([], BROKEN).known is None
 
 
+def test_what_its_workers_say_of_its_tiers_is_shown_before_what_could_be_had_here() -> None:
+    assert one([served()], SOUND).tiers == ("lean",)
+    assert one([], SOUND).tiers == ("audit", "lean")  # without anything that replays modules
+    assert one([], BROKEN).tiers == ()
+
+
 def test_environments_are_listed_by_name_each_once() -> None:
     here = Installed(sound={"core": HERE}, problems={"a": "broken"})
-    others = [served(), ServedEnvironment(name="z", digest="d", toolchain="t", silent_seconds=0)]
+    others = [served(), ServedEnvironment(name="z", digest="d", toolchain="t", silent_seconds=0, tiers=())]
     assert [each.name for each in listed(others, here, patience=20)] == ["a", "core", "z"]
 
 

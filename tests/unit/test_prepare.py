@@ -370,8 +370,8 @@ OTHER_OPTIONS = {
     "wall": {"wall_seconds": 31.0, "cpu_seconds": 60.0},
     "cpu": {"cpu_seconds": 61.0},
     "memory": {"memory_mib": 4097},
-    "tier": {"assurance": Assurance(tier="strict")},
-    "confirm": {"assurance": Assurance(confirm="strict")},
+    "tier": {"assurance": Assurance(tier="audit")},
+    "native": {"assurance": Assurance(native=True)},
     "axioms": {"assurance": Assurance(axioms=("propext",))},
     "policy": {"assurance": Assurance(policy=Policy.parse(["native=report"]))},
 }

@@ -10,8 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.policy import RULES, Action, Hit
-from farm.verdict import OUTCOMES, Message, Outcome, Reason, Report, Verdict, judge, judge_text
+from farm.tiers import Tier
+from farm.verdict import (
+    OUTCOMES,
+    Message,
+    Outcome,
+    Reason,
+    Report,
+    Verdict,
+    judge,
+    judge_text,
+    needs_seal,
+)
 
+#: What an audit and the kernel say of a sound proof of a line's statement.
+SEALED = {
+    "accepted": True,
+    "findings": [],
+    "axioms": [],
+    "statement": "compared",
+    "statement_has_sorry": False,
+    "trusts": [],
+    "replay": {"accepted": True, "said": "", "constants": 1},
+}
 CLEAN = Report(
     exit_status=0,
     signal=None,
@@ -24,9 +45,9 @@ CLEAN = Report(
     messages=(),
     reached_end=True,
     foreign_output="",
-    sorry_tokens=(),
     box_error=None,
     isolation="rlimit",
+    audit=SEALED,
 )
 
 
@@ -54,6 +75,14 @@ def a_hit(rule: str) -> Hit:
     return Hit(rule=rule, action=Action.REJECT, start=9, end=14, line=2, column=4, text="axiom")
 
 
+def sealed(**facts: object) -> dict[str, object]:
+    return {"audit": SEALED | facts}
+
+
+def replayed(accepted: bool | None, said: str = "") -> dict[str, object]:
+    return sealed(replay={"accepted": accepted, "said": said, "constants": 1})
+
+
 def finding(word: str) -> dict[str, object]:
     return {"accepted": False, "findings": [{"word": word, "name": "t", "sentence": "t is not so."}]}
 
@@ -79,7 +108,6 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     # Errors.
     ("an error", failed(ERROR), Reason.ERROR),
     ("an error and a sorry", failed(SORRY, ERROR), Reason.ERROR),
-    ("an error and a sorry token", failed(ERROR, sorry_tokens=(3,)), Reason.ERROR),
     ("an error though the exit status is 0", {"messages": (ERROR,)}, Reason.ERROR),
     ("recursion depth", failed(said("error", "maximum recursion", "runtime.maxRecDepth")), Reason.ERROR),
     ("an error that speaks of sorry", failed(said("error", "declaration uses sorry, does it")), Reason.ERROR),
@@ -90,7 +118,10 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("sorry made an error", failed(said("error", "declaration uses 'sorry'")), Reason.HAS_SORRY),
     ("stopped before its end", {"reached_end": False}, Reason.STOPPED_EARLY),
     ("stopped before its end, after an error", failed(said("error", "no"), reached_end=False), Reason.ERROR),
-    ("sorry silenced", {"sorry_tokens": (40,)}, Reason.HAS_SORRY),
+    ("sorry in the module alone", {"audit": finding("sorry")}, Reason.HAS_SORRY),
+    ("sorry of the statement's own", {"messages": (SORRY,), **sealed(statement_has_sorry=True)}, Reason.OK),
+    ("sorry that left no trace", {"messages": (SORRY,)}, Reason.HAS_SORRY),
+    ("sorry before an early stop", {"messages": (SORRY,), "reached_end": False}, Reason.HAS_SORRY),
     ("sorryAx among axioms", axioms("propext,\n sorryAx"), Reason.HAS_SORRY),
     ("sorryAx the only axiom", axioms("sorryAx"), Reason.HAS_SORRY),
     # Lean's own limits.
@@ -142,30 +173,42 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("the environment is broken", failed(ERROR, environment_error="no Core"), Reason.BAD_ENVIRONMENT),
     ("a limit nobody knows", {"limit": "moon"}, Reason.BOX_FAILED),
     ("refused by the policy", {"exit_status": None, "refused": a_hit("axiom")}, Reason.POLICY),
-    ("refused with a sorry", {"refused": a_hit("option"), "sorry_tokens": (1,)}, Reason.POLICY),
+    ("refused with a sorry", {"refused": a_hit("option"), "messages": (SORRY,)}, Reason.POLICY),
     ("rests on the compiler", {"refused": a_hit("native")}, Reason.NATIVE_DECIDE),
     ("statement does not compile", {"challenge_error": "unknown identifier"}, Reason.BAD_CHALLENGE),
-    ("audit accepts", {"audit": {"accepted": True}}, Reason.OK),
+    # The seal.
     ("an axiom is found", {"audit": finding("axiom")}, Reason.AXIOM),
+    ("the compiler is trusted", {"audit": finding("native_decide")}, Reason.NATIVE_DECIDE),
     ("another statement", {"audit": finding("statement_mismatch")}, Reason.STATEMENT_MISMATCH),
     ("no such theorem", {"audit": finding("target_missing")}, Reason.STATEMENT_MISMATCH),
     ("something else is found", {"audit": finding("kernel_primitive")}, Reason.AUDIT),
     ("a finding of a later version", {"audit": finding("new_word")}, Reason.AUDIT),
     ("no single target", {"audit": finding("bad_challenge")}, Reason.BAD_CHALLENGE),
+    ("what no kernel may be given", {"audit": finding("kernel")}, Reason.KERNEL),
     (
         "no module of Lean's",
         {"audit": {"accepted": False, "reason": "malformed_olean", "what": "a loop"}},
         Reason.MALFORMED_OLEAN,
     ),
-    (
-        "refused by the kernel",
-        {"audit": {"accepted": True, "replay": {"accepted": False, "said": "declaration type mismatch"}}},
-        Reason.KERNEL,
-    ),
-    ("replayed", {"audit": {"accepted": True, "replay": {"accepted": True, "said": ""}}}, Reason.OK),
-    ("with nothing to compare", {"audit": {"accepted": None, "not_checked": ["what it states"]}}, Reason.OK),
-    ("accepted at first, then not", failed(ERROR, accepted_first=True), Reason.ERROR),
-    ("audited and an error", failed(ERROR, audit={"accepted": True}), Reason.ERROR),
+    ("refused by the kernel", replayed(False, "declaration type mismatch"), Reason.KERNEL),
+    ("refused by the kernel, tier audit", {"tier": "audit", **replayed(False, "no")}, Reason.KERNEL),
+    ("nothing to compare with", sealed(statement="unchecked"), Reason.OK),
+    ("with trust in the compiler", sealed(trusts=["the compiler"]), Reason.OK),
+    ("no audit", {"audit": None}, Reason.NO_ANSWER),
+    ("no audit, tier audit", {"audit": None, "tier": "audit"}, Reason.NO_ANSWER),
+    ("an audit without an answer", {"audit": {"accepted": None}}, Reason.NO_ANSWER),
+    ("the same, tier audit", {"audit": {"accepted": None}, "tier": "audit"}, Reason.NO_ANSWER),
+    ("no replay", sealed(replay=None), Reason.NO_ANSWER),
+    ("a replay without an answer", replayed(None), Reason.NO_ANSWER),
+    ("no replay, tier audit", {"tier": "audit", **sealed(replay=None)}, Reason.OK),
+    ("no audit, tier lean", {"audit": None, "tier": "lean"}, Reason.OK),
+    ("the kernel out of time", {"audit": None, "kernel_limit": "time"}, Reason.KERNEL_TIME),
+    ("the kernel out of memory", sealed(replay=None) | {"kernel_limit": "memory"}, Reason.MEMORY_LIMIT),
+    ("the kernel too deep", sealed(replay=None) | {"kernel_limit": "depth"}, Reason.KERNEL_LIMIT),
+    ("a limit of the kernel wins over an answer", {"kernel_limit": "time"}, Reason.KERNEL_TIME),
+    ("a finding wins over a limit", {"audit": finding("axiom"), "kernel_limit": "time"}, Reason.AXIOM),
+    ("a limit of the kernel nobody knows", {"audit": None, "kernel_limit": "moon"}, Reason.BOX_FAILED),
+    ("audited and an error", failed(ERROR), Reason.ERROR),
     ("reported by the policy", {"hits": (a_hit("scope"),)}, Reason.OK),
     ("text not given to Lean", {"exit_status": None, "text_error": "NUL"}, Reason.INVALID_TEXT),
 ]  # fmt: skip
@@ -208,6 +251,7 @@ def test_tools_read_a_word_they_know(reason: Reason, status: str) -> None:
 @pytest.mark.parametrize("reason", Reason)
 def test_only_what_would_come_out_the_same_again_is_reproducible(reason: Reason) -> None:
     chance = {"wall_limit", "cpu_limit", "memory_limit", "lean_memory_limit", "process_limit"}
+    chance |= {"kernel_time", "kernel_limit"}
     expected = reason not in chance and OUTCOMES[reason] is not Outcome.JUDGE_ERROR
     assert Verdict(outcome=OUTCOMES[reason], reason=reason, detail="").reproducible is expected
 
@@ -239,15 +283,29 @@ reports = st.builds(
     output_cut=st.booleans(),
     messages=st.lists(messages, max_size=4).map(tuple),
     foreign_output=st.text(max_size=20),
-    sorry_tokens=st.lists(st.integers(0, 99), max_size=2).map(tuple),
+    tier=st.sampled_from(list(Tier)),
     box_error=st.none() | st.text(max_size=5),
     isolation=st.just("rlimit"),
     environment_error=st.none() | st.text(max_size=5),
     text_error=st.none() | st.text(max_size=5),
     refused=st.none() | st.builds(a_hit, st.sampled_from(list(RULES))),
-    audit=st.none() | st.just({"accepted": True}) | st.builds(finding, st.text(max_size=9)),
+    audit=st.sampled_from([None, {"accepted": None}, {"accepted": True}, SEALED, SEALED | {"replay": None}])
+    | st.builds(finding, st.text(max_size=9)),
+    kernel_limit=st.none() | st.sampled_from(["time", "memory", "depth"]) | st.text(max_size=3),
     challenge_error=st.none() | st.text(max_size=5),
 )
+
+
+def is_sealed(report: Report) -> bool:
+    """Whether audit and kernel have answered so far as the tier asks for it."""
+    audit = report.audit or {"accepted": None}
+    replay = audit.get("replay") or {"accepted": None}
+    audited = audit["accepted"] is True and report.kernel_limit is None
+    return {
+        Tier.KERNEL: audited and replay["accepted"] is True,
+        Tier.AUDIT: audited,
+        Tier.LEAN: True,
+    }[Tier(report.tier)]
 
 
 @given(reports)
@@ -259,12 +317,45 @@ def test_every_report_has_a_verdict_and_only_a_spotless_one_is_a_pass(report: Re
         and report.signal is None
         and (report.limit, report.box_error, report.environment_error, report.text_error) == (None,) * 4
         and (report.refused, report.challenge_error) == (None, None)
-        and (report.audit is None or report.audit["accepted"] is True)
         and not report.output_cut
-        and not report.sorry_tokens
+        and is_sealed(report)
         and all(m.severity != "error" and m.kind != "hasSorry" for m in report.messages)
     )
     assert spotless or verdict.outcome is not Outcome.PROVED
+
+
+@pytest.mark.parametrize(
+    ("facts", "detail"),
+    [
+        ({}, "The kernel accepted the module."),
+        (sealed(statement="unchecked"), "The kernel accepted the module; statement: unchecked."),
+        (sealed(trusts=["the compiler"]), "The kernel accepted the module; trusts the compiler."),
+        ({"tier": "audit"}, "Lean accepted the program, and the audit its module."),
+        ({"tier": "lean", "audit": None}, "Lean accepted the program; statement: unchecked."),
+    ],
+)
+def test_a_proof_says_whom_it_believes_and_what_it_leaves_open(facts: dict[str, object], detail: str) -> None:
+    assert judge(dataclasses.replace(CLEAN, **facts)).detail == detail  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("facts", "statement_has_sorry", "expected"),
+    [
+        ({}, False, True),
+        ({"tier": "audit"}, False, True),
+        ({"tier": "lean"}, False, False),
+        ({"messages": (SORRY,)}, False, False),
+        ({"messages": (SORRY,)}, True, True),
+        ({"reached_end": False}, True, False),
+        (failed(ERROR), True, False),
+        ({"limit": "wall"}, False, False),
+    ],
+)
+def test_a_module_is_looked_at_where_nothing_else_speaks_against_the_proof(
+    facts: dict[str, object], statement_has_sorry: bool, expected: bool
+) -> None:
+    report = dataclasses.replace(CLEAN, audit=None, **facts)  # type: ignore[arg-type]
+    assert needs_seal(report, statement_has_sorry=statement_has_sorry) is expected
 
 
 @pytest.mark.parametrize(

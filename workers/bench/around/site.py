@@ -23,13 +23,14 @@ from farm.prepare import SubmitOptions
 from farm.program import AssemblyOptions
 from farm.queries import Queries
 from farm.store import Served, Store
+from farm.tiers import Tier
 from workers.bench.processes import command_name, cpu_seconds
 from workers.box.launch import descendants
 
 #: An environment that no worker serves: what waits for it is never checked.
 UNSERVED = "unserved"
 
-_NOTHING = Served(name=UNSERVED, digest="0" * 64, toolchain="none")
+_NOTHING = Served(name=UNSERVED, digest="0" * 64, toolchain="none", tiers=tuple(Tier))
 
 _IDLE_MINUTES = 60.0
 

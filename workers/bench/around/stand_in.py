@@ -26,11 +26,17 @@ from workers.bench.around.workers import SIMULATED
 from workers.box import once as box
 from workers.checker import Checker
 from workers.desk import CONNECTIONS, Desk
-from workers.environments import LeanEnvironment
+from workers.environments import KernelChecker, LeanEnvironment
 from workers.serve import serve
 
 _ENVIRONMENT = LeanEnvironment(
-    name=SIMULATED, digest="0" * 64, toolchain="none", lean=("/bin/false",), lean_path=(), header=""
+    name=SIMULATED,
+    digest="0" * 64,
+    toolchain="none",
+    lean=("/bin/false",),
+    lean_path=(),
+    header="",
+    checker=KernelChecker(name="none", command=(), visible=()),  # for runs are submitted to the tier kernel
 )
 _ERROR = Message(
     severity="error",
@@ -41,6 +47,16 @@ _ERROR = Message(
     end_line=5,
     end_column=16,
 )
+#: What audit and kernel say of a sound proof.
+_AUDIT = {
+    "accepted": True,
+    "findings": [],
+    "axioms": [],
+    "statement": "compared",
+    "statement_has_sorry": False,
+    "trusts": [],
+    "replay": {"accepted": True, "said": "", "constants": 1},
+}
 #: What ends these processes; the first one waits for it.
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 #: Seconds between two looks whether a check is still wanted.
@@ -79,10 +95,10 @@ def _report(seconds: float, *, fails: bool) -> Report:
         messages=(_ERROR,) * fails,
         reached_end=True,
         foreign_output="",
-        sorry_tokens=(),
         box_error=None,
         isolation="none",
         way="resident",
+        audit=_AUDIT,
     )
 
 

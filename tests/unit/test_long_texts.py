@@ -1,0 +1,69 @@
+"""Texts that nobody should wait for: whatever a worker does with a text is done in a moment."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from farm.assurance import Assurance
+from farm.challenge import Challenge
+from farm.header import brings_code
+from farm.job import Check, Limits
+from farm.policy import LONGEST_READ
+from farm.tiers import Tier
+from farm.verdict import Message, Report, judge_text
+from workers.doubt import blames_statement, screened
+from workers.environments import LeanEnvironment
+from workers.ways.way import Question
+
+CHARACTERS = 5_000_000
+HEADER = "import A\n"
+ENVIRONMENT = LeanEnvironment(
+    name="core", digest="d", toolchain="t", lean=("lean",), lean_path=(), header=HEADER
+)
+CHALLENGE = Challenge(program=f"{HEADER}theorem t : 1 = 1 := sorry\n", name="t")
+#: A program can print what looks like a message, at any place.
+FORGED = Message(
+    severity="error", kind="", text="no", line=2**31 - 1, column=2**31 - 1, end_line=None, end_column=None
+)
+REPORT = Report(
+    exit_status=1,
+    signal=None,
+    wall_seconds=1.0,
+    cpu_seconds=1.0,
+    peak_memory_kib=1,
+    limit=None,
+    output_bytes=0,
+    output_cut=False,
+    messages=(FORGED,),
+    reached_end=True,
+    foreign_output="",
+    box_error=None,
+    isolation="rlimit",
+)
+PIECES = (
+    *("(", "⟨", '"', '\\"', "\\", "'", "«", " ", "\n", "x", "x.", "1", "@[", "@[simp] ", "#", "-- x\n"),
+    *("/-", "/--/", "open a\n", "import A.B\n", "set_option a.b true\n", "attribute ", "run_x ", 's!"{'),
+    *("prelude\n", "theorem t : 1 = 1 := "),
+)
+
+
+def all_that_a_worker_does(text: str) -> None:
+    """Read a program as a worker does, before it is given to Lean and behind that."""
+    check = Check(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
+    judge_text(text)
+    screened(check, ENVIRONMENT)
+    question = Question.of(text, ENVIRONMENT, Limits(), lambda: False)
+    brings_code(question.program)
+    blames_statement(check, CHALLENGE, REPORT)
+
+
+@pytest.mark.parametrize("characters", [CHARACTERS, LONGEST_READ - 100])
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_text_holds_a_worker_up(piece: str, characters: int) -> None:
+    for begun in ("", HEADER, f"{HEADER}theorem t : 1 = 1 := by\n  exact "):
+        text = begun + piece * (characters // len(piece))
+        before = time.process_time()
+        all_that_a_worker_does(text)
+        assert time.process_time() - before < 1
