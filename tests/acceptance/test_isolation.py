@@ -259,6 +259,43 @@ def test_no_user_namespace_and_no_strange_socket_is_to_be_had(closed: Isolation)
     assert [int(error) for error in said] == [errno.EPERM, errno.EPERM, errno.EAFNOSUPPORT]
 
 
+TRUSTED = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def tell(*words):
+    print(*words, flush=True)
+tell(*(line.split()[1] for line in open("/proc/self/status") if line.startswith(("CapPrm", "CapEff"))))
+tell(libc.syscall(425, 1, None), libc.unshare(0x20000000 | 0x00020000 | 0x08000000 | 0x40000000))
+if os.fork() == 0:
+    tell(os.getpid(), libc.mount(None, b"/", None, 0x4000 | 0x40000, None))  # private, all of it
+    tell(libc.mount(b"none", b"/tmp", b"tmpfs", 0, b"size=1m"), libc.umount2(b"/proc", 2))
+    tell(os.listdir("/tmp"), os.listdir("/proc"))
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_trusted_command_makes_namespaces_and_mounts_for_its_children(closed: Isolation) -> None:
+    assert closed.namespaces is not None
+    kill, setgid, setuid, setpcap, admin = 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 21
+    capabilities = f"{kill | setgid | setuid | setpcap | admin:016x}"
+    for namespaces in bubblewrap.candidates(closed.namespaces.launcher):
+        said = trusted(replace(closed, namespaces=namespaces), PYTHON, "-I", "-S", "-c", TRUSTED)
+        assert said.splitlines() == [f"{capabilities} {capabilities}", "-1 0", "1 0", "0 0", "[] []"]
+
+
+def trusted(isolation: Isolation, *command: str) -> str:
+    """Return what a trusted command says, once it has ended."""
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+        cell = Cell(
+            command, isolation=isolation, limits=LIMITS, stdin=nothing.fileno(), environment={}, trusted=True
+        )
+    assert select.select([cell.over], [], [], 20 * PATIENCE)[0]
+    said = os.read(cell.stdout, 10000)
+    assert cell.close().exit_status == 0
+    return said.decode()
+
+
 # Control groups.
 
 
@@ -546,20 +583,35 @@ def test_a_level_that_is_none_is_refused(isolation: Isolation, tmp_path: Path) -
 
 
 def test_without_bubblewrap_the_level_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bubblewrap, "programs", list)
     with prepared(tmp_path / "work", most="bwrap") as isolation:
         assert isolation.name == "rlimit"
         assert isolation.missing == ("There are no namespaces: bubblewrap (bwrap) is not installed.",)
         assert box.run(["true"], isolation=isolation, limits=LIMITS, environment={}).exit_status == 0
 
 
-def test_a_bubblewrap_that_does_not_work_here_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "bwrap"
-    broken.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
-    broken.chmod(0o755)
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bubblewrap that fails, and is the system's."""
+    path = tmp_path / "bwrap"
+    path.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
+    path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return path
+
+
+def test_a_bubblewrap_of_the_system_that_does_not_work_gives_way_to_the_packages(
+    tmp_path: Path, broken: Path
+) -> None:
+    with isolated(tmp_path / "work", "bwrap") as isolation:
+        assert isolation.namespaces is not None
+        assert bubblewrap.programs() == [str(broken), isolation.namespaces.program]
+
+
+def test_a_bubblewrap_that_does_not_work_here_is_not_used(
+    tmp_path: Path, broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bubblewrap, "programs", lambda: [str(broken)])
     with prepared(tmp_path / "work", most="bwrap") as isolation:
         assert isolation.name == "rlimit"
         assert "No permissions to create new namespace" in isolation.missing[0]

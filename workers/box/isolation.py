@@ -90,6 +90,7 @@ class Isolation:
         visible: Sequence[Path],
         writable: Path | None,
         files: contextlib.ExitStack,
+        trusted: bool = False,
     ) -> Held:
         """Bring a command to the gate, in its group; closing `files` ends it and removes what was made.
 
@@ -100,7 +101,7 @@ class Isolation:
             group = self.groups.make(limits)
             files.callback(group.close)
         folder = None if self.namespaces else files.enter_context(fresh_folder(self.folder))
-        with self._setting(folder, visible, writable) as setting, _doors(group) as doors:
+        with self._setting(folder, visible, writable, trusted) as setting, _doors(group) as doors:
             supervisor = Supervisor(
                 command,
                 setting=replace(setting, joins=doors, meanwhile=self.groups.warm if self.groups else None),
@@ -113,20 +114,21 @@ class Isolation:
 
     @contextlib.contextmanager
     def _setting(
-        self, folder: Path | None, visible: Sequence[Path], writable: Path | None
+        self, folder: Path | None, visible: Sequence[Path], writable: Path | None, trusted: bool
     ) -> Iterator[Setting]:
         if self.namespaces is None:
             yield Setting(
                 program=[bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)], folder=folder
             )
             return
-        if writable is not None:
-            self.namespaces.hand_over(writable)
-        with self.namespaces.filtered() as descriptors:
+        rights = self.namespaces.trusted if trusted else self.namespaces.checks
+        if writable is not None and rights.user is not None:
+            os.chown(writable, rights.user, rights.user)
+        with bubblewrap.filtered(rights) as descriptors:
             yield Setting(
-                prefix=self.namespaces.prefix(visible, writable, descriptors),
+                prefix=self.namespaces.prefix(rights, visible, writable, descriptors),
                 program=self.namespaces.supervisor,
-                user=self.namespaces.user,
+                user=rights.user,
                 pass_fds=descriptors,
             )
 
