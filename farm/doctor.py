@@ -13,11 +13,12 @@ from farm.site import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One part, whether it works, and what was found or what to do about it."""
+    """One part, whether it works, and what was found or what to do about it; `weak` works and is not safe."""
 
     part: str
     ok: bool
     words: str
+    weak: bool = False
 
 
 def examine(site: Site) -> list[Finding]:

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, RowMapping, text
 from farm import judged
 from farm.db import reaching
 from farm.errors import ServerDown, UnknownRun
+from farm.forgeable import is_forgeable
 from farm.judged import Judged
 from farm.manifest import Fingerprint
 from farm.verdict import Outcome
@@ -219,6 +220,17 @@ class Queries:
             run=run_id,
         )
         return row["proved"], row["names"]
+
+    def forgeable(self, run_id: str) -> int:
+        """Return how many verdicts of a run were made where a proof could forge them."""
+        rows = self._all(
+            """
+            SELECT isolation, count(*) AS n FROM jobs JOIN verdicts USING (check_id)
+            WHERE run_id = :run AND cancelled IS NULL GROUP BY isolation
+            """,
+            run=run_id,
+        )
+        return sum(row["n"] for row in rows if is_forgeable(row["isolation"]))
 
     def manifests(self, run_id: str) -> list[StoredManifest]:
         """Return the manifests of a run in their order."""

@@ -26,6 +26,7 @@ from sqlalchemy import RowMapping
 
 from farm.doctor import Finding
 from farm.export import Exported
+from farm.forgeable import FORGEABLE
 from farm.judged import Judged
 from farm.queries import Run, Tally
 
@@ -213,6 +214,13 @@ def _left_open(tally: Tally) -> Iterator[str]:
         yield f"Of what is proved, {count(tally.trusting, 'line')}: trusts the compiler."
 
 
+def warn_of_forgeable(verdicts: int) -> None:
+    """Tell, below a run's table, how many of its verdicts a proof could have forged."""
+    if verdicts:
+        made = f"{count(verdicts, 'verdict')} {'was' if verdicts == 1 else 'were'} made without namespaces"
+        out.print(f"{made}, where {FORGEABLE}; farm doctor says why.", highlight=False)
+
+
 def print_runs(rows: Iterable[tuple[Run, Tally]]) -> None:
     """Print runs, newest first, with their progress."""
     table = Table("run", "submitted", "judged", "proved", "manifests")
@@ -288,8 +296,9 @@ def print_findings(findings: Iterable[Finding]) -> None:
     """Print what was found of each part."""
     table = Table("part", "", "found")
     for finding in findings:
-        mark = Text("works", style="green") if finding.ok else Text("broken", style="bold red")
-        table.add_row(finding.part, mark, Text(visible(finding.words)))
+        word, style = ("works", "green") if finding.ok else ("broken", "bold red")
+        word, style = ("weak", "yellow") if finding.ok and finding.weak else (word, style)
+        table.add_row(finding.part, Text(word, style=style), Text(visible(finding.words)))
     out.print(table)
 
 

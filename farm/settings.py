@@ -32,7 +32,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_WAY": "how a worker runs Lean: resident, snapshot or cold (resident)",
         "FARM_RESIDENTS": "resident Lean processes a worker keeps at most (twice FARM_CONCURRENCY, and one)",
         "FARM_SNAPSHOT_MIB": "disk that header snapshots may take in MiB (8192)",
-        "FARM_ISOLATION": "the least isolation a worker accepts, such as cgroup+bwrap (rlimit)",
+        "FARM_ISOLATION": "the least isolation to check in, such as cgroup+bwrap or rlimit (a worker: bwrap)",
         "FARM_CGROUP": "a cgroup delegated to the worker, as a folder; by default its own",
         "FARM_LEASE_SECONDS": "seconds after which a silent worker's checks go to another (20)",
         "FARM_GRACE_SECONDS": "seconds that a worker told to stop lets its running checks go on (30)",
@@ -55,8 +55,8 @@ class Settings:
     """What the environment asks of the farm; `VARIABLES` says what each field means.
 
     ``database_url`` is in SQLAlchemy's form and ``broker_url`` in Celery's; both are None when the farm is to
-    use its own servers. ``environments`` is None when the file in the home is to be read, ``cgroup`` when the
-    process's own one is to be used.
+    use its own servers. ``environments`` is None when the file in the home is to be read, ``isolation`` when
+    it is left to who checks, ``cgroup`` when the process's own one is to be used.
     """
 
     home: Path
@@ -71,7 +71,7 @@ class Settings:
     way: str
     residents: int | None
     snapshot_mib: int
-    isolation: str
+    isolation: str | None
     cgroup: Path | None
     lease_seconds: float
     grace_seconds: float
@@ -204,8 +204,10 @@ def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> st
     return value
 
 
-def _isolation(given: Mapping[str, str], name: str) -> str:
-    value = given.get(name, _ISOLATIONS[0]).lower()
+def _isolation(given: Mapping[str, str], name: str) -> str | None:
+    if name not in given:
+        return None
+    value = given[name].lower()
     if not set(value.split("+")) <= set(_ISOLATIONS):
         raise SettingsError(
             f'{name}={value!r}: must be of {", ".join(_ISOLATIONS)}, joined by "+", such as cgroup+bwrap'

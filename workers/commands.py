@@ -62,7 +62,7 @@ def worker(
     from farm import broker, db, log
     from farm.store import Store
     from workers.desk import CONNECTIONS, Desk
-    from workers.machine import opened
+    from workers.machine import OF_A_WORKER, demanded, opened
     from workers.patience import outlive
     from workers.serve import serve
 
@@ -72,9 +72,9 @@ def worker(
     at_once = concurrency or settings.concurrency
     # Until Celery listens to signals: whatever is begun is taken down in order.
     signal.signal(signal.SIGTERM, _leave)
-    engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, works=True)
-    outlive(lambda: db.require_schema(engine))
-    with opened(settings, concurrency=at_once) as machine:
+    with opened(settings, concurrency=at_once, minimum=demanded(settings, OF_A_WORKER)) as machine:
+        engine = db.connect(database_url, application="farm-worker", connections=CONNECTIONS, works=True)
+        outlive(lambda: db.require_schema(engine))
         desk = Desk.furnished(
             Store(engine, max_failures=settings.attempts),
             _fit(machine),

@@ -8,33 +8,36 @@ from collections.abc import Iterator
 from farm.advisories import advisories
 from farm.doctor import Finding
 from farm.errors import FarmError
-from farm.settings import Settings
+from farm.forgeable import FORGEABLE, is_forgeable
 from farm.site import Site
 from workers.canary import examine as examine_canaries
 from workers.environments import LeanEnvironment
-from workers.machine import Machine, demanded, isolated, opened
+from workers.machine import ANY, OF_A_WORKER, Machine, demanded, isolated, opened
 
 
 def examine(site: Site) -> list[Finding]:
     """Look at the isolation, at each environment, and at what its canaries came out as."""
-    findings = [_isolation(site.settings)]
+    findings = [_isolation(site)]
     try:
         # What a worker would refuse to start with can still be looked at.
-        with opened(site.settings, minimum="rlimit") as machine:
+        with opened(site.settings, minimum=ANY) as machine:
             findings += _environments(machine)
     except FarmError as error:
         findings.append(Finding(part="Lean", ok=False, words=str(error)))
     return findings
 
 
-def _isolation(settings: Settings) -> Finding:
+def _isolation(site: Site) -> Finding:
+    least = demanded(site.settings, OF_A_WORKER if site.settings.database_url else ANY)
     try:
-        with isolated(settings) as isolation:
-            words = " ".join([f"{isolation.name}; {demanded(settings)} is demanded.", *isolation.missing])
-            isolation.require(demanded(settings))
+        with isolated(site.settings) as isolation:
+            isolation.require(least)
     except FarmError as error:
         return Finding(part="isolation", ok=False, words=str(error))
-    return Finding(part="isolation", ok=True, words=words)
+    words = " ".join([f"{isolation.name}; {least} is demanded.", *isolation.missing])
+    if weak := is_forgeable(isolation.name):
+        words += f" Here {FORGEABLE}."
+    return Finding(part="isolation", ok=True, weak=weak, words=words)
 
 
 def _environments(machine: Machine) -> Iterator[Finding]:

