@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from workers.audit.audit import STANDARD_AXIOMS, Test, audit
+from workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit
 from workers.audit.declarations import opened_module
 from workers.audit.findings import Findings
 from workers.audit.lines import SortedLines
@@ -65,26 +65,16 @@ def _judged(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
 
 
 def _audited(arguments: argparse.Namespace) -> Findings:
-    imported, axioms = _test(arguments.imported), _test(arguments.imported_axioms)
+    rules = Rules(
+        allowed_axioms=arguments.axioms,
+        is_imported=_test(arguments.imported),
+        is_imported_axiom=_test(arguments.imported_axioms),
+    )
     with opened_module(arguments.submission, arguments.budget) as submission:
         if arguments.challenge is None:
-            return audit(
-                submission,
-                None,
-                arguments.target,
-                allowed_axioms=arguments.axioms,
-                is_imported=imported,
-                is_imported_axiom=axioms,
-            )
+            return audit(submission, None, arguments.target, rules)
         with opened_module(arguments.challenge, arguments.budget) as challenge:
-            return audit(
-                submission,
-                challenge,
-                arguments.target,
-                allowed_axioms=arguments.axioms,
-                is_imported=imported,
-                is_imported_axiom=axioms,
-            )
+            return audit(submission, challenge, arguments.target, rules)
 
 
 def _test(file: Path | int | None) -> Test:

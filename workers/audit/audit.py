@@ -6,14 +6,15 @@ file that Lean itself wrote, and the names, statements, axioms and kinds in it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workers.audit.challenge import target_of
+from workers.audit.compiled import is_compiled
 from workers.audit.declarations import Constant, Kind, Module, Safety
-from workers.audit.extensions import influence
+from workers.audit.extensions import influences
 from workers.audit.findings import Finding, Findings, Word, found
-from workers.audit.kernel import KNOWN_AXIOMS, NATIVE, PRIMITIVES, TRUST_COMPILER
+from workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from workers.audit.names import shown
 from workers.audit.olean import Name
 from workers.audit.statement import Comparison, compare
@@ -27,117 +28,155 @@ Test = Callable[[Name], bool] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What a module is judged by, besides its challenge.
+
+    `native` lets a proof believe the compiler. `is_imported` and `is_imported_axiom` tell of a name what the
+    imports declare. `left_out` are constants that the module had and that are none of what is judged,
+    `mentioned` all names in the terms of those that are; None where nobody has looked.
+    """
+
+    allowed_axioms: Collection[Name] = STANDARD_AXIOMS
+    native: bool = False
+    is_imported: Test = None
+    is_imported_axiom: Test = None
+    left_out: Mapping[Name, Safety] = field(default_factory=dict)
+    mentioned: Collection[Name] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Case:
     """What is audited, against what."""
 
     submission: Module
     challenge: Module | None
-    allowed_axioms: Collection[Name]
-    is_imported_axiom: Test
-    is_imported: Test
+    rules: Rules
+    reading: Reading
+    pair: Comparison | None
 
 
 @dataclass(slots=True)
 class _Reach:
-    """What a target rests on."""
+    """What a target rests on, and what of it is believed."""
 
     findings: list[Finding] = field(default_factory=list)
     axioms: list[Name] = field(default_factory=list)
     constants: int = 0
+    compared: tuple[Name, ...] = ()
+    statement_has_sorry: bool = False
+    trusts_compiler: bool = False
 
 
 def audit(
-    submission: Module,
-    challenge: Module | None,
-    target: Name | None,
-    *,
-    allowed_axioms: Collection[Name] = STANDARD_AXIOMS,
-    is_imported_axiom: Test = None,
-    is_imported: Test = None,
+    submission: Module, challenge: Module | None, target: Name | None, rules: Rules | None = None
 ) -> Findings:
     """Judge whether a module's theorem `target` proves what the challenge's does, by allowed means only.
 
     `target` is the full name; without it, it is the one theorem that the challenge leaves open. Accepted is
     what nothing was found against. Raises `MalformedOlean` when one of the files is not what Lean writes.
     """
-    case = _Case(
-        submission=submission,
-        challenge=challenge,
-        allowed_axioms=allowed_axioms,
-        is_imported_axiom=is_imported_axiom,
-        is_imported=is_imported,
-    )
-    findings = list(_files(case))
-    if any(each.word is Word.UNSUPPORTED for each in findings):
-        return _result(case, target, findings, _Reach(), ())
-    findings += _declared(case)
-    if target is None:
-        target, sentence = _target(case)
+    case = _case(submission, challenge, rules)
+    findings, reach = list(_files(submission, challenge)), _Reach()
+    if not any(each.word is Word.UNSUPPORTED for each in findings):
+        findings += _declared(case)
+        target, sentence = (target, "") if target is not None else _target(challenge)
         if target is None:
             findings.append(found(Word.BAD_CHALLENGE, None, sentence))
-            return _result(case, None, findings, _Reach(), ())
-    return _audited(case, target, findings)
+        else:
+            reach = _audited(case, target)
+    return _result(case, target, [*findings, *reach.findings], reach)
 
 
-def _target(case: _Case) -> tuple[Name | None, str]:
-    if case.challenge is None:
+def audit_all(submission: Module, rules: Rules) -> Findings:
+    """Judge whether all theorems of a module are proved, by allowed means only; there is nothing to compare.
+
+    Raises `MalformedOlean`.
+    """
+    case = _case(submission, None, rules)
+    findings, reach = list(_files(submission, None)), _Reach()
+    if not findings:
+        findings += _declared(case)
+        if next(submission.of_kind(Kind.THEOREM), None) is None:
+            findings.append(found(Word.NO_THEOREM, None, "The module has no theorem."))
+        reach = _rests_on(case, list(submission.names), None)
+    return _result(case, None, [*findings, *reach.findings], reach)
+
+
+def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> _Case:
+    reading = Reading(submission.olean, Terms())
+    return _Case(
+        submission=submission,
+        challenge=challenge,
+        rules=Rules() if rules is None else rules,
+        reading=reading,
+        pair=None if challenge is None else Comparison(submission, challenge, reading),
+    )
+
+
+def _target(challenge: Module | None) -> tuple[Name | None, str]:
+    if challenge is None:
         return None, "There is neither a target nor a challenge that has one."
-    chosen = target_of(case.challenge, None)
+    chosen = target_of(challenge, None)
     return chosen.name, chosen.sentence
 
 
-def _audited(case: _Case, target: Name, findings: list[Finding]) -> Findings:
-    reading, pair = Reading(case.submission.olean, Terms()), None
-    compared: tuple[Name, ...] = ()
+def _audited(case: _Case, target: Name) -> _Reach:
     constant = case.submission.constant(target)
     if constant is None:
-        findings.append(found(Word.TARGET_MISSING, target, "The module declares no {}."))
-        return _result(case, target, findings, _Reach(), ())
+        return _Reach(findings=[_missing(case, target)])
+    findings, compared = list[Finding](), tuple[Name, ...]()
     if constant.kind is not Kind.THEOREM:
         findings.append(found(Word.NOT_A_THEOREM, target, f"{{}} is no theorem but of kind {constant.kind}."))
-    if case.challenge is not None:
-        pair = Comparison(case.submission, case.challenge, reading)
-        compared = compare(pair, constant, findings)
-    reach = _rests_on(case, reading, pair, target)
-    return _result(case, target, findings, reach, compared)
+    if case.pair is not None:
+        compared = compare(case.pair, constant, findings)
+    reach = _rests_on(case, [target], target)
+    reach.findings[:0] = findings
+    reach.compared = compared
+    return reach
 
 
-def _result(
-    case: _Case, target: Name | None, findings: list[Finding], reach: _Reach, compared: tuple[Name, ...]
-) -> Findings:
+def _missing(case: _Case, target: Name) -> Finding:
+    if target in case.rules.left_out:
+        safety = case.rules.left_out[target]
+        return found(Word.NOT_A_THEOREM, target, f"{{}} is no theorem but a definition that is {safety}.")
+    return found(Word.TARGET_MISSING, target, "The module declares no {}.")
+
+
+def _result(case: _Case, target: Name | None, findings: list[Finding], reach: _Reach) -> Findings:
     module = case.submission
     extensions = {} if module.is_module else module.extensions()
-    influences = [(name, influence(name), count) for name, count in extensions.items()]
     return Findings(
         target=target,
-        findings=(*findings, *reach.findings),
+        findings=tuple(findings),
         axioms=tuple(reach.axioms),
         reached=reach.constants,
-        compared=compared,
+        compared=reach.compared,
         not_checked=tuple(_not_checked(case)),
         lean_version=module.lean_version,
         git_hash=module.git_hash,
         imports=tuple(each.module for each in module.imports),
         constants=len(module.names),
         extensions=tuple(extensions.items()),
-        influences=tuple((name, what, count) for name, what, count in influences if what is not None),
+        influences=influences(extensions),
+        statement_has_sorry=reach.statement_has_sorry,
+        trusts_compiler=reach.trusts_compiler,
     )
 
 
 def _not_checked(case: _Case) -> Iterator[str]:
     if case.challenge is None:
         yield "Statement, imports and toolchain were compared with nothing: there is no challenge."
-    if case.is_imported is None:
+    if case.rules.is_imported is None:
         yield "Whether names are imported ones was not checked: nothing says what the imports declare."
-    if case.is_imported_axiom is None:
+    if case.rules.is_imported_axiom is None:
         yield "Of imported constants, only well-known axioms were recognised: nothing says which are axioms."
 
 
 # The two files
 
 
-def _files(case: _Case) -> Iterator[Finding]:
-    modules: dict[str, Module | None] = {"module": case.submission, "challenge": case.challenge}
+def _files(ours: Module, theirs: Module | None) -> Iterator[Finding]:
+    modules: dict[str, Module | None] = {"module": ours, "challenge": theirs}
     for what, module in modules.items():
         if module is not None and module.is_module:
             yield found(
@@ -145,9 +184,8 @@ def _files(case: _Case) -> Iterator[Finding]:
                 None,
                 f"The {what} is one of Lean's module system, whose files come in parts.",
             )
-    if case.challenge is None:
+    if theirs is None:
         return
-    ours, theirs = case.submission, case.challenge
     if (ours.lean_version, ours.git_hash) != (theirs.lean_version, theirs.git_hash):
         yield found(
             Word.TOOLCHAIN_DIFFERS,
@@ -169,23 +207,25 @@ def _listed(module: Module) -> str:
 
 
 def _declared(case: _Case) -> Iterator[Finding]:
-    module = case.submission
+    module, is_imported = case.submission, case.rules.is_imported
     for name in module.repeated:
         yield found(Word.REDECLARED, name, "The module declares {} more than once.")
     for name in sorted(module.names.keys() & PRIMITIVES):
         yield found(Word.KERNEL_PRIMITIVE, name, "The module declares {}, which is the kernel's own name.")
-    if case.is_imported is not None:
-        for name in filter(case.is_imported, module.names):
+    if is_imported is not None:
+        for name in filter(is_imported, module.names):
             yield found(Word.REDECLARED, name, "The module declares {}, which one of its imports declares.")
 
 
 # What it rests on
 
 
-def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, target: Name) -> _Reach:
-    """Follow a target through all it refers to, within the module."""
-    reach, walk = _Reach(), Walk(reading)
-    seen, todo = {target}, [target]
+def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
+    """Follow constants through all they refer to, within the module."""
+    reach, walk = _Reach(), Walk(case.reading)
+    _judge_sorry(case, target, reach)
+    _judge_compiled(case, reach)
+    seen, todo = set(roots), list(roots)
     while todo:
         name = todo.pop()
         constant = case.submission.constant(name)
@@ -193,7 +233,7 @@ def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, target: Na
             _judge_imported(case, name, reach)
             continue
         reach.constants += 1
-        _judge(case, pair, constant, reach)
+        _judge(case, constant, reach)
         names, is_open = set(constant.relatives()), False
         for place in constant.expressions():
             found_there, unbound = walk.constants(place)
@@ -211,25 +251,36 @@ def _rests_on(case: _Case, reading: Reading, pair: Comparison | None, target: Na
     return reach
 
 
-def _judge(case: _Case, pair: Comparison | None, constant: Constant, reach: _Reach) -> None:
-    if constant.kind is Kind.AXIOM:
+def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
+    if constant.kind is Kind.AXIOM and is_compiled(constant, case.reading):
+        reach.axioms.append(constant.name)
+    elif constant.kind is Kind.AXIOM:
         # An axiom of the module's own can state anything under an allowed name, unless the challenge has it
-        # too.
-        asked = pair is not None and pair.difference(constant.name) is None
+        # too, and all that it speaks of.
+        asked = case.pair is not None and case.pair.is_same(constant.name)
         _judge_axiom(case, constant.name, reach, "which the module declares", allowed=asked)
-    if constant.safety is Safety.UNSAFE:
-        reach.findings.append(found(Word.UNSAFE, constant.name, "The proof rests on {}, which is unsafe."))
-    if constant.safety is Safety.PARTIAL:
-        reach.findings.append(found(Word.PARTIAL, constant.name, "The proof rests on {}, which is partial."))
+    if constant.safety is not Safety.SAFE:
+        reach.findings.append(_unsafe(constant.name, constant.safety))
+
+
+def _unsafe(name: Name, safety: Safety) -> Finding:
+    word = Word.PARTIAL if safety is Safety.PARTIAL else Word.UNSAFE
+    return found(word, name, f"The proof rests on {{}}, which is {safety}.")
 
 
 def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
-    test = case.is_imported_axiom
-    if name in NATIVE:
-        _judge_axiom(case, TRUST_COMPILER, reach, f"for it rests on {shown(name)}")
+    rules = case.rules
+    test = rules.is_imported_axiom
+    if name in rules.left_out:
+        reach.findings.append(_unsafe(name, rules.left_out[name]))
+        return
+    if name in BELIEVING:
+        sentence = "The proof believes the compiler: it rests on {}."
+        reach.findings.append(found(Word.NATIVE_DECIDE, name, sentence))
+        return
     if name in KNOWN_AXIOMS if test is None else test(name):
         _judge_axiom(case, name, reach, "which is imported")
-    if case.is_imported is not None and not case.is_imported(name):
+    if rules.is_imported is not None and not rules.is_imported(name):
         reach.findings.append(
             found(
                 Word.DANGLING, name, "The proof rests on {}, which neither the module nor an import declares."
@@ -239,5 +290,49 @@ def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
 
 def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str, *, allowed: bool = True) -> None:
     reach.axioms.append(name)
-    if not allowed or name not in case.allowed_axioms:
+    if name == SORRY and allowed:
+        return  # Who has it was judged: where it stands in the statement, it is the statement's.
+    if not allowed or name not in case.rules.allowed_axioms:
         reach.findings.append(found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {whose}."))
+
+
+def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> None:
+    """Find all constants that are admitted, and tell apart what the statement itself leaves open.
+
+    What the challenge has too is the statement's, when all that it rests on is so too; of the target it is
+    the type.
+    """
+    rules, pair = case.rules, case.pair
+    if SORRY in rules.allowed_axioms or not (rules.mentioned is None or SORRY in rules.mentioned):
+        return
+    for name in case.submission.names:
+        constant = case.submission.constant(name)
+        if constant is None or not _mentions(case, constant.expressions()):
+            continue
+        if name == target:
+            own = pair is None or _mentions(case, constant.expressions()[1:])
+        else:
+            own = pair is None or not pair.is_same(name)
+        if own:
+            reach.findings.append(found(Word.HAS_SORRY, name, "{} has a sorry: it is admitted, not proved."))
+        else:
+            reach.statement_has_sorry = True
+
+
+def _mentions(case: _Case, places: Sequence[int]) -> bool:
+    return any(case.reading.mentions(place, SORRY) for place in places)
+
+
+def _judge_compiled(case: _Case, reach: _Reach) -> None:
+    """Find what believes the compiler, whether the target needs it or not."""
+    for name in case.submission.of_kind(Kind.AXIOM):
+        constant = case.submission.constant(name)
+        if constant is None or not is_compiled(constant, case.reading):
+            continue
+        reach.trusts_compiler = True
+        if not case.rules.native:
+            sentence = "The axiom {} believes the compiler, as native_decide does."
+            reach.findings.append(found(Word.NATIVE_DECIDE, name, sentence))
+    for name in sorted(BELIEVING.intersection(case.rules.mentioned or ())):
+        sentence = "The module believes the compiler, as native_decide does: it rests on {}."
+        reach.findings.append(found(Word.NATIVE_DECIDE, name, sentence))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workers.audit.declarations import Kind, Module
+from workers.audit.kernel import SORRY
 from workers.audit.names import shown
 from workers.audit.olean import Name
 from workers.audit.terms import Reading, Terms
-
-_SORRY: Name = ("sorryAx",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,4 +50,4 @@ def _is_admitted(challenge: Module, reading: Reading, name: Name) -> bool:
     constant = challenge.constant(name)
     if constant is None:
         return False
-    return any(reading.mentions(each, _SORRY) for each in constant.expressions())
+    return any(reading.mentions(each, SORRY) for each in constant.expressions())

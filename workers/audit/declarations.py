@@ -19,12 +19,12 @@ from typing import Any
 
 from workers.audit.olean import BUDGET, MalformedOlean, Name, Olean, header_of, opened
 
-_MODULE = header_of(0, 5, 56)
-_IMPORT = header_of(0, 1, 24)
+MODULE = header_of(0, 5, 56)
+IMPORT = header_of(0, 1, 24)
 _PAIR = header_of(0, 2, 24)
-_CONSTANT = header_of(0, 3, 32)
-_RULE = header_of(0, 3, 32)
-_HINTS = header_of(2, 0, 16)
+CONSTANT = header_of(0, 3, 32)
+RULE = header_of(0, 3, 32)
+HINTS = header_of(2, 0, 16)
 
 
 class Kind(StrEnum):
@@ -61,10 +61,18 @@ _SHAPES = {
     Kind.CONSTRUCTOR: (5, 8),
     Kind.RECURSOR: (7, 8),
 }
-_VALUES = {
+VALUES = {
     kind: header_of(0, pointers, 8 + 8 * pointers + scalars) for kind, (pointers, scalars) in _SHAPES.items()
 }
 _QUOTIENT_KINDS = 4
+#: Where the mark `unsafe` stands among the scalars of each kind that has one.
+_UNSAFE_MARK = {
+    Kind.AXIOM: 0,
+    Kind.OPAQUE: 0,
+    Kind.INDUCTIVE: 1,
+    Kind.CONSTRUCTOR: 0,
+    Kind.RECURSOR: 1,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +137,7 @@ class Module:
         self.olean = olean
         self.lean_version, self.git_hash = olean.lean_version, olean.git_hash
         root = olean.root
-        olean.expect(root, _MODULE, "module data")
+        olean.expect(root, MODULE, "module data")
         self.is_module = olean.flag(root, 5, 0)
         self.imports: tuple[Import, ...] = ()
         self._infos: dict[Name, int] = {}
@@ -148,6 +156,10 @@ class Module:
     def kind(self, name: Name) -> Kind:
         """Return the kind of a constant of the module."""
         return _KINDS[self.olean.words[self._infos[name]]]
+
+    def kind_at(self, info: int) -> Kind:
+        """Return the kind of the constant whose info is at a place, one of those in `names`."""
+        return _KINDS[self.olean.words[info]]
 
     def of_kind(self, kind: Kind) -> Iterator[Name]:
         """Yield the names of all constants of a kind."""
@@ -174,6 +186,17 @@ class Module:
         return found
 
 
+def safety_of(module: Module, info: int) -> Safety:
+    """Return how safe the constant is whose info is at a place, and read nothing else of it."""
+    kind = module.kind_at(info)
+    place = module.olean.object(info, 0)
+    if kind is Kind.DEFINITION:
+        return _definition_safety(module.olean, place)
+    number = _UNSAFE_MARK.get(kind)
+    unsafe = number is not None and module.olean.flag(place, _SHAPES[kind][0], number)
+    return Safety.UNSAFE if unsafe else Safety.SAFE
+
+
 @contextmanager
 def opened_module(source: Path | int | bytes, budget: int = BUDGET) -> Iterator[Module]:
     """Open a compiled module; it must not be used after the end of the block.
@@ -188,7 +211,7 @@ def opened_module(source: Path | int | bytes, budget: int = BUDGET) -> Iterator[
 def _imports(olean: Olean) -> tuple[Import, ...]:
     found = []
     for place in olean.elements(olean.object(olean.root, 0), "imports"):
-        olean.expect(place, _IMPORT, "import")
+        olean.expect(place, IMPORT, "import")
         found.append(
             Import(
                 module=olean.name(olean.child(place, 0)),
@@ -226,9 +249,9 @@ def _name_ref(olean: Olean, info: int) -> int:
     if kind is None:
         raise olean.wrong(info, "constant")
     value = olean.object(info, 0)
-    olean.expect(value, _VALUES[kind], f"{kind} with the fields that it has in Lean 4.35")
+    olean.expect(value, VALUES[kind], f"{kind} with the fields that it has in Lean 4.35")
     header = olean.object(value, 0)
-    olean.expect(header, _CONSTANT, "name, parameters and type")
+    olean.expect(header, CONSTANT, "name, parameters and type")
     return olean.child(header, 0)
 
 
@@ -282,13 +305,19 @@ def _axiom(start: _Start) -> Constant:
 
 def _definition(start: _Start) -> Constant:
     hints = start.olean.child(start.place, 2)
-    safety = start.olean.scalar(start.place, 4, 0)
-    if safety >= len(_SAFETY) or not (hints in (~0, ~1) or (hints > 0 and start.olean.shaped(hints, _HINTS))):
-        raise start.olean.wrong(start.place, "safety and hints of a definition")
+    if not (hints in (~0, ~1) or (hints > 0 and start.olean.shaped(hints, HINTS))):
+        raise start.olean.wrong(start.place, "hints of a definition")
     return start.constant(
         value=start.olean.object(start.place, 1),
-        safety=_SAFETY[safety],
+        safety=_definition_safety(start.olean, start.place),
     )
+
+
+def _definition_safety(olean: Olean, place: int) -> Safety:
+    safety = olean.scalar(place, 4, 0)
+    if safety >= len(_SAFETY):
+        raise olean.wrong(place, "safety of a definition")
+    return _SAFETY[safety]
 
 
 def _theorem(start: _Start) -> Constant:
@@ -343,7 +372,7 @@ def _recursor(start: _Start) -> Constant:
 
 
 def _rule(olean: Olean, ref: int) -> Rule:
-    olean.expect(ref, _RULE, "rule of a recursor")
+    olean.expect(ref, RULE, "rule of a recursor")
     return Rule(
         constructor=olean.name(olean.child(ref, 0)),
         fields=olean.number(olean.child(ref, 1)),

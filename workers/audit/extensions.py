@@ -8,6 +8,7 @@ like).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from workers.audit.olean import Name
 
@@ -40,3 +41,9 @@ def influence(extension: Name) -> str | None:
     """Return what an extension's entries change for those who see them, None when its name tells nothing."""
     name = ".".join(str(part) for part in extension)
     return next((word for word, pattern in _CLASSES if pattern.search(name)), None)
+
+
+def influences(extensions: Mapping[Name, int]) -> tuple[tuple[Name, str, int], ...]:
+    """Return those extensions that change something, with what they change and how many entries they have."""
+    known = ((name, influence(name), count) for name, count in extensions.items())
+    return tuple((name, what, count) for name, what, count in known if what is not None)

@@ -26,6 +26,9 @@ class Word(StrEnum):
     UNIVERSE_MISMATCH = "universe_mismatch"
     STATEMENT_MISMATCH = "statement_mismatch"
     PREREQUISITE_DIFFERS = "prerequisite_differs"
+    NO_THEOREM = "no_theorem"
+    HAS_SORRY = "has_sorry"
+    NATIVE_DECIDE = "native_decide"
     AXIOM = "axiom"
     UNSAFE = "unsafe"
     PARTIAL = "partial"
@@ -33,6 +36,10 @@ class Word(StrEnum):
     OPEN_TERM = "open_term"
     REDECLARED = "redeclared"
     KERNEL_PRIMITIVE = "kernel_primitive"
+    KERNEL = "kernel"
+    KERNEL_LIMIT = "kernel_limit"
+    KERNEL_TIME = "kernel_time"
+    KERNEL_MEMORY = "kernel_memory"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +87,8 @@ class Findings:
     constants: int = 0
     extensions: tuple[tuple[Name, int], ...] = ()
     influences: tuple[tuple[Name, str, int], ...] = ()
+    statement_has_sorry: bool = False
+    trusts_compiler: bool = False
 
     @property
     def accepted(self) -> bool:
@@ -106,6 +115,8 @@ class Findings:
             "influences": {
                 shown(name): {"changes": what, "entries": count} for name, what, count in self.influences
             },
+            "statement_has_sorry": self.statement_has_sorry,
+            "trusts": ["the compiler"] if self.trusts_compiler else [],
         }
 
 

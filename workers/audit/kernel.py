@@ -33,3 +33,9 @@ KNOWN_AXIOMS = frozenset(tuple[str, ...](name.split(".")) for name in _AXIOMS.sp
 #: What the kernel has compiled code decide, and the axiom that Lean says such a proof rests on.
 NATIVE = frozenset({("Lean", "reduceBool"), ("Lean", "reduceNat")})
 TRUST_COMPILER = ("Lean", "trustCompiler")
+#: What stands for a proof that is not there.
+SORRY = ("sorryAx",)
+#: How the compiler was believed before each use got an axiom of its own, and all names of the kind: a module
+#: in which one of them occurs is not checked by a kernel, which would run code.
+OF_REDUCE_BOOL = ("Lean", "ofReduceBool")
+BELIEVING = NATIVE | {OF_REDUCE_BOOL, ("Lean", "ofReduceNat"), TRUST_COMPILER}

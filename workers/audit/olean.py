@@ -88,6 +88,11 @@ class Olean:
         self.lean_version = self._padded(7, 33)
         self.git_hash = self._padded(40, 40)
 
+    def start(self) -> bytes:
+        """Return the header anew from what was read of it: format, flags, version, commit."""
+        version, commit = self.lean_version.encode(), self.git_hash.encode()
+        return b"olean" + bytes((2, self.flags)) + version.ljust(33, b"\0") + commit.ljust(40, b"\0")
+
     def _padded(self, start: int, size: int) -> str:
         text, _, padding = bytes(self.data[start : start + size]).partition(b"\0")
         if padding.strip(b"\0") or not text.isascii():

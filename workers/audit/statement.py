@@ -29,9 +29,28 @@ class Comparison:
 
     def difference(self, name: Name) -> str | None:
         """Return what tells the two constants of a name apart, None if nothing does."""
-        mine, other = self.submission.constant(name), self.challenge.constant(name)
         if self.auxiliaries.has(name):
             return None  # It was compared as a part of what it occurs in.
+        return self._difference(name)
+
+    def is_same(self, name: Name) -> bool:
+        """Tell whether a constant is the challenge's, and so is all of the two modules that it rests on."""
+        walk, seen, todo = Walk(self.ours), set[Name](), [name]
+        while todo:
+            name = todo.pop()
+            if name in seen or not self.declared(name):
+                continue
+            seen.add(name)
+            mine = self.submission.constant(name)
+            if mine is None or self._difference(name) is not None:
+                return False
+            for place in mine.expressions():
+                todo += walk.constants(place)[0]
+            todo += (*mine.relatives(), *self.kin.recursors(name))
+        return True
+
+    def _difference(self, name: Name) -> str | None:
+        mine, other = self.submission.constant(name), self.challenge.constant(name)
         if mine is None or other is None:
             return f"is declared only in the {'challenge' if mine is None else 'module'}"
         if mine.kind is not other.kind:

@@ -18,11 +18,11 @@ BVAR, FVAR, MVAR, SORT = (header_of(tag, 1, 24) for tag in range(4))
 CONST, APP = header_of(4, 2, 32), header_of(5, 2, 32)
 LAMBDA, PI, LET = header_of(6, 3, 48), header_of(7, 3, 48), header_of(8, 4, 56)
 LITERAL, MDATA, PROJECTION = header_of(9, 1, 24), header_of(10, 2, 32), header_of(11, 3, 40)
-_NAT, _TEXT = header_of(0, 1, 16), header_of(1, 1, 16)
+NAT, TEXT = header_of(0, 1, 16), header_of(1, 1, 16)
 
 #: The words after the header that point to parts which are expressions. No expression takes more words than
 #: the root of the file, which is its last object: their words are all within the file.
-_PARTS: dict[int, tuple[int, ...]] = {
+PARTS: dict[int, tuple[int, ...]] = {
     **dict.fromkeys((BVAR, FVAR, MVAR, SORT, CONST, LITERAL), ()),
     APP: (1, 2),
     LAMBDA: (2, 3),
@@ -33,14 +33,14 @@ _PARTS: dict[int, tuple[int, ...]] = {
 }
 #: The first of the two words behind which all parts are, for the most frequent shapes.
 _PAIRS = {APP: 1, LAMBDA: 2, PI: 2}
-_SUCC = header_of(1, 1, 24)
-_MAX, _IMAX = header_of(2, 2, 32), header_of(3, 2, 32)
-_PARAMETER, _LEVEL_MVAR = header_of(4, 1, 24), header_of(5, 1, 24)
-_LEVEL_PARTS: dict[int, tuple[int, ...]] = {
-    **dict.fromkeys((_PARAMETER, _LEVEL_MVAR), ()),
-    _SUCC: (1,),
-    _MAX: (1, 2),
-    _IMAX: (1, 2),
+LEVEL_SUCC = header_of(1, 1, 24)
+LEVEL_MAX, LEVEL_IMAX = header_of(2, 2, 32), header_of(3, 2, 32)
+LEVEL_PARAMETER, LEVEL_MVAR = header_of(4, 1, 24), header_of(5, 1, 24)
+LEVEL_PARTS: dict[int, tuple[int, ...]] = {
+    **dict.fromkeys((LEVEL_PARAMETER, LEVEL_MVAR), ()),
+    LEVEL_SUCC: (1,),
+    LEVEL_MAX: (1, 2),
+    LEVEL_IMAX: (1, 2),
 }
 
 #: A level or an expression: its kind (the header of its shape), then its parts by number, and names and
@@ -79,11 +79,11 @@ class Reading:
 
     def level(self, ref: int) -> int:
         """Return the number of a level."""
-        return self._fold(ref, self._levels, _LEVEL_PARTS, self._level)
+        return self._fold(ref, self._levels, LEVEL_PARTS, self._level)
 
     def expression(self, place: int) -> int:
         """Return the number of an expression."""
-        return self._fold(place, self._expressions, _PARTS, self._expression)
+        return self._fold(place, self._expressions, PARTS, self._expression)
 
     def _fold(
         self,
@@ -113,9 +113,9 @@ class Reading:
     def _level(self, place: int) -> int:
         olean = self.olean
         shape = olean.words[place]
-        if shape in (_PARAMETER, _LEVEL_MVAR):
+        if shape in (LEVEL_PARAMETER, LEVEL_MVAR):
             return self.terms.number((shape, olean.name(olean.child(place, 0))))
-        parts = [self._levels[olean.child(place, word - 1)] for word in _LEVEL_PARTS[shape]]
+        parts = [self._levels[olean.child(place, word - 1)] for word in LEVEL_PARTS[shape]]
         return self.terms.number((shape, *parts))
 
     def _expression(self, place: int) -> int:
@@ -123,7 +123,7 @@ class Reading:
         shape = olean.words[place]
         if shape == MDATA:
             return self._expressions[olean.object(place, 1)]
-        parts = [self._expressions[olean.object(place, word - 1)] for word in _PARTS[shape]]
+        parts = [self._expressions[olean.object(place, word - 1)] for word in PARTS[shape]]
         return self.terms.number((shape, *self._own(place, shape), *parts))
 
     def _own(self, place: int, shape: int) -> tuple[object, ...]:
@@ -149,9 +149,9 @@ class Reading:
             shape = self.olean.words[place]
             if shape == CONST:
                 return self.constant(place) == name
-            return any(known[self.olean.object(place, word - 1)] for word in _PARTS[shape])
+            return any(known[self.olean.object(place, word - 1)] for word in PARTS[shape])
 
-        return bool(self._fold(place, known, _PARTS, make))
+        return bool(self._fold(place, known, PARTS, make))
 
     def constant(self, place: int) -> Name:
         """Return the name that an expression begins with: a constant, a projection's type, a variable."""
@@ -174,9 +174,9 @@ class Reading:
 
     def _literal(self, place: int) -> int | str:
         value = self.olean.child(place, 0)
-        if self.olean.words[place] == _NAT:
+        if self.olean.words[place] == NAT:
             return self.olean.nat(value)
-        if self.olean.words[place] == _TEXT:
+        if self.olean.words[place] == TEXT:
             return self.olean.string(value)
         raise self.olean.wrong(place, "literal")
 
@@ -220,7 +220,7 @@ class Walk:
         """Take an expression that is no pair: note its parts and its constant, tell whether it is unbound."""
         olean = self._reading.olean
         shape = olean.words[place]
-        parts = _PARTS.get(shape)
+        parts = PARTS.get(shape)
         if parts is None:
             raise olean.wrong(place, "expression")
         todo.extend([olean.object(place, word - 1) for word in parts])

@@ -13,7 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workers.replay.cached import Cached, Forged
-from workers.replay.lean import FALSE, NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared
+from workers.replay.lean import (
+    FALSE,
+    NOTHING,
+    TRUE,
+    Calling,
+    Lean,
+    LeanError,
+    dotted,
+    elements,
+    field,
+    shared,
+)
 
 #: What `Lean.importModules` is told: no plugins, environment not leaked, no extensions, all parts of modules.
 _NO_TRUST, _ALL_PARTS = 1, 2 << 1 | 1
@@ -21,6 +32,9 @@ _NO_TRUST, _ALL_PARTS = 1, 2 << 1 | 1
 _GAVE_UP = re.compile(
     r"^\(kernel\) (deep recursion|deterministic timeout|excessive memory|interrupted)", re.M
 )
+
+_PASSED_OVER = "l_Lean_ConstantInfo_isUnsafe___boxed", "l_Lean_ConstantInfo_isPartial___boxed"
+_EQUAL = "l_Lean_instBEqConstantInfo_beq___boxed"
 
 
 class Refused(Exception):
@@ -51,7 +65,8 @@ def replay(lean: Lean, path: str) -> Replayed:
     except Forged as error:
         raise Refused(str(error)) from error
     environment = _imported(lean, module.imports)
-    return _compared(lean, module, _replayed(lean, module, environment))
+    after = replayed(lean, module.names, module.constants, environment)
+    return compared(lean, module.names, module.constants, after)
 
 
 def _read(lean: Lean, path: str) -> _Module:
@@ -82,13 +97,14 @@ def _imported(lean: Lean, imports: int) -> int:
     return lean.call("lean_elab_environment_to_kernel_env", lean.result(environment))
 
 
-def _replayed(lean: Lean, module: _Module, environment: int) -> int:
-    """Return the kernel's environment after the replay."""
-    table = lean.call("l_Std_HashMap_emptyWithCapacity___redArg", len(module.names) << 1 | 1)
+def replayed(lean: Calling, names: Sequence[int], constants: Sequence[int], environment: int) -> int:
+    """Return the kernel's environment after the replay; raises `Refused`, LeanError where it gave up."""
+    table = lean.call("l_Std_HashMap_emptyWithCapacity___redArg", len(names) << 1 | 1)
     equal, hashed = lean.constant("l_Lean_Name_instBEq"), lean.constant("l_Lean_instHashableName")
-    for name, constant in zip(module.names, module.constants, strict=True):
-        table = lean.call("l_Std_HashMap_insert___redArg", equal, hashed, table, name, constant)
-    if field(table, 0) >> 1 != len(module.names):
+    insert = lean.function("l_Std_HashMap_insert___redArg", 5)
+    for name, constant in zip(names, constants, strict=True):
+        table = insert(equal, hashed, table, name, constant)
+    if field(table, 0) >> 1 != len(names):
         raise Refused("two constants have the same name")
     try:
         return lean.result(lean.call("l_Lean_Kernel_Environment_replay___boxed", table, environment))
@@ -98,26 +114,19 @@ def _replayed(lean: Lean, module: _Module, environment: int) -> int:
         raise Refused(str(error)) from error
 
 
-def _compared(lean: Lean, module: _Module, environment: int) -> Replayed:
-    """Compare the module with what the kernel holds after the replay."""
+def compared(lean: Calling, names: Sequence[int], constants: Sequence[int], environment: int) -> Replayed:
+    """Compare constants with what the kernel holds after the replay; raises `Refused`."""
     skipped, accepted = [], 0
-    for name, constant in zip(module.names, module.constants, strict=True):
-        found = lean.call("lean_environment_find", shared(environment), name)
-        if _is_passed_over(lean, constant):
-            if found != NOTHING:
+    find, equal = (lean.function(name, 2) for name in ("lean_environment_find", _EQUAL))
+    tests = [lean.function(name, 1) for name in _PASSED_OVER]
+    for name, constant in zip(names, constants, strict=True):
+        known = find(shared(environment), name)
+        if any(test(constant) == TRUE for test in tests):
+            if known != NOTHING:
                 raise Refused(f"{dotted(name)}: unsafe or partial here, but known to the kernel")
             skipped.append(dotted(name))
-        elif found == NOTHING or not _equal(lean, field(found, 0), constant):
+        elif known == NOTHING or equal(field(known, 0), constant) != TRUE:
             raise Refused(f"{dotted(name)}: not what the kernel has made of the declaration")
         else:
             accepted += 1
     return Replayed(constants=accepted, skipped=tuple(skipped))
-
-
-def _is_passed_over(lean: Lean, constant: int) -> bool:
-    tests = "l_Lean_ConstantInfo_isUnsafe___boxed", "l_Lean_ConstantInfo_isPartial___boxed"
-    return any(lean.call(test, constant) == TRUE for test in tests)
-
-
-def _equal(lean: Lean, one: int, other: int) -> bool:
-    return lean.call("l_Lean_instBEqConstantInfo_beq___boxed", one, other) == TRUE

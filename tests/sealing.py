@@ -1,0 +1,188 @@
+"""An image for the tests: a process that has imported a header, and seals each module in a fork of itself.
+
+As a program it is the image: ``python sealing.py LIBRARY LEAN_PATH HEADER.olean`` takes orders from its
+standard input, one JSON object a line, and answers each with one line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sealed:
+    """What a fork answered: facts, or the status that it died with, and its processor time."""
+
+    facts: dict[str, Any] | None
+    status: int
+    cpu_seconds: float
+    said: str
+
+    def __getitem__(self, key: str) -> Any:
+        assert self.facts is not None, self
+        return self.facts[key]
+
+    @property
+    def words(self) -> list[tuple[str, str | None]]:
+        """The findings, without their sentences."""
+        if "findings" not in (self.facts or {}):
+            return [("malformed_olean", None)]
+        return [(each["word"], each["name"]) for each in self["findings"]]
+
+
+class Image:
+    """A process with an imported header, and what it is asked."""
+
+    def __init__(self, library: str, lean_path: Sequence[str], header: Path) -> None:
+        words = [sys.executable, __file__, library, ":".join(lean_path), str(header)]
+        self._process = subprocess.Popen(
+            words,
+            env={"PYTHONPATH": str(ROOT), "UV_USE_IO_URING": "0"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seal(self, module: Path, challenge: Path | None = None, **order: Any) -> Sealed:
+        """Seal a module in a fork; the order's further words are those of `workers.seal.Request`."""
+        order |= {"module": str(module), "challenge": challenge and str(challenge)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return Sealed(**json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        assert self._process.wait(60) == 0
+        self._process.stdout.close()
+
+
+def _serve(library: str, path: str, header: str) -> None:
+    from workers.replay.lean import FALSE, NOTHING, TRUE, Lean, field, shared
+    from workers.seal import Request, seal
+
+    os.environ["LEAN_PATH"], os.environ["LEAN_ABORT_ON_PANIC"] = path, "1"
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    lean = _extended(Lean, library)
+    root = field(lean.result(lean.call("l_Lean_readModuleData___boxed", lean.string(header))), 0)
+    environment = lean.result(
+        lean.call(
+            "l_Lean_importModules___boxed",
+            field(root, 0),
+            lean.constant("l_Lean_Options_empty"),
+            1,
+            lean.call("lean_array_mk", NOTHING),
+            FALSE,
+            TRUE,
+            2 << 1 | 1,
+            lean.call("l_Lean_mkNameMap", NOTHING),
+        )
+    )
+    kernel = lean.call("lean_elab_environment_to_kernel_env", shared(environment))
+    lean.call("lean_init_task_manager_using", 1)
+
+    def work(order: dict[str, Any]) -> dict[str, Any]:
+        into = order.pop("into", None)
+        limits = order.pop("memory", None)
+        if limits:
+            resource.setrlimit(resource.RLIMIT_AS, (limits, limits))
+        files = {key: order.pop(key) for key in ("module", "challenge")}
+        given = {key: None if file is None else Path(file).read_bytes() for key, file in files.items()}
+        descriptor = None if into is None else os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        if order.pop("strict", False):
+            _lock()
+        begun = time.process_time()
+        facts = seal(lean, kernel, Request(**given, **order, into=descriptor))  # type: ignore[arg-type]
+        return facts | {"cpu_ms": 1e3 * (time.process_time() - begun)}
+
+    for line in sys.stdin:
+        print(json.dumps(_forked(lean, work, json.loads(line))), flush=True)
+
+
+def _extended(kind: Any, library: str) -> Any:
+    """Return Lean as an image has it: extensions of imports are loaded."""
+    from workers.replay.lean import NOTHING
+
+    class Extended(kind):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+            self.call("lean_initialize")
+            self.result(self.call("initialize_Lean_Replay", 1))
+            self.call("lean_enable_initializer_execution")
+            self.call("lean_io_mark_end_initialization")
+            self.result(self.call("l_Lean_initSearchPath___boxed", self.string("/dev/null"), NOTHING))
+
+    return Extended()
+
+
+def _forked(lean: Any, work: Any, order: dict[str, Any]) -> dict[str, Any]:
+    seconds = order.pop("seconds", 60)
+    (read, write), (hear, speak) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(speak, 2)
+        lean.call("lean_init_task_manager_using", 1)
+        try:
+            os.write(write, json.dumps(work(order)).encode() + b"\n")
+        except BaseException as error:
+            os.write(speak, repr(error).encode())
+            import traceback
+
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    os.close(write)
+    os.close(speak)
+    facts, said = _heard(child, read, hear, seconds)
+    _, status, used = os.wait4(child, 0)
+    return {
+        "facts": json.loads(facts) if facts.endswith(b"\n") else None,
+        "status": os.waitstatus_to_exitcode(status),
+        "cpu_seconds": used.ru_utime + used.ru_stime,
+        "said": said.decode(errors="replace"),
+    }
+
+
+def _heard(child: int, read: int, hear: int, seconds: float) -> tuple[bytes, bytes]:
+    """Read both pipes to their ends; the child is killed when its time is up."""
+    end, heard = time.monotonic() + seconds, {read: b"", hear: b""}
+    left = set(heard)
+    while left:
+        ready, _, _ = select.select(list(left), [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            os.kill(child, signal.SIGKILL)
+            end = time.monotonic() + 60
+        for each in ready:
+            block = os.read(each, 1 << 16)
+            heard[each] += block
+            if not block:
+                left.discard(each)
+                os.close(each)
+    return heard[read], heard[hear]
+
+
+def _lock() -> None:
+    """Allow this process what a seal may do, and nothing else: SECCOMP_MODE_FILTER by a list of numbers."""
+    raise NotImplementedError
+
+
+if __name__ == "__main__":
+    _serve(*sys.argv[1:])
