@@ -70,7 +70,7 @@ def _sealed(lean: Calling, environment: int, request: Request) -> dict[str, Any]
     size = (2 * len(request.module) + _MORE_BYTES) // _PAGE * _PAGE
     with reserved(size) as (base, memory):
         rebuilt = rebuild(lean, module, Image(lean, base, memory), native=request.native)
-        sealed = Module(Olean(rebuilt.file, request.budget))
+        sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
         facts = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         findings = _audited(sealed, request, rebuilt, Imported(lean, environment, rebuilt))
         findings = _with_original(findings, module, rebuilt)
