@@ -51,7 +51,11 @@ class Image:
         words = [sys.executable, __file__, library, ":".join(lean_path), str(header)]
         self._process = subprocess.Popen(
             words,
-            env={"PYTHONPATH": str(ROOT), "UV_USE_IO_URING": "0"},
+            env={
+                "PYTHONPATH": str(ROOT),
+                "UV_USE_IO_URING": "0",
+                **({"WARM": os.environ["WARM"]} if "WARM" in os.environ else {}),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -113,6 +117,13 @@ def _serve(library: str, path: str, header: str) -> None:
         facts = seal(lean, kernel, Request(**given, **order, into=descriptor))  # type: ignore[arg-type]
         return facts | {"cpu_ms": 1e3 * (time.process_time() - begun)}
 
+    if os.environ.get("WARM"):
+        for _ in range(5):
+            seal(lean, kernel, Request(module=Path(os.environ["WARM"]).read_bytes()))
+        import gc
+
+        gc.collect()
+        gc.freeze()
     for line in sys.stdin:
         print(json.dumps(_forked(lean, work, json.loads(line))), flush=True)
 
@@ -124,6 +135,7 @@ def _extended(kind: Any, library: str) -> Any:
     class Extended(kind):  # type: ignore[misc]
         def __init__(self) -> None:
             self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+            self._functions = {}
             self.call("lean_initialize")
             self.result(self.call("initialize_Lean_Replay", 1))
             self.call("lean_enable_initializer_execution")

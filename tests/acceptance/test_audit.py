@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
-from workers.audit.audit import audit
+from workers.audit.audit import Rules, audit
 from workers.audit.challenge import target_of
 from workers.audit.declarations import Kind, Module, Safety, opened_module
 from workers.audit.findings import Findings
@@ -66,13 +67,10 @@ def judge(compile_: Compile, library: Index) -> Judge:
             opened_module(compile_(submission, **how)) as ours,
             opened_module(compile_(challenge)) as theirs,
         ):
-            return audit(
-                ours,
-                theirs,
-                None if target is None else parsed(target),
-                is_imported=library.names.__contains__,
-                is_imported_axiom=library.axioms.__contains__,
+            rules = Rules(
+                is_imported=library.names.__contains__, is_imported_axiom=library.axioms.__contains__
             )
+            return audit(ours, theirs, None if target is None else parsed(target), rules)
 
     return judge
 
@@ -81,152 +79,14 @@ def found(findings: Findings) -> list[tuple[str, str | None]]:
     return [(each.word.value, each.name and dotted(each.name)) for each in findings.findings]
 
 
-OPEN = "theorem goal (n : Nat) : n = n := sorry\n"
-MATCHED = "(match 0 with | .zero => 1 | .succ _ => 2)"
-PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
-
-
-@pytest.mark.parametrize(
-    ("challenge", "submission"),
-    [
-        (OPEN, PROVED),
-        (OPEN, "theorem goal (m : Nat) : m = m := rfl\n"),
-        (OPEN, "theorem goal : ∀ {n : Nat}, n = n := rfl\n"),
-        (OPEN, "theorem goal (n : Nat) : n = n := by exact rfl\n"),
-        (OPEN, "theorem help (n : Nat) : n = n := rfl\ntheorem goal (n : Nat) : n = n := help n\n"),
-        (OPEN, "private theorem help (n : Nat) : n = n := rfl\ntheorem goal (n : Nat) : n = n := help n\n"),
-        (OPEN, "def one : Nat := 1\ntheorem goal (n : Nat) : n = n := (fun _ => rfl) one\n"),
-        (OPEN, "theorem goal (n : Nat) : n = n := aux n where aux (k : Nat) : k = k := rfl\n"),
-        (OPEN, "axiom unused : False\n" + PROVED),
-        (OPEN, "inductive Box where\n  | box (n : Nat)\n" + PROVED),
-        (
-            OPEN,
-            "theorem all : ∀ n : Nat, n = n\n  | .zero => rfl\n  | .succ _ => rfl\n"
-            "theorem goal (n : Nat) : n = n := all n\n",
-        ),
-        (
-            "theorem goal (a b : Prop) (h : a ↔ b) : a = b := sorry\n",
-            "theorem goal (a b : Prop) (h : a ↔ b) : a = b := propext h\n",
-        ),
-        (
-            "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := sorry\n",
-            "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := rfl\n",
-        ),
-        (
-            "def double (n : Nat) : Nat := n + n\ntheorem goal : double 2 = 4 := sorry\n",
-            "def double (n : Nat) : Nat := n + n\ntheorem goal : double 2 = 4 := rfl\n",
-        ),
-        (
-            "inductive Tree where\n  | leaf\n  | node (t : Tree)\ntheorem goal (t : Tree) : t = t := sorry\n",
-            "inductive Tree where\n  | leaf\n  | node (t : Tree)\ntheorem goal (t : Tree) : t = t := rfl\n",
-        ),
-        (
-            'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := sorry\n',
-            'theorem goal : "é" = "é" ∧ 18446744073709551616 = 18446744073709551616 := ⟨rfl, rfl⟩\n',
-        ),
-        (
-            f"theorem goal : {MATCHED} = 1 := sorry\n",
-            f"def help : Nat := {MATCHED}\ntheorem goal : {MATCHED} = 1 := rfl\n",
-        ),
-        (
-            "namespace A.B\ntheorem goal : True := sorry\nend A.B\n",
-            "theorem A.B.goal : True := True.intro\n",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("challenge", "submission"), HONEST)
 def test_an_honest_proof_is_accepted(judge: Judge, challenge: str, submission: str) -> None:
     findings = judge(submission, challenge, None)
     assert found(findings) == []
     assert findings.not_checked == ()
 
 
-@pytest.mark.parametrize(
-    ("challenge", "submission", "expected"),
-    [
-        (OPEN, OPEN, [("axiom", "sorryAx")]),
-        (OPEN, "theorem other : True := True.intro\n", [("target_missing", "goal")]),
-        (OPEN, "namespace A\n" + PROVED + "end A\n", [("target_missing", "goal")]),
-        (OPEN, "private " + PROVED, [("target_missing", "goal")]),
-        (OPEN, "def goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
-        (OPEN, "abbrev goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
-        (OPEN, "opaque goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
-        (OPEN, "unsafe def goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal"), ("unsafe", "goal")]),
-        (OPEN, "axiom goal (n : Nat) : n = n\n", [("not_a_theorem", "goal"), ("axiom", "goal")]),
-        (OPEN, "theorem goal (n : Nat) : 0 = 0 := rfl\n", [("statement_mismatch", "goal")]),
-        (OPEN, "theorem goal : 1 = 1 := rfl\n", [("statement_mismatch", "goal")]),
-        (
-            OPEN,
-            "section\nvariable (h : False)\ninclude h\ntheorem goal (n : Nat) : n = n := rfl\nend\n",
-            [("statement_mismatch", "goal")],
-        ),
-        (
-            "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := sorry\n",
-            "universe w\ntheorem goal {α : Sort w} (a : α) : a = a := rfl\n",
-            [("universe_mismatch", "goal"), ("statement_mismatch", "goal")],
-        ),
-        (
-            "theorem goal : 18446744073709551616 = 18446744073709551616 := sorry\n",
-            "theorem goal : 18446744073709551617 = 18446744073709551617 := rfl\n",
-            [("statement_mismatch", "goal")],
-        ),
-        (
-            'theorem goal : "a" = "a" := sorry\n',
-            'theorem goal : "b" = "b" := rfl\n',
-            [("statement_mismatch", "goal")],
-        ),
-        (
-            OPEN,
-            "axiom cheat : ∀ p : Prop, p\ntheorem goal (n : Nat) : n = n := cheat _\n",
-            [("axiom", "cheat")],
-        ),
-        (
-            OPEN,
-            "axiom cheat : False\ntheorem no : False := cheat\ntheorem goal (n : Nat) : n = n := no.elim\n",
-            [("axiom", "cheat")],
-        ),
-        (
-            "def Good (n : Nat) : Prop := n = 0\ntheorem goal : Good 0 := sorry\n",
-            "def Good (n : Nat) : Prop := n = n\ntheorem goal : Good 0 := rfl\n",
-            [("prerequisite_differs", "Good")],
-        ),
-        (
-            "def Good : Prop := 0 = 1\ndef Fine : Prop := Good\ntheorem goal : Fine := sorry\n",
-            "def Good : Prop := 0 = 0\ndef Fine : Prop := Good\ntheorem goal : Fine := rfl\n",
-            [("prerequisite_differs", "Good")],
-        ),
-        (
-            "def P : Prop := False\ntheorem goal : P := sorry\n",
-            "inductive P : Prop where\n  | p\ntheorem goal : P := P.p\n",
-            [("prerequisite_differs", "P")],
-        ),
-        (
-            "inductive P : Prop where\n  | p (h : False)\ntheorem goal : P := sorry\n",
-            "inductive P : Prop where\n  | p (h : True)\ntheorem goal : P := P.p True.intro\n",
-            [("prerequisite_differs", "P.p"), ("prerequisite_differs", "P.rec")],
-        ),
-        (
-            "structure S where\n  n : Nat\ntheorem goal (s : S) : s.n = 0 := sorry\n",
-            "structure S where\n  m : Nat\ndef S.n (_ : S) := 0\ntheorem goal (s : S) : s.n = 0 := rfl\n",
-            [("prerequisite_differs", "S.n")],
-        ),
-        (
-            f"theorem goal : {MATCHED} = 1 := sorry\n",
-            f"theorem goal : {MATCHED.replace('.succ _ => 2', '_ => 1')} = 1 := rfl\n",
-            [("statement_mismatch", "goal")],
-        ),
-        (
-            f"theorem goal : {MATCHED} = 1 := sorry\n",
-            "def goal.match_1.{u} (_ : Nat → Sort u) (_ : Nat) : Nat := 1\n"
-            "theorem goal : goal.match_1 (fun _ => Nat) 0 = 1 := rfl\n",
-            [("statement_mismatch", "goal")],
-        ),
-        (
-            OPEN,
-            "instance (priority := high) : OfNat Nat 7 := ⟨8⟩\ntheorem goal (n : Nat) : n = n := rfl\n",
-            [],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("challenge", "submission", "expected"), NO_PROOFS)
 def test_what_is_no_proof_of_the_statement_is_found(
     judge: Judge, challenge: str, submission: str, expected: list[tuple[str, str]]
 ) -> None:
@@ -270,7 +130,7 @@ def test_a_file_of_the_module_system_is_not_supported(compile_: Compile) -> None
 def test_without_a_challenge_the_report_says_what_was_not_checked(compile_: Compile) -> None:
     with opened_module(compile_(OPEN)) as module:
         findings = audit(module, None, ("goal",))
-        assert found(findings) == [("axiom", "sorryAx")]
+        assert found(findings) == [("has_sorry", "goal")]
         assert len(findings.not_checked) == 3
         assert found(audit(module, None, None)) == [("bad_challenge", None)]
 
@@ -379,9 +239,11 @@ def test_the_audit_needs_nothing_but_itself() -> None:
         [sys.executable, "-I", "-S", "-c", start], capture_output=True, text=True, check=True
     )
     ours = {
+        "admitted",
         "audit",
         "auxiliary",
         "challenge",
+        "compiled",
         "declarations",
         "extensions",
         "findings",

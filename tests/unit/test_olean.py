@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oleans import BASE, HEADER, NOTHING, Writer, box
 
-from workers.audit.audit import audit
+from workers.audit.audit import Rules, audit
 from workers.audit.challenge import target_of
 from workers.audit.declarations import Kind, opened_module
 from workers.audit.extensions import influence
@@ -30,11 +30,12 @@ GOAL = ("goal",)
 def audited(
     data: bytes, challenge: bytes | None = None, budget: int = 1_000_000, **tests: object
 ) -> Findings:
+    rules = Rules(**tests)  # type: ignore[arg-type]
     with opened_module(data, budget) as submission:
         if challenge is None:
-            return audit(submission, None, GOAL, **tests)  # type: ignore[arg-type]
+            return audit(submission, None, GOAL, rules)
         with opened_module(challenge, budget) as other:
-            return audit(submission, other, GOAL, **tests)  # type: ignore[arg-type]
+            return audit(submission, other, GOAL, rules)
 
 
 def words(findings: Findings) -> list[str]:
@@ -327,7 +328,7 @@ def test_a_name_of_the_kernel_is_found(name: tuple[str, ...]) -> None:
 
 
 def test_known_axioms_are_axioms_though_nothing_says_so() -> None:
-    data = proof(Writer.prop, lambda writer: writer.const("sorryAx"))
+    data = proof(Writer.prop, lambda writer: writer.const("lcProof"))
     assert words(audited(data)) == ["axiom"]
     assert audited(data).not_checked != ()
 
@@ -427,7 +428,7 @@ def test_a_changed_file_is_refused_or_judged(seed: int) -> None:
     data = _mutated(REAL, seed)
     try:
         with opened_module(data, 100_000) as module, opened_module(REAL) as real:
-            found = audit(module, real, ("Goal", "it"), is_imported=lambda name: False)
+            found = audit(module, real, ("Goal", "it"), Rules(is_imported=lambda name: False))
             found.facts()
             for name in module.names:
                 module.constant(name)

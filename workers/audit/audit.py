@@ -6,9 +6,10 @@ file that Lean itself wrote, and the names, statements, axioms and kinds in it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from workers.audit.admitted import sorries
 from workers.audit.challenge import target_of
 from workers.audit.compiled import is_compiled
 from workers.audit.declarations import Constant, Kind, Module, Safety
@@ -18,10 +19,13 @@ from workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from workers.audit.names import shown
 from workers.audit.olean import Name
 from workers.audit.statement import Comparison, compare
-from workers.audit.terms import Reading, Terms, Walk
+from workers.audit.terms import Reading, Terms, Walk, mentions
 
 #: The axioms that every Lean proof may use.
 STANDARD_AXIOMS: frozenset[Name] = frozenset({("propext",), ("Classical", "choice"), ("Quot", "sound")})
+
+#: What is told first of what a proof rests on.
+_ORDER = {word: number for number, word in enumerate(Word)}
 
 #: Tells something of a name; None where there is nothing to tell it from.
 Test = Callable[[Name], bool] | None
@@ -247,7 +251,7 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
         seen |= new
         todo += new
     reach.axioms.sort(key=shown)
-    reach.findings.sort(key=lambda each: (each.word, each.sentence))
+    reach.findings.sort(key=lambda each: (_ORDER[each.word], each.sentence))
     return reach
 
 
@@ -300,27 +304,27 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> None:
     """Find all constants that are admitted, and tell apart what the statement itself leaves open.
 
     What the challenge has too is the statement's, when all that it rests on is so too; of the target it is
-    the type.
+    the type, and the proof may speak of the sorries in that.
     """
-    rules, pair = case.rules, case.pair
-    if SORRY in rules.allowed_axioms or not (rules.mentioned is None or SORRY in rules.mentioned):
+    if SORRY in case.rules.allowed_axioms:
+        return
+    for name, constant in _admitted(case):
+        is_stated = case.pair is not None and name != target and case.pair.is_same(name)
+        type_, *values = constant.expressions()
+        stated = sorries(case.reading, [type_]) if case.pair is not None and name == target else frozenset()
+        reach.statement_has_sorry |= is_stated or bool(stated)
+        if not is_stated and not sorries(case.reading, [type_, *values]) <= stated:
+            reach.findings.append(found(Word.HAS_SORRY, name, "{} has a sorry: it is admitted, not proved."))
+
+
+def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:
+    """Yield the constants of the module in which there is a sorry."""
+    if case.rules.mentioned is not None and SORRY not in case.rules.mentioned:
         return
     for name in case.submission.names:
         constant = case.submission.constant(name)
-        if constant is None or not _mentions(case, constant.expressions()):
-            continue
-        if name == target:
-            own = pair is None or _mentions(case, constant.expressions()[1:])
-        else:
-            own = pair is None or not pair.is_same(name)
-        if own:
-            reach.findings.append(found(Word.HAS_SORRY, name, "{} has a sorry: it is admitted, not proved."))
-        else:
-            reach.statement_has_sorry = True
-
-
-def _mentions(case: _Case, places: Sequence[int]) -> bool:
-    return any(case.reading.mentions(place, SORRY) for place in places)
+        if constant is not None and mentions(case.reading, constant.expressions(), SORRY):
+            yield name, constant
 
 
 def _judge_compiled(case: _Case, reach: _Reach) -> None:

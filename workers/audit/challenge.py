@@ -8,7 +8,7 @@ from workers.audit.declarations import Kind, Module
 from workers.audit.kernel import SORRY
 from workers.audit.names import shown
 from workers.audit.olean import Name
-from workers.audit.terms import Reading, Terms
+from workers.audit.terms import Reading, Terms, mentions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,4 +50,4 @@ def _is_admitted(challenge: Module, reading: Reading, name: Name) -> bool:
     constant = challenge.constant(name)
     if constant is None:
         return False
-    return any(reading.mentions(each, SORRY) for each in constant.expressions())
+    return mentions(reading, constant.expressions(), SORRY)

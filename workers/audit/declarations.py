@@ -179,9 +179,9 @@ class Module:
         found: dict[Name, int] = {}
         for pair in self.olean.elements(self.olean.object(self.olean.root, 4), "extension entries"):
             self.olean.expect(pair, _PAIR, "extension's entries")
-            name = self.olean.name(self.olean.child(pair, 0))
             size = len(self.olean.array(self.olean.child(pair, 1), "entries"))
-            if size:
+            if size:  # most have none
+                name = self.olean.name(self.olean.child(pair, 0))
                 found[name] = found.get(name, 0) + size
         return found
 

@@ -62,7 +62,10 @@ class Olean:
     *ref*: a place, or ``~n`` for the boxed number n. They raise `MalformedOlean` and nothing else.
     """
 
-    def __init__(self, data: memoryview | bytes, budget: int = BUDGET) -> None:
+    def __init__(
+        self, data: memoryview | bytes, budget: int = BUDGET, names: dict[int, Name] | None = None
+    ) -> None:
+        """Look at a file; `names` are those that are known already, by their places."""
         self.data = memoryview(data).cast("B") if len(data) else memoryview(b"")
         self.left = budget
         if len(self.data) < FIRST or bytes(self.data[:5]) != b"olean":
@@ -77,7 +80,7 @@ class Olean:
         #: Everything else lies before the root, for Lean writes it last.
         self.root = self.ref(address, len(self.words))
         self._strings: dict[int, str] = {}
-        self._names: dict[int, Name] = {~0: ()}
+        self._names: dict[int, Name] = {**(names or {}), ~0: ()}
 
     def _header(self) -> None:
         version, self.flags = self.data[5], self.data[6]

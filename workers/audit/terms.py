@@ -10,7 +10,7 @@ which parts stand before what they are parts of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from workers.audit.olean import FIRST, MalformedOlean, Name, Olean, header_of
 
@@ -73,7 +73,6 @@ class Reading:
         self._lists: dict[int, tuple[int, ...]] = {}
         self._expressions: dict[int, int] = {}
         self._literals: dict[int, int | str] = {}
-        self._mentions: dict[Name, dict[int, int]] = {}
         #: What a constant is known by; two constants known by the same are equal.
         self.key: Callable[[Name], object] = lambda name: name
 
@@ -141,18 +140,6 @@ class Reading:
             return (self.constant(place), olean.nat(olean.child(place, 1)))
         return (self.constant(place),) if shape in (FVAR, MVAR) else ()
 
-    def mentions(self, place: int, name: Name) -> bool:
-        """Tell whether a constant occurs in an expression itself."""
-        known = self._mentions.setdefault(name, {})
-
-        def make(place: int) -> int:
-            shape = self.olean.words[place]
-            if shape == CONST:
-                return self.constant(place) == name
-            return any(known[self.olean.object(place, word - 1)] for word in PARTS[shape])
-
-        return bool(self._fold(place, known, PARTS, make))
-
     def constant(self, place: int) -> Name:
         """Return the name that an expression begins with: a constant, a projection's type, a variable."""
         return self.olean.name(self.olean.child(place, 0))
@@ -186,8 +173,7 @@ class Walk:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        #: One byte for each word of the file.
-        self._seen = bytearray(len(reading.olean.words))
+        self._seen: set[int] = set()
 
     def constants(self, root: int) -> tuple[set[Name], bool]:
         """Return the constants in what is new of an expression, and whether a variable in it is unbound.
@@ -201,9 +187,9 @@ class Walk:
         visited, most, is_open, todo = 0, olean.left, False, [root]
         while todo and visited <= most:
             place = todo.pop()
-            if seen[place]:
+            if place in seen:
                 continue
-            seen[place] = 1
+            seen.add(place)
             visited += 1
             first = _PAIRS.get(words[place])
             if first is None:
@@ -241,3 +227,9 @@ class Walk:
         elif shape == BVAR:
             olean.nat(olean.child(place, 0))
         return shape in (FVAR, MVAR)
+
+
+def mentions(reading: Reading, places: Iterable[int], name: Name) -> bool:
+    """Tell whether a constant occurs in one of some expressions themselves."""
+    walk = Walk(reading)
+    return any(name in walk.constants(place)[0] for place in places)

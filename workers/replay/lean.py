@@ -57,6 +57,7 @@ class Lean:
     def __init__(self, library: str, sysroot: str = "/dev/null") -> None:
         """Load Lean; `sysroot` is its installation, whose modules are found besides those of LEAN_PATH."""
         self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        self._functions: dict[tuple[str, int], Call] = {}
         self.call("lean_initialize")
         # Other versions take other arguments: nothing more is called before it is known to be a tried one.
         version = self.constant("l_Lean_version_major") >> 1, self.constant("l_Lean_version_minor") >> 1
@@ -72,10 +73,12 @@ class Lean:
 
     def function(self, name: str, arguments: int) -> Call:
         """Return a function whose arguments, this many, and result are words."""
-        found = self._library[name]
-        found.restype, found.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * arguments
-        function: Call = found
-        return function
+        known = self._functions.get((name, arguments))
+        if known is None:
+            found = self._library[name]
+            found.restype, found.argtypes = ctypes.c_size_t, [ctypes.c_size_t] * arguments
+            known = self._functions[name, arguments] = found
+        return known
 
     def constant(self, name: str) -> int:
         """Return the word that a constant of the library has for its value."""

@@ -7,6 +7,6 @@ it has understood, audits that, and has Lean's kernel check it. Nothing here ope
 
 from __future__ import annotations
 
-from workers.seal.seal import Request, seal
+from workers.seal.sealing import Request, seal
 
 __all__ = ["Request", "seal"]

@@ -114,6 +114,10 @@ class Image:
             function = self.put(APP, function, argument, word)
         return function
 
+    def placed(self) -> dict[int, Name]:
+        """Return the names by their places in the file."""
+        return {address - self.base >> 3: name for name, address in self.names.items()}
+
     def finish(self, root: int, start: bytes) -> memoryview:
         """Write what stands before the objects and return the whole file, as it stands in memory."""
         self.memory[: len(start)] = start
