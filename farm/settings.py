@@ -29,8 +29,8 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_IDLE_MINUTES": "minutes with nothing to do after which the farm's own servers end (10)",
         "FARM_CONCURRENCY": "checks a worker runs at once (the CPUs it may use)",
         "FARM_MEMORY_MIB": "memory limit of one check in MiB (4096)",
-        "FARM_WAY": "how a worker runs Lean: resident, snapshot or cold (resident)",
-        "FARM_RESIDENTS": "resident Lean processes a worker keeps at most (twice FARM_CONCURRENCY, and one)",
+        "FARM_WAY": "how a worker runs Lean: forked, snapshot or cold (forked)",
+        "FARM_IMAGES": "headers a worker keeps imported at most (FARM_CONCURRENCY, and two)",
         "FARM_SNAPSHOT_MIB": "disk that header snapshots may take in MiB (8192)",
         "FARM_ISOLATION": "the least isolation to check in, such as cgroup+bwrap or rlimit (a worker: bwrap)",
         "FARM_CGROUP": "a cgroup delegated to the worker, as a folder; by default its own",
@@ -43,7 +43,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
 )
 
 #: The ways to run Lean.
-WAYS = ("resident", "snapshot", "cold")
+WAYS = ("forked", "snapshot", "cold")
 _RESERVED = "FARM_TEST_"  # the test suite's own
 _DATABASE_SCHEMES = ("postgresql+psycopg", "postgresql", "postgres")
 _BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
@@ -69,7 +69,7 @@ class Settings:
     concurrency: int
     memory_mib: int
     way: str
-    residents: int | None
+    images: int | None
     snapshot_mib: int
     isolation: str | None
     cgroup: Path | None
@@ -99,7 +99,7 @@ class Settings:
             concurrency=_count(given, "FARM_CONCURRENCY") or usable_cpus(),
             memory_mib=_count(given, "FARM_MEMORY_MIB") or 4096,
             way=_choice(given, "FARM_WAY", WAYS),
-            residents=_count(given, "FARM_RESIDENTS"),
+            images=_count(given, "FARM_IMAGES"),
             snapshot_mib=_count(given, "FARM_SNAPSHOT_MIB") or 8192,
             isolation=_isolation(given, "FARM_ISOLATION"),
             cgroup=_cgroup(given, "FARM_CGROUP"),

@@ -102,14 +102,14 @@ class Examination:
 def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
 
-    Each way reads Lean's answer in a manner of its own, and falls back on a fresh Lean when it is in doubt.
-    Two are compiled and audited, and one is replayed where there is a checker.
+    The others fall back on a fresh Lean where they cannot be had. Two modules are audited and one is replayed,
+    as far as the environment's tiers go.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:
         questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
-    questions += [(canary, COLD) for canary in (AUDITED, OTHER)] if environment.audited else []
-    questions += [(REPLAYED, COLD)] if environment.checker else []
+    tiers = environment.tiers
+    questions += [(each, checker.way) for each in (AUDITED, REPLAYED, OTHER) if each.tier in tiers]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reports = list(pool.map(lambda asked: _report(environment, checker, *asked), questions))
     return Examination(

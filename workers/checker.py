@@ -1,13 +1,11 @@
-"""Check step: a program is given to Lean, and its compiled module to audit and kernel, as the tier asks."""
+"""Check step: a program is given to Lean, and the module it leaves is sealed, as the tier asks."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
@@ -16,28 +14,26 @@ from farm.log import logger
 from farm.scanner import sorry_tokens
 from farm.tiers import Tier
 from farm.verdict import Reason, Report, judge, judge_text, needs_seal
-from workers import box
-from workers.box.cell import BoxFailed
+from workers.box import once as box
 from workers.box.isolation import Isolation
+from workers.box.supervisor import BoxFailed
+from workers.boxed import Boxed
+from workers.challenges import BadChallenge, Challenges
 from workers.doubt import blames_statement, screened
 from workers.environments import LeanEnvironment
-from workers.forks.server import PerThread
-from workers.leans import Leans, not_run, report_of
-from workers.strict import BadChallenge, KernelLimit, Strict
-from workers.ways.forked import Forked
-from workers.ways.way import COLD, RESIDENT, Question
+from workers.images.image import NoImage
+from workers.leans import Leans, not_run
+from workers.seals import KernelLimit, Sealable, Seals
+from workers.ways.way import FORKED, Question, Reply
 
 _log = logger(__name__)
-
-#: Axioms by which a proof rests on the compiler.
-_NATIVE = ("Lean.ofReduceBool", "Lean.ofReduceNat", "Lean.trustCompiler")
 
 
 class Checker:
     """Checks programs on this machine; for many threads. A context manager: at its end no process is left.
 
-    The arguments are those of `workers.leans.Leans`; by default twice `concurrency` and one resident
-    processes are kept.
+    The arguments are those of `workers.leans.Leans`; by default as many images are kept as checks run at
+    once, and two more.
     """
 
     def __init__(
@@ -45,27 +41,20 @@ class Checker:
         isolation: Isolation,
         *,
         home: Path,
-        way: str = RESIDENT,
+        way: str = FORKED,
         concurrency: int = 1,
-        residents: int | None = None,
+        most_images: int | None = None,
         snapshot_mib: int = 8192,
     ) -> None:
         self._leans = Leans(
             isolation,
             home=home,
             way=way,
-            concurrency=concurrency,
-            residents=2 * concurrency + 1 if residents is None else residents,
+            most_images=concurrency + 2 if most_images is None else most_images,
             snapshot_mib=snapshot_mib,
         )
-        self._servers = PerThread(isolation)
-        self._strict = Strict(
-            isolation,
-            cold=self._leans.cold,
-            forked=Forked(self._servers, self._leans.cold, self._leans.snapshot),
-            servers=self._servers,
-            folder=home / "strict",
-        )
+        self._challenges = Challenges(self._leans)
+        self._seals, self._boxed = Seals(isolation, self._leans.images), Boxed(isolation)
 
     def __enter__(self) -> Checker:
         return self
@@ -78,7 +67,6 @@ class Checker:
     def close(self) -> None:
         """End every process; nothing may be checked any more."""
         self._leans.close()
-        self._servers.close()
 
     @property
     def way(self) -> str:
@@ -102,83 +90,78 @@ class Checker:
         What the policy rejects is not given to Lean. Without an assurance Lean's bare word is reported.
         `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error.
         """
-        tier = check.assurance.tier if check.assurance else Tier.LEAN
+        assurance = check.assurance or Assurance(tier=Tier.LEAN)
         impossible = judge_text(check.program)
         if impossible is not None:
-            return replace(not_run(), tier=tier, text_error=impossible.detail)
+            return replace(not_run(), tier=assurance.tier, text_error=impossible.detail)
         hits, refused = screened(check, environment)
         if refused is not None:
-            return replace(not_run(), tier=tier, hits=hits, refused=refused)
+            return replace(not_run(), tier=assurance.tier, hits=hits, refused=refused)
         question = Question.of(check.program, environment, check.limits, cancelled)
-        if tier == Tier.LEAN or check.assurance is None:
-            report = replace(self._leans.ask(question, way), tier=tier)
-        else:
-            report = self._sealed(check, check.assurance, question)
-        return replace(self._with_blame(check, question, report), hits=hits)
+        with self._leans.compiled(question, way) as reply:
+            report = replace(self._leans.report(question, reply), tier=assurance.tier, hits=hits)
+            if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
+                return self._sealed(report, reply, check, assurance, question)
+        return self._with_blame(check, question, report)
 
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
         """Return the report of what is not proved; that the statement is to blame is a problem of its own."""
         challenge, environment = check.challenge, question.environment
-        if judge(report).reason is not Reason.ERROR or challenge is None or not environment.audited:
+        if judge(report).reason is not Reason.ERROR or challenge is None:
             return report
         if not blames_statement(check, challenge, report):
             return report
         try:
-            self._strict.require(challenge, environment, _asker(question))
+            self._challenges.compiled(challenge, environment.digest, _asker(question))
         except BadChallenge as error:
             return replace(report, challenge_error=str(error))
-        except (BoxFailed, OSError) as error:
+        except BoxFailed as error:
             _log.warning("It was not found out whether a statement compiles: %s", error)
         return report
 
-    def _sealed(self, check: Check, assurance: Assurance, question: Question) -> Report:
-        """Have a fresh Lean compile the program, and its module audited when nothing speaks against it."""
-        report = replace(not_run(), tier=assurance.tier)
-        try:
-            with self._strict.compiled(question) as (reply, module):
-                report = replace(self._leans.report(question, reply), tier=assurance.tier)
-                if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
-                    report = self._with_audit(report, module, check.challenge, assurance, question)
-        except BadChallenge as error:
-            report = replace(report, challenge_error=str(error))
-        except (BoxFailed, OSError) as error:
-            report = replace(report_of(self._leans.failed(error, COLD)), tier=assurance.tier)
-        return report
-
-    def _with_audit(
-        self,
-        report: Report,
-        module: BinaryIO | None,
-        challenge: Challenge | None,
-        assurance: Assurance,
-        question: Question,
+    def _sealed(
+        self, report: Report, reply: Reply, check: Check, assurance: Assurance, question: Question
     ) -> Report:
-        """Return the report with what the audit finds and, on the tier kernel, what the kernel says."""
-        environment, axioms = question.environment, _axioms(assurance)
-        audit = self._strict.audit(module, challenge, axioms, environment, _asker(question))
-        audit |= {"module_sha256": _sha256(module), "sealed_sha256": None, "replay": None}
-        if assurance.tier == Tier.KERNEL and audit["accepted"]:
+        """Return the report with what processes that never saw the program find in its module."""
+        try:
+            if reply.module is None:
+                raise BoxFailed("Lean accepted the program and left no compiled module")
+            sealable = self._sealable(reply.module.fileno(), check, assurance, question)
+            return replace(report, audit=self._seal(sealable, reply.way))
+        except BadChallenge as error:
+            return replace(report, challenge_error=str(error))
+        except KernelLimit as limit:
+            return replace(report, kernel_limit=str(limit))
+        except (BoxFailed, OSError) as error:
+            return replace(report, box_error=str(error))
+
+    def _sealable(self, module: int, check: Check, assurance: Assurance, question: Question) -> Sealable:
+        challenge, environment = check.challenge, question.environment
+        compiled = None
+        if challenge is not None:
+            compiled = self._challenges.compiled(challenge, environment.digest, _asker(question))
+        return Sealable(
+            module=module,
+            challenge=compiled,
+            stated=check.program if challenge is None else challenge.program,
+            assurance=assurance,
+            environment=environment,
+            limits=check.limits,
+            cancelled=question.cancelled,
+        )
+
+    def _seal(self, sealable: Sealable, way: str) -> dict[str, object]:
+        if way == FORKED:
             try:
-                audit["replay"] = self._strict.replay(module, environment, question.limits)
-            except KernelLimit as limit:
-                return replace(report, audit=audit, kernel_limit=str(limit))
-        return replace(report, audit=audit)
+                return self._seals.seal(sealable)
+            except NoImage as error:
+                _log.warning("A module is sealed in boxes: %s", error)
+        return self._boxed.seal(sealable)
 
 
 def _has_sorry(challenge: Challenge | None) -> bool:
     """Whether a challenge holds another sorry than the one in the place of the proof."""
     return challenge is not None and len(sorry_tokens(challenge.program)) > 1
-
-
-def _axioms(assurance: Assurance) -> Sequence[str]:
-    return (*assurance.axioms, *_NATIVE) if assurance.native else assurance.axioms
-
-
-def _sha256(module: BinaryIO | None) -> str | None:
-    if module is None:
-        return None
-    module.seek(0)
-    return hashlib.sha256(module.read()).hexdigest()
 
 
 def _asker(question: Question) -> Callable[[str, Limits], Question]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from workers import digest, replay
 from workers.box import once as box
 from workers.box.bubblewrap import python
 from workers.box.isolation import Isolation, fresh_folder
+from workers.replay.lean import TRIED
 from workers.toolchain import Toolchain, find, search_path, short_version
 
 #: The name of the environment that the farm brings along.
@@ -80,7 +82,16 @@ class LeanEnvironment:
         """The tiers that can be had here, the strongest first."""
         if not self.audited:
             return (Tier.LEAN,)
-        return (Tier.AUDIT, Tier.LEAN) if self.checker is None else tuple(Tier)
+        return tuple(Tier) if self.checker or self.library else (Tier.AUDIT, Tier.LEAN)
+
+    @property
+    def library(self) -> Path | None:
+        """Lean's shared library, None where it is at no known place, or of a version that was never tried."""
+        lean = Path(self.lean[0])
+        if lean.suffix == ".so":
+            return lean
+        found = lean.resolve().parent.parent / "lib" / "lean" / "libleanshared.so"
+        return found if found.exists() and _is_tried(self.toolchain) else None
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -90,6 +101,11 @@ class LeanEnvironment:
         """
         named = [_own_folder(Path(self.lean[0])), *map(Path, self.lean_path), *map(Path, self.visible)]
         return tuple(dict.fromkeys(path for each in named for path in (each, each.resolve())))
+
+
+def _is_tried(toolchain: str) -> bool:
+    found = re.search(r"(\d+)\.(\d+)\.\d+", toolchain)
+    return found is not None and (int(found[1]), int(found[2])) in TRIED
 
 
 def _own_folder(lean: Path) -> Path:

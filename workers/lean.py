@@ -61,36 +61,18 @@ def cold_command(environment: LeanEnvironment) -> list[str]:
 MODULE = "Module.olean"
 
 
-def compile_command(environment: LeanEnvironment, output: Path) -> list[str]:
-    """Return the command that checks the program on standard input and writes it as a compiled module."""
-    return [*cold_command(environment), "-o", str(output)]
+def compile_command(environment: LeanEnvironment, output: Path, snapshot: Path | None = None) -> list[str]:
+    """Return the command that checks the program on standard input and writes it as a compiled module.
 
-
-def compile_words(snapshot: Path | None) -> list[str]:
-    """Return what says the same to a Lean in the folder where the module goes, its own options apart."""
+    With a snapshot its imports come from there.
+    """
     load = [] if snapshot is None else [f"--incr-load={snapshot}"]
-    return [*_ONE_CORE, "--json", "--stdin", *load, "-o", MODULE]
+    return [*cold_command(environment), *load, "-o", str(output)]
 
 
 def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:
     """Return the command that writes the state after a header's imports to a file; Lean 4.32 or newer."""
     return [*environment.lean, *_ONE_CORE, f"--incr-header-save={snapshot}", str(header)]
-
-
-def snapshot_command(environment: LeanEnvironment, snapshot: Path) -> list[str]:
-    """Return the command that checks the program on standard input, its imports loaded from a snapshot."""
-    return [*cold_command(environment), f"--incr-load={snapshot}"]
-
-
-#: Lean waits so long before it begins to report on a text, 200 ms unless told otherwise: an editor would
-#: flicker. What it reports before it is done is a waste here, of Lean's time and of who reads it; nothing is
-#: done sooner than this.
-REPORT_DELAY_MS = 3
-
-
-def resident_command(environment: LeanEnvironment, report_delay_ms: int = REPORT_DELAY_MS) -> list[str]:
-    """Return the command that keeps a header and checks one text after the other."""
-    return [*environment.lean, *_ONE_CORE, "--worker", f"-Dserver.reportDelayMs={report_delay_ms}"]
 
 
 def environment_variables(environment: LeanEnvironment) -> dict[str, str]:

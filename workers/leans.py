@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from farm.header import brings_code, header_end
+from farm.header import header_end
 from farm.log import logger
 from farm.verdict import Report
 from workers.box import once as box
 from workers.box.cell import BoxFailed
 from workers.box.isolation import Isolation
 from workers.environments import LeanEnvironment
+from workers.images.images import Images
 from workers.lean import NO_ANSWER, Answer
 from workers.ways.cold import Cold
-from workers.ways.pool import Resident
+from workers.ways.forked import Forked
 from workers.ways.snapshot import Snapshot
-from workers.ways.way import RESIDENT, SNAPSHOT, Doubtful, Question, Reply
+from workers.ways.way import COLD, FORKED, SNAPSHOT, WAYS, Doubtful, Question, Reply
 
 _log = logger(__name__)
 
@@ -25,65 +28,54 @@ _log = logger(__name__)
 class Leans:
     """The Leans of this machine, for many threads; `close` ends every process of them.
 
-    `way` is how Lean is run unless a question says otherwise: ``resident``, ``snapshot`` or ``cold``.
-    Whatever it is, a program that brings code of its own gets a fresh process, and so does one that another
-    way could not answer beyond doubt. `residents` bounds the resident processes kept, `snapshot_mib` the
-    snapshots in `home`.
+    `way` is how Lean is run unless a question says otherwise: ``forked``, ``snapshot`` or ``cold``. A program
+    that one way cannot be asked about is given to the next. `most_images` bounds the images kept,
+    `snapshot_mib` the snapshots in `home`.
     """
 
     def __init__(
-        self,
-        isolation: Isolation,
-        *,
-        home: Path,
-        way: str,
-        concurrency: int,
-        residents: int,
-        snapshot_mib: int,
+        self, isolation: Isolation, *, home: Path, way: str, most_images: int, snapshot_mib: int
     ) -> None:
         self._isolation = isolation
         self.way = way
-        self.cold = Cold(isolation)
-        self.snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
-        self._resident = Resident(isolation, concurrency=concurrency, most=residents)
+        self.images = Images(isolation, most=most_images)
+        self._forked = Forked(isolation, self.images)
+        self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
+        self._cold = Cold(isolation)
 
     def close(self) -> None:
         """End every process; nothing may be asked any more."""
-        self._resident.close()
+        self.images.close()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
         """Get the environment's headers ready, in the background, where that helps."""
-        if self.way == RESIDENT:
+        if self.way == FORKED:
             for header in environment.headers:
-                self._resident.prewarm(environment, header[: header_end(header)] + "\n")
+                self.images.prewarm(environment, header[: header_end(header)] + "\n")
 
-    def ask(self, question: Question, way: str | None = None) -> Report:
-        """Return what comes of a question."""
-        return self.report(question, self._ask(question, way or self.way))
+    @contextlib.contextmanager
+    def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
+        """Have a program compiled; yield what came of it, whose module is there while the block lasts."""
+        reply = self._compiled(question, way or self.way)
+        with reply.module or contextlib.nullcontext():
+            yield reply
 
     def report(self, question: Question, reply: Reply) -> Report:
         """Return the facts of a reply, with what is wrong with the environment, if that is to blame."""
         report, wrong = report_of(reply), self._environment_error(reply, question)
         return report if wrong is None else replace(report, environment_error=wrong)
 
-    def failed(self, error: Exception, way: str) -> Reply:
-        """Return what is replied when the box failed."""
-        run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
-        return Reply(run=run, answer=NO_ANSWER, way=way)
-
-    def _ask(self, question: Question, way: str) -> Reply:
-        if way == RESIDENT and brings_code(question.program):
-            way = SNAPSHOT
-        try:
-            if way == RESIDENT:
-                return self._resident.ask(question)
-            if way == SNAPSHOT:
-                return self.snapshot.ask(question)
-        except Doubtful as doubt:
-            _log.debug("A fresh Lean is asked: %s", doubt)
-        except (BoxFailed, OSError) as error:
-            return self.failed(error, way)
-        return self.cold.ask(question)
+    def _compiled(self, question: Question, way: str) -> Reply:
+        ways = {FORKED: self._forked.compile, SNAPSHOT: self._snapshot.compile, COLD: self._cold.compile}
+        for each in WAYS[WAYS.index(way) :]:
+            try:
+                return ways[each](question)
+            except Doubtful as doubt:
+                _log.debug("Lean is run in another way than %s: %s", each, doubt)
+            except (BoxFailed, OSError) as error:
+                run = replace(box.NOT_RUN, box_error=str(error), isolation=self._isolation.name)
+                return Reply(run=run, answer=NO_ANSWER, way=each)
+        raise AssertionError("a fresh Lean has no doubts")
 
     def _environment_error(self, reply: Reply, question: Question) -> str | None:
         """Say what is broken when imports fail that the environment itself promises.
@@ -96,7 +88,8 @@ class Leans:
             return None
         environment = question.environment
         probe = Question.of(environment.header, environment, question.limits, question.cancelled)
-        found = _first_error(self.cold.ask(probe).answer)
+        with self.compiled(probe, COLD) as reply:
+            found = _first_error(reply.answer)
         return found and found.partition("\n")[0]
 
 
@@ -133,5 +126,4 @@ def report_of(reply: Reply) -> Report:
         box_error=run.box_error,
         isolation=run.isolation,
         way=reply.way,
-        stopped_at=reply.stopped_at,
     )

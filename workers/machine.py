@@ -74,7 +74,7 @@ def opened(
             home=settings.home,
             way=way or settings.way,
             concurrency=concurrency,
-            residents=settings.residents,
+            most_images=settings.images,
             snapshot_mib=settings.snapshot_mib,
         ) as checker:
             yield Machine(

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit
+from workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
 from workers.audit.declarations import opened_module
 from workers.audit.findings import Findings
 from workers.audit.lines import SortedLines
@@ -67,12 +67,14 @@ def _judged(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
 def _audited(arguments: argparse.Namespace) -> Findings:
     rules = Rules(
         allowed_axioms=arguments.axioms,
+        native=arguments.native,
         is_imported=_test(arguments.imported),
         is_imported_axiom=_test(arguments.imported_axioms),
     )
     with opened_module(arguments.submission, arguments.budget) as submission:
         if arguments.challenge is None:
-            return audit(submission, None, arguments.target, rules)
+            target = arguments.target
+            return audit_all(submission, rules) if target is None else audit(submission, None, target, rules)
         with opened_module(arguments.challenge, arguments.budget) as challenge:
             return audit(submission, challenge, arguments.target, rules)
 
@@ -110,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--challenge", type=_file, help="the compiled challenge: statement with `sorry`")
     parser.add_argument("--target", type=parsed, help="full name; without it, what the challenge leaves open")
     parser.add_argument("--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed ones, with commas")
+    parser.add_argument("--native", action="store_true", help="believe the compiler, as native_decide does")
     parser.add_argument("--imported", type=_file, help="file with the imported constants' names, one a line")
     parser.add_argument("--imported-axioms", type=_file, help="file with the imported axioms' names")
     parser.add_argument("--budget", type=int, default=BUDGET, help="the most objects visited of each file")

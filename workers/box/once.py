@@ -21,8 +21,6 @@ from farm.job import Limits
 from workers.box.cell import BoxFailed, Cell, Ended, Usage
 from workers.box.isolation import Isolation
 
-__all__ = ["NOT_RUN", "Run", "Watch", "Watched", "as_file", "never", "run"]
-
 #: Seconds between two looks at the tree. What is sampled is looked at soon, for most checks are short; what
 #: the kernel keeps, as rarely as somebody who cancels can wait, and when a limit could be reached.
 FIRST_LOOK, SLOWEST_LOOK = 0.01, 0.05
@@ -80,6 +78,12 @@ NOT_RUN = Run(
 )
 
 
+#: Asks whether nobody wants an answer any more.
+Cancelled = Callable[[], bool]
+#: The error of a box whose answer nobody wanted any more.
+CANCELLED = "the check was cancelled"
+
+
 def never() -> bool:
     """Say that nobody cancels."""
     return False
@@ -94,7 +98,7 @@ def run(
     environment: Mapping[str, str],
     visible: Sequence[Path] = (),
     writable: Path | None = None,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Cancelled = never,
 ) -> Run:
     """Run `command` to its end or to a limit, and return once nothing of it is alive.
 
@@ -189,7 +193,7 @@ class Watch:
         self._started = time.monotonic()
         self._wall_seconds = 0.0
 
-    def until_over(self, cancelled: Callable[[], bool]) -> None:
+    def until_over(self, cancelled: Cancelled) -> None:
         """Read all output and keep the limits until the command and all of its tree have ended."""
         with selectors.DefaultSelector() as selector:
             for descriptor, name in self._sources():
@@ -233,13 +237,13 @@ class Watch:
                 selector.unregister(key.fd)
         return bool(ready)
 
-    def _look(self, now: float, cancelled: Callable[[], bool]) -> None:
+    def _look(self, now: float, cancelled: Cancelled) -> None:
         """Have the command ended when a limit is passed, or nobody wants its answer any more."""
         if self._killed_at is not None:
             return
         self._limit = self._exceeded(now - self._started)
         if cancelled():
-            self._error = "the check was cancelled"
+            self._error = CANCELLED
         if self._limit or self._error:
             self._killed_at = now
             self._cell.kill()

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
 import select
 import signal
 import socket
-import stat
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from farm.job import Limits
 from workers.box import procfs
 from workers.box.bubblewrap import NOBODY
 from workers.box.cell import Ended
 from workers.box.isolation import Isolation, fresh_folder
-from workers.box.launch import FILE_BYTES
 from workers.box.once import as_file
 from workers.box.procfs import Usage
 from workers.box.supervisor import GRACE, BoxFailed
 from workers.images import order
+from workers.taking import taken
 
 #: Seconds that a fork has to be at its gate: a machine may be very busy.
 _START_SECONDS = 30.0
 _CREDENTIALS = struct.Struct("iII")  # pid, uid, gid: struct ucred of unix(7)
-_UNCHANGING = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 #: Sends an order with its descriptors to an image.
 Send = Callable[[bytes, Sequence[int]], None]
@@ -240,32 +237,9 @@ class Fork:
             error=None if said or self._what == order.SEAL else "the keeper of a cell ended before its check",
         )
 
-    def taken(self) -> int | None:
-        """Return a sealed copy, in memory, of the module that was left; None when there is no plain file.
-
-        To be called when nothing of the fork is alive. The descriptor is the caller's to close.
-        """
-        if self._folder is None:
-            return None
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            left = os.open(order.MODULE_NAME, flags, dir_fd=self._folder)
-        except OSError:
-            return None
-        try:
-            status = os.fstat(left)
-            is_module = stat.S_ISREG(status.st_mode) and 0 < status.st_size <= FILE_BYTES
-            return _sealed_copy(left, status.st_size) if is_module else None
-        finally:
-            os.close(left)
-
-
-def _sealed_copy(file: int, size: int) -> int:
-    copy = os.memfd_create("module", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    while size > 0 and (sent := os.sendfile(copy, file, None, size)):
-        size -= sent
-    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _UNCHANGING)
-    return copy
+    def left(self) -> BinaryIO | None:
+        """Return a sealed copy of the module that was left, None when there is none; after `ended`."""
+        return None if self._folder is None else taken(order.MODULE_NAME, self._folder)
 
 
 def user_of_checks(isolation: Isolation) -> int:

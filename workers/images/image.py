@@ -8,7 +8,6 @@ import os
 import socket
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from farm.job import Limits
@@ -112,7 +111,7 @@ class Image:
         self._socket = ours
 
     def _command(self) -> list[str]:
-        library = library_of(self._environment)
+        library = self._environment.library
         if library is None:
             raise NoImage("this Lean has no shared library that is known")
         words = ["1" if self._isolation.namespaces else "0", str(user_of_checks(self._isolation))]
@@ -130,12 +129,3 @@ class Image:
         self._socket = None
         self._closing.set()
         self._thread.join()
-
-
-def library_of(environment: LeanEnvironment) -> Path | None:
-    """Return the shared library of an environment's Lean, None where there is none at a place that is known."""
-    lean = Path(environment.lean[0])
-    if lean.suffix == ".so":
-        return lean
-    library = lean.resolve().parent.parent / "lib" / "lean" / "libleanshared.so"
-    return library if library.exists() else None

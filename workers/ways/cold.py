@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 from farm.job import Limits
 from workers.box import once as box
-from workers.box.isolation import Isolation
+from workers.box.isolation import Isolation, fresh_folder
 from workers.environments import LeanEnvironment
-from workers.lean import MODULE, cold_command, compile_command, environment_variables, parse
+from workers.lean import MODULE, compile_command, environment_variables, parse
+from workers.taking import taken
 from workers.ways.way import COLD, Question, Reply
 
 #: So many headers' costs are remembered.
@@ -43,33 +42,16 @@ class Cold:
         self._costs: OrderedDict[_Key, _Cost] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, question: Question) -> Reply:
-        """Run Lean on the program to its end, or to a limit."""
-        return self._ask(question, None)
-
-    def compile(self, question: Question, workshop: Path) -> tuple[Reply, BinaryIO | None]:
-        """Do the same and have the module written; return it, open, if Lean ended well and left one."""
-        made = workshop / "made"
-        made.mkdir()
-        reply = self._ask(question, made / MODULE)
-        ended_well = reply.run.exit_status == 0 and reply.run.box_error is None and reply.run.limit is None
-        return reply, _opened(made / MODULE) if ended_well else None
-
-    def _ask(self, question: Question, output: Path | None) -> Reply:
+    def compile(self, question: Question) -> Reply:
+        """Run Lean on the program to its end, or to a limit, and have the module written."""
         environment = question.environment
-        run = box.run(
-            cold_command(environment) if output is None else compile_command(environment, output),
-            isolation=self._isolation,
-            stdin=question.program.encode(),
-            limits=self.limits(question),
-            environment=environment_variables(environment),
-            visible=environment.folders,
-            writable=None if output is None else output.parent,
-            cancelled=question.cancelled,
+        reply = in_a_process(
+            question, COLD, self._isolation, limits=self.limits(question), visible=environment.folders
         )
+        run = reply.run
         if run.box_error is None and run.limit is None and run.exit_status is not None:
             self._learn(question.key, _Cost(wall_seconds=run.wall_seconds, cpu_seconds=run.cpu_seconds))
-        return Reply(run=run, answer=parse(run.stdout, run.stderr, mark=question.mark), way=COLD)
+        return reply
 
     def limits(self, question: Question) -> Limits:
         """Return a question's limits with what reading its imports anew may take."""
@@ -93,13 +75,29 @@ class Cold:
                 self._costs.popitem(last=False)
 
 
-def _opened(module: Path) -> BinaryIO | None:
-    """Open what Lean left, if it is a plain file: a submission may have put something else there."""
-    try:
-        file = os.open(module, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return os.fdopen(file, "rb")
-    os.close(file)
-    return None
+def in_a_process(
+    question: Question,
+    way: str,
+    isolation: Isolation,
+    *,
+    limits: Limits,
+    visible: Sequence[Path],
+    snapshot: Path | None = None,
+) -> Reply:
+    """Run the command `lean` on a program, which begins with a snapshot if there is one; return its reply."""
+    with fresh_folder(isolation.folder) as workshop:
+        made = workshop / "made"
+        made.mkdir()
+        run = box.run(
+            compile_command(question.environment, made / MODULE, snapshot),
+            isolation=isolation,
+            stdin=question.program.encode(),
+            limits=limits,
+            environment=environment_variables(question.environment),
+            visible=visible,
+            writable=made,
+            cancelled=question.cancelled,
+        )
+        ended_well = run.exit_status == 0 and run.box_error is None and run.limit is None
+        module = taken(made / MODULE) if ended_well else None
+    return Reply(run=run, answer=parse(run.stdout, run.stderr, mark=question.mark), way=way, module=module)

@@ -1,82 +1,75 @@
-"""Forked way: a fork of a Lean that has started and done nothing yet; for compiling.
-
-Starting takes Lean's shared library longer than a small program (45 ms of 60). The header comes from a
-snapshot where that is asked for again and again. Only where Lean is its library (see `workers.box.launch`).
-"""
+"""Forked way: each program in a fork of an image that has imported its header."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from pathlib import Path
-from typing import BinaryIO
+import contextlib
+from dataclasses import replace
+from typing import Any
 
-from farm.header import brings_code
-from workers import forks
-from workers.box.bubblewrap import python
-from workers.box.cell import BoxFailed
-from workers.environments import LeanEnvironment
-from workers.forks.server import PerThread, Program, ServerGone
-from workers.lean import MODULE, compile_words, environment_variables, parse
-from workers.ways.cold import Cold
-from workers.ways.snapshot import Snapshot, is_plain
+from farm.job import Limits
+from workers.box import once as box
+from workers.box.isolation import Isolation
+from workers.box.supervisor import BoxFailed
+from workers.images import order
+from workers.images.fork import Fork, ImageGone
+from workers.images.image import NoImage
+from workers.images.images import Images, NotWanted
+from workers.lean import NO_ANSWER, parse
 from workers.ways.way import FORKED, Doubtful, Question, Reply
 
-#: A header that is asked for so often is worth a snapshot.
-_OFTEN = 3
+#: An image that has ended since it was last asked has a successor, which is asked once.
+_TURNS = 2
 
 
 class Forked:
-    """Asks a fork of a Lean that is ready to begin; for many threads."""
+    """Asks a fork of an image; for many threads."""
 
-    def __init__(self, servers: PerThread, cold: Cold, snapshot: Snapshot) -> None:
-        self._servers, self._cold, self._snapshot = servers, cold, snapshot
-        self._lock = threading.Lock()
-        self._asked: Counter[tuple[LeanEnvironment, str]] = Counter()
+    def __init__(self, isolation: Isolation, images: Images) -> None:
+        self._isolation, self._images = isolation, images
 
-    def compile(self, question: Question) -> tuple[Reply, BinaryIO | None]:
-        """Run Lean on the program; return what came of it, and the compiled module if it ended well.
+    def compile(self, question: Question, *, with_module: bool = True) -> Reply:
+        """Have the program elaborated, and its module written.
 
-        The module is the caller's to close. Raises Doubtful when this environment's Lean cannot be forked,
-        its server ended, or the program may bring code: that gets a box of its own.
+        Raises Doubtful when this environment's Lean cannot be forked, or cannot import the header, and
+        BoxFailed.
         """
-        environment = question.environment
-        if not environment.lean[0].endswith(".so"):
-            raise Doubtful("this Lean is no shared library")
-        if brings_code(question.program):
-            raise Doubtful("the program may bring code of its own")
-        snapshot = self._header_from(question)
-        try:
-            server = self._servers.get(_program(environment, self._snapshot.folder))
-            run, module = server.run(
-                compile_words(snapshot),
-                limits=self._cold.limits(question),
-                stdin=question.program.encode(),
-                output=MODULE,
-                cancelled=question.cancelled,
-            )
-        except (ServerGone, BoxFailed, OSError) as error:
-            raise Doubtful(str(error)) from error
-        said = parse(run.stdout, run.stderr, mark=question.mark)
-        if snapshot and run.box_error is None and run.limit is None and not is_plain(run, said):
-            raise Doubtful("Lean died with a snapshot, or of it")
-        return Reply(run=run, answer=said, way=FORKED), module
+        request = {"program": question.program, "module": order.MODULE_NAME if with_module else None}
+        for _ in range(_TURNS):
+            try:
+                with self._forked(question, request) as fork:
+                    return self._reply(fork, question)
+            except ImageGone:
+                continue
+            except NoImage as error:
+                raise Doubtful(str(error)) from error
+            except NotWanted:
+                run = replace(box.NOT_RUN, box_error=box.CANCELLED, isolation=self._isolation.name)
+                return Reply(run=run, answer=NO_ANSWER, way=FORKED)
+        raise BoxFailed("an image ended, and a fresh one too")
 
-    def _header_from(self, question: Question) -> Path | None:
-        """Return the snapshot of a header that is asked for often, if there can be one."""
-        with self._lock:
-            self._asked[question.key] += 1
-            if self._asked[question.key] < _OFTEN:
-                return None
-        try:
-            return self._snapshot.of(question)
-        except Doubtful:
-            return None
+    @contextlib.contextmanager
+    def _forked(self, question: Question, request: dict[str, Any]) -> Any:
+        with self._images.lease(*question.key, question.cancelled) as image:
+            try:
+                fork = image.check(request, question.limits)
+            except ImageGone:
+                self._images.replace(*question.key, image)
+                raise
+            with contextlib.closing(fork):
+                yield fork
+
+    def _reply(self, fork: Fork, question: Question) -> Reply:
+        run = watched(fork, question.limits, self._isolation, question.cancelled)
+        in_peace = run.exit_status == 0 and run.limit is None and run.box_error is None
+        answer = parse(run.stdout, run.stderr, mark=question.mark)
+        return Reply(run=run, answer=answer, way=FORKED, module=fork.left() if in_peace else None)
 
 
-def _program(environment: LeanEnvironment, snapshots: Path) -> Program:
-    return Program(
-        command=tuple(forks.command(python(), "lean", environment.lean)),
-        variables=tuple(environment_variables(environment).items()),
-        visible=(*forks.FOLDERS, *environment.folders, snapshots),
-    )
+def watched(
+    fork: Fork, limits: Limits, isolation: Isolation, cancelled: box.Cancelled = box.never
+) -> box.Run:
+    """Let a fork work to its end or to a limit, and return the facts when nothing of it is alive."""
+    fork.go()
+    watch = box.Watch(fork, limits, box.SLOWEST_LOOK if isolation.groups else box.FIRST_LOOK)
+    watch.until_over(cancelled)
+    return watch.facts(fork.ended(), isolation.name)

@@ -14,7 +14,8 @@ from farm.job import Limits
 from farm.log import logger
 from workers.box import once as box
 from workers.box.isolation import Isolation, fresh_folder
-from workers.lean import Answer, environment_variables, parse, save_snapshot_command, snapshot_command
+from workers.lean import Answer, environment_variables, save_snapshot_command
+from workers.ways.cold import in_a_process
 from workers.ways.way import SNAPSHOT, Doubtful, Question, Reply
 
 _log = logger(__name__)
@@ -22,7 +23,7 @@ _log = logger(__name__)
 _SAVE_LIMITS = Limits(wall_seconds=600, cpu_seconds=600, memory_mib=16384)
 
 
-def is_plain(run: box.Run, said: Answer) -> bool:
+def _is_plain(run: box.Run, said: Answer) -> bool:
     """Whether Lean ended as it does with a sound snapshot: in peace, or with an error that it tells."""
     return run.exit_status == 0 or (run.exit_status == 1 and bool(said.messages))
 
@@ -41,30 +42,24 @@ class Snapshot:
         self._most_bytes = most_mib << 20
         self._refused: set[Path] = set()
 
-    def ask(self, question: Question) -> Reply:
-        """Run Lean on the program; raises Doubtful when there is no snapshot, or Lean dies with it."""
-        environment = question.environment
-        snapshot = self.of(question)
-        run = box.run(
-            snapshot_command(environment, snapshot),
-            isolation=self._isolation,
-            stdin=question.program.encode(),
-            limits=question.limits,
-            environment=environment_variables(environment),
-            visible=(*environment.folders, snapshot.parent),
-            cancelled=question.cancelled,
-        )
-        said = parse(run.stdout, run.stderr, mark=question.mark)
-        if run.box_error is None and run.limit is None and not is_plain(run, said):
-            raise Doubtful("Lean died with a snapshot, or of it")
-        return Reply(run=run, answer=said, way=SNAPSHOT)
+    def compile(self, question: Question) -> Reply:
+        """Run Lean on the program, and have the module written.
 
-    @property
-    def folder(self) -> Path:
-        """Where the snapshots are."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._folder.chmod(0o755)  # whoever reads it in a box is nobody, whatever this process's umask is
-        return self._folder
+        Raises Doubtful when there is no snapshot, or Lean dies with it.
+        """
+        environment, snapshot = question.environment, self.of(question)
+        reply = in_a_process(
+            question,
+            SNAPSHOT,
+            self._isolation,
+            limits=question.limits,
+            visible=(*environment.folders, snapshot.parent),
+            snapshot=snapshot,
+        )
+        run, said = reply.run, reply.answer
+        if run.box_error is None and run.limit is None and not _is_plain(run, said):
+            raise Doubtful("Lean died with a snapshot, or of it")
+        return reply
 
     def of(self, question: Question) -> Path:
         """Return the snapshot of the question's header, which is made when there is none.

@@ -5,29 +5,29 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import BinaryIO
 
-from farm.header import header_end, prefix_end
+from farm.header import header_end
 from farm.job import Limits
 from workers.box.once import Run
 from workers.environments import LeanEnvironment
 from workers.lean import Answer, with_end_mark
 
-COLD, SNAPSHOT, RESIDENT, FORKED = "cold", "snapshot", "resident", "forked"
-WAYS = (RESIDENT, SNAPSHOT, COLD)
+FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
+WAYS = (FORKED, SNAPSHOT, COLD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
     """One program for Lean. `program` ends with the command that prints `mark`.
 
-    `header_end` and `prefix_end` are offsets in it, see `farm.header`. `cancelled` is asked every now and
-    then whether the answer is still wanted.
+    `header_end` is an offset in it, see `farm.header`. `cancelled` is asked every now and then whether the
+    answer is still wanted.
     """
 
     program: str
     mark: str
     header_end: int
-    prefix_end: int
     environment: LeanEnvironment
     limits: Limits
     cancelled: Callable[[], bool]
@@ -38,12 +38,10 @@ class Question:
     ) -> Question:
         """Return what is asked of Lean about a program, with an end mark that nobody can guess."""
         mark = secrets.token_hex(16)
-        end = header_end(program)
         return cls(
             program=with_end_mark(program, mark),
             mark=mark,
-            header_end=end,
-            prefix_end=prefix_end(program, end),
+            header_end=header_end(program),
             environment=environment,
             limits=limits,
             cancelled=cancelled,
@@ -51,24 +49,28 @@ class Question:
 
     @property
     def header(self) -> str:
-        """The header with a line end, which is what is elaborated once for many programs."""
+        """The header with a line end, which is what is imported once for many programs."""
         return self.program[: self.header_end] + "\n"
 
     @property
     def key(self) -> tuple[LeanEnvironment, str]:
-        """What programs must have in common to share an elaborated header."""
+        """What programs must have in common to share what was imported."""
         return self.environment, self.header
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What came of a question: the facts of the process, what Lean said, and which way it was asked."""
+    """What came of a question: the facts of the process, what Lean said, which way it was asked.
+
+    `module` is a sealed copy of the compiled module, in memory, where Lean ended well and left one; it is the
+    caller's to close.
+    """
 
     run: Run
     answer: Answer
     way: str
-    stopped_at: int | None = None
+    module: BinaryIO | None = None
 
 
 class Doubtful(Exception):
-    """One way cannot answer, or not so that it could be relied on; a fresh process must be asked."""
+    """One way cannot answer; another one must be asked."""

@@ -1,0 +1,137 @@
+"""Sealing step: what processes that ran nothing of a submission find in its compiled module.
+
+Where the environment's Lean can be forked, a fork of an image does all of it (`workers.seal`). Elsewhere the
+audit and the environment's own checker do it, each in a box of its own (`workers.boxed`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from farm.assurance import Assurance
+from farm.header import header_end
+from farm.job import Limits
+from farm.log import logger
+from farm.tiers import Tier
+from workers.box import once as box
+from workers.box.isolation import Isolation
+from workers.box.once import as_file
+from workers.box.supervisor import BoxFailed
+from workers.environments import LeanEnvironment
+from workers.images.fork import ImageGone
+from workers.images.images import Images, NotWanted
+from workers.ways.forked import watched
+
+_log = logger(__name__)
+
+#: What a process may answer: findings are bounded, names of axioms and extensions are not.
+_ANSWER_KIB = 8192
+_KERNEL_LIMITS = {"wall": "time", "cpu": "time", "memory": "memory"}
+#: A death says something about the module only when it comes again.
+_TURNS = 2
+
+
+class KernelLimit(Exception):
+    """A seal ended without an answer; the message is ``time``, ``memory`` or ``depth``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sealable:
+    """A module that was taken, and what it is held against.
+
+    `module` is a descriptor of a sealed file; `challenge` the compiled statement, if there is one; `stated` the
+    program whose header says what may be imported: the challenge's, or the submission's own.
+    """
+
+    module: int
+    challenge: bytes | None
+    stated: str
+    assurance: Assurance
+    environment: LeanEnvironment
+    limits: Limits
+    cancelled: Callable[[], bool]
+
+    @property
+    def header(self) -> str:
+        """The header of the image that it is sealed in."""
+        return self.stated[: header_end(self.stated)] + "\n"
+
+
+class Seals:
+    """Has modules sealed in forks of images; for many threads."""
+
+    def __init__(self, isolation: Isolation, images: Images) -> None:
+        self._isolation, self._images = isolation, images
+
+    def seal(self, sealable: Sealable) -> dict[str, Any]:
+        """Return what is found in a module, see `farm.verdict.Report`.
+
+        Raises NoImage where no image can be made, KernelLimit when the module takes audit or kernel past the
+        limits, and BoxFailed when nothing was found out.
+        """
+        for _ in range(_TURNS):
+            run = self._run(sealable)
+            if run.limit is not None:
+                raise KernelLimit(_KERNEL_LIMITS.get(run.limit, "depth"))
+            if run.box_error is not None:
+                raise BoxFailed(run.box_error)
+            with contextlib.suppress(ValueError):
+                facts: dict[str, Any] = json.loads(run.stdout)
+                return facts
+            _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
+        self._require_working(sealable)
+        raise KernelLimit("depth")
+
+    def _run(self, sealable: Sealable) -> box.Run:
+        assurance = sealable.assurance
+        asked = {
+            "axioms": list(assurance.axioms),
+            "native": assurance.native,
+            "replay": assurance.tier == Tier.KERNEL,
+        }
+        request = {"with_challenge": sealable.challenge is not None, "request": asked}
+        with as_file(sealable.challenge or b"\0") as challenge:
+            return self._forked(sealable, request, [sealable.module, challenge])
+
+    def _forked(self, sealable: Sealable, request: dict[str, Any], files: list[int]) -> box.Run:
+        key, limits = (sealable.environment, sealable.header), _answering(sealable.limits)
+        for _ in range(_TURNS):
+            try:
+                with self._images.lease(*key, sealable.cancelled) as image:
+                    try:
+                        fork = image.seal(request, limits, files)
+                    except ImageGone:
+                        self._images.replace(*key, image)
+                        raise
+                    with contextlib.closing(fork):
+                        return watched(fork, limits, self._isolation, sealable.cancelled)
+            except ImageGone:
+                continue
+            except NotWanted:
+                return _not_run(box.CANCELLED)
+        return _not_run("an image ended, and a fresh one too")
+
+    def _require_working(self, sealable: Sealable) -> None:
+        """Raise BoxFailed unless a module that nobody made to deceive gets an answer."""
+        if sealable.challenge is None:
+            return
+        with as_file(sealable.challenge) as module:
+            request = {"with_challenge": False, "request": {"replay": True}}
+            run = self._forked(sealable, request, [module, module])
+        try:
+            json.loads(run.stdout)
+        except ValueError:
+            raise BoxFailed("no module can be sealed") from None
+
+
+def _answering(limits: Limits) -> Limits:
+    """Return a line's limits with room for the answer."""
+    return replace(limits, output_kib=_ANSWER_KIB)
+
+
+def _not_run(error: str) -> box.Run:
+    return replace(box.NOT_RUN, box_error=error)
