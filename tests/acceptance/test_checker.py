@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.assurance import Assurance
 from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, judge
 from workers.box.isolation import Isolation
@@ -20,15 +21,15 @@ CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAM = "prelude\nimport Core\ntheorem t : True := True.intro\n"
 
 
+@pytest.mark.parametrize("way", ["forked", "cold"])
 @pytest.mark.parametrize(
     "case", sorted(CASES.glob("*/*")), ids=lambda case: f"{case.parent.name}/{case.name}"
 )
-def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: Path) -> None:
+def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: Path, way: str) -> None:
     expected = json.loads((case / "expected.json").read_text())
     limits = dataclasses.replace(Limits(), **expected.get("limits", {}))
-    report = checker.check(
-        Check(program=(case / "program.lean").read_text(), limits=limits), core, way="cold"
-    )
+    check = Check(program=(case / "program.lean").read_text(), limits=limits, assurance=Assurance())
+    report = checker.check(check, core, way=way)
     verdict = judge(report)
     assert (verdict.outcome, verdict.reason, verdict.proof_status) == (
         case.parent.name,

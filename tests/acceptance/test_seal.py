@@ -11,8 +11,6 @@ import pytest
 from sealing import Image, Sealed
 from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
-from workers.audit.declarations import opened_module
-from workers.audit.names import dotted
 from workers.bench.bare import launched
 from workers.environments import LeanEnvironment
 

@@ -17,19 +17,14 @@ from processes import Process, eventually, family
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.header import brings_code
 from farm.job import Check, Limits
-from farm.tiers import Tier
 from farm.verdict import Outcome, Reason, Report, judge
 from workers.box import once as box
 from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
-from workers.forks.server import PerThread
-from workers.ways.cold import Cold
-from workers.ways.forked import Forked
-from workers.ways.snapshot import Snapshot, is_plain
-from workers.ways.way import Doubtful, Question
+from workers.leans import Leans
+from workers.ways.way import Question
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAMS = sorted(CASES.glob("*/*/program.lean")) + sorted(Path(__file__).with_name("core").glob("*.lean"))
@@ -37,7 +32,7 @@ HEADER = "prelude\nimport Core\n"
 TRUE = HEADER + "theorem t : True := True.intro\n"
 FALSE = HEADER + "theorem t : False := True.intro\n"
 ENDLESS = (CASES / "timeout" / "endless_instances" / "program.lean").read_text()
-WAYS = ("cold", "snapshot", "resident")
+WAYS = ("cold", "snapshot", "forked")
 
 Make = Callable[..., Checker]
 
@@ -47,7 +42,7 @@ def make(isolation: Isolation, tmp_path: Path) -> Iterator[Make]:
     """Make checkers of the test's own."""
     made: list[Checker] = []
 
-    def one(way: str = "resident", **settings: int) -> Checker:
+    def one(way: str = "forked", **settings: int) -> Checker:
         made.append(Checker(isolation, home=tmp_path / "home", way=way, **settings))
         return made[-1]
 
@@ -60,8 +55,8 @@ def reason(report: Report) -> Reason:
     return judge(report).reason
 
 
-class Residents:
-    """The resident Leans that a test brought to life."""
+class Images:
+    """The images that a test brought to life."""
 
     def __init__(self) -> None:
         self._others: set[int] = set()
@@ -69,7 +64,7 @@ class Residents:
 
     def all(self) -> list[Process]:
         """Return them with their supervisors."""
-        found = [each for each in family(os.getpid()) if "--worker" in each.command]
+        found = [each for each in family(os.getpid()) if "workers.images.serve" in each.command]
         return [each for each in found if each.pid not in self._others]
 
     def pids(self) -> set[int]:
@@ -78,13 +73,13 @@ class Residents:
     def leaf(self) -> int:
         """Return the process id of the only one: of those found, the one that is nobody's parent."""
         found = self.all()
-        (lean,) = {each.pid for each in found} - {each.parent for each in found}
-        return lean
+        (image,) = {each.pid for each in found} - {each.parent for each in found}
+        return image
 
 
 @pytest.fixture
-def residents() -> Residents:
-    return Residents()
+def images() -> Images:
+    return Images()
 
 
 # The same answers.
@@ -134,50 +129,39 @@ TRICKY = {
 def test_a_tricky_text_gets_the_same_verdict_and_messages_each_way(
     checker: Checker, core: LeanEnvironment, name: str
 ) -> None:
-    cold, snapshot, resident = (checker.check(Check(program=TRICKY[name]), core, way=way) for way in WAYS)
-    assert reason(snapshot) == reason(resident) == reason(cold)
+    cold, snapshot, forked = (checker.check(Check(program=TRICKY[name]), core, way=way) for way in WAYS)
+    assert reason(snapshot) == reason(forked) == reason(cold)
     assert snapshot.messages == cold.messages
-    assert resident.messages == cold.messages
+    assert forked.messages == cold.messages
 
 
 def _content(module: BinaryIO | None) -> bytes | None:
-    if module is None:
-        return None
-    with module:
-        return module.read()
+    return None if module is None else module.read()
 
 
 _WITH_LIMITS = {path.parent.name: (path.read_text(), _limits(path)) for path in PROGRAMS} | {
     name: (text, Limits()) for name, text in TRICKY.items()
 }
-#: What may bring code is compiled by a fresh Lean.
-COMPILED = {name: each for name, each in _WITH_LIMITS.items() if not brings_code(each[0])}
 
 
-@pytest.mark.parametrize("name", COMPILED)
-def test_a_fork_of_a_lean_that_has_begun_compiles_as_a_fresh_one_does(
-    isolation: Isolation, core: LeanEnvironment, tmp_path: Path, name: str
+@pytest.mark.parametrize("name", _WITH_LIMITS)
+def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
+    isolation: Isolation, leans: Leans, core: LeanEnvironment, name: str
 ) -> None:
-    cold, servers = Cold(isolation), PerThread(isolation)
-    forked = Forked(servers, cold, Snapshot(isolation, tmp_path / "snapshots", most_mib=100))
-    text, limits = COMPILED[name]
+    text, limits = _WITH_LIMITS[name]
     question = Question.of(text, core, limits, box.never)
-    try:
-        expected, module = cold.compile(question, tmp_path)
-        expected_bytes = _content(module)
-        for turn in range(3):  # the last one begins with a snapshot
-            try:
-                reply, module = forked.compile(question)
-            except Doubtful:  # whether it was the snapshot that Lean died of, a fresh one tells
-                assert (turn, is_plain(expected.run, expected.answer)) == (2, False)
-                continue
-            assert (reply.run.exit_status, reply.run.limit) == (expected.run.exit_status, expected.run.limit)
-            assert reply.answer.reached_end == expected.answer.reached_end
-            assert _content(module) == expected_bytes
-            if expected.run.limit is None:  # else they are those that came by then
-                assert reply.answer.messages == expected.answer.messages
-    finally:
-        servers.close()
+    with leans.compiled(question, "cold") as cold, leans.compiled(question, "forked") as forked:
+        assert (forked.run.exit_status, forked.run.limit) == (cold.run.exit_status, cold.run.limit)
+        assert forked.answer.reached_end == cold.answer.reached_end
+        assert _content(forked.module) == _content(cold.module)
+
+
+@pytest.fixture(scope="module")
+def leans(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leans]:
+    home = tmp_path_factory.mktemp("leans")
+    made = Leans(isolation, home=home, way="forked", most_images=4, snapshot_mib=100)
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -227,72 +211,39 @@ def test_a_program_costs_the_same_heartbeats_after_one_that_began_alike(
     fresh = checker.check(Check(program=source), core, way="cold")
     checker.check(Check(program=source + "\n-- once\n"), core)
     again = checker.check(Check(program=source + "\n-- twice\n"), core)
-    assert again.way == "resident"
+    assert again.way == "forked"
     assert (reason(again), again.messages) == (reason(fresh), fresh.messages)
-
-
-def test_a_program_that_brings_code_gets_a_process_of_its_own(make: Make, core: LeanEnvironment) -> None:
-    report = make().check(Check(program=TRUE + "-- unsafe\n"), core)
-    assert (report.way, reason(report)) == ("snapshot", Reason.OK)
 
 
 # Processes.
 
 
-def test_a_resident_lean_is_kept_from_check_to_check(
-    make: Make, residents: Residents, core: LeanEnvironment
-) -> None:
+def test_an_image_is_kept_from_check_to_check(make: Make, images: Images, core: LeanEnvironment) -> None:
     checker = make(concurrency=1)
     checker.check(Check(program=TRUE), core)
-    first = residents.pids()
+    first = images.pids()
     checker.check(Check(program=FALSE), core)
     assert first
-    assert residents.pids() == first
+    assert images.pids() == first
 
 
-def test_a_popular_header_has_a_process_in_reserve(
-    make: Make, residents: Residents, core: LeanEnvironment
-) -> None:
-    checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
-    one = len(residents.pids())
-    for _ in range(3):
-        checker.check(Check(program=TRUE), core)
-    eventually(lambda: len(residents.pids()) == 2 * one)
-
-
-def test_no_process_is_left_when_a_checker_ends(
-    make: Make, residents: Residents, core: LeanEnvironment
-) -> None:
+def test_no_process_is_left_when_a_checker_ends(make: Make, images: Images, core: LeanEnvironment) -> None:
     checker = make(concurrency=2)
     for _ in range(4):
         checker.check(Check(program=TRUE), core)
     checker.close()
-    assert residents.pids() == set()
+    assert images.pids() == set()
 
 
 def test_the_header_that_was_longest_not_asked_for_goes_first(
-    make: Make, residents: Residents, core: LeanEnvironment
+    make: Make, images: Images, core: LeanEnvironment
 ) -> None:
-    checker = make(concurrency=1, residents=1)
+    checker = make(concurrency=1, most_images=1)
     checker.check(Check(program=TRUE), core)
-    first = residents.pids()
+    first = images.pids()
     checker.check(Check(program="-- another\n" + TRUE), core)
-    eventually(lambda: not residents.pids() & first)
-    assert residents.pids()
-
-
-def test_a_timeout_tells_where_lean_was_and_keeps_the_process(
-    make: Make, residents: Residents, core: LeanEnvironment
-) -> None:
-    checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
-    before = residents.pids()
-    report = checker.check(Check(program=ENDLESS, limits=Limits(wall_seconds=0.5)), core)
-    assert (reason(report), report.stopped_at) == (Reason.WALL_LIMIT, 7)
-    assert "line 7" in judge(report).detail
-    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
-    assert before <= residents.pids()
+    eventually(lambda: not images.pids() & first)
+    assert images.pids()
 
 
 def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironment) -> None:
@@ -311,51 +262,32 @@ def test_processor_time_is_a_limit_of_its_own(checker: Checker, core: LeanEnviro
         assert 0.7 <= report.cpu_seconds < 5
 
 
-def test_a_process_that_does_not_go_quiet_is_replaced(
-    make: Make, residents: Residents, core: LeanEnvironment
-) -> None:
-    # The kernel computes this in native calls that take seconds each and listen to nobody.
-    deaf = HEADER + "theorem t : Nat.gcd (3 ^ 16000000) (5 ^ 10000000) = 1 := by decide +kernel\n"
-    checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
-    before = residents.pids()
-    report = checker.check(Check(program=deaf, limits=Limits(wall_seconds=0.5)), core)
-    assert reason(report) is Reason.WALL_LIMIT
-    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
-    eventually(lambda: not residents.pids() & before)
-
-
-def test_a_lean_that_is_killed_from_outside_costs_no_verdict(
-    make: Make, residents: Residents, core: LeanEnvironment
+def test_an_image_that_died_between_two_checks_costs_no_verdict(
+    make: Make, images: Images, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
     checker.check(Check(program=TRUE), core)
-    lean = residents.leaf()
-    with ThreadPoolExecutor(1) as pool:
-        checking = pool.submit(checker.check, Check(program=ENDLESS, limits=Limits(wall_seconds=2)), core)
-        eventually(lambda: _cpu_ticks(lean) > 20)
-        os.kill(lean, signal.SIGKILL)
-        report = checking.result(60)
-    assert (reason(report), report.way) == (Reason.WALL_LIMIT, "cold")
-
-
-def _cpu_ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def test_a_lean_that_died_between_two_checks_costs_no_verdict(
-    make: Make, residents: Residents, core: LeanEnvironment
-) -> None:
-    checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
-    os.kill(residents.leaf(), signal.SIGKILL)
+    os.kill(images.leaf(), signal.SIGKILL)
     assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
     report = checker.check(Check(program=TRUE), core)
-    assert (reason(report), report.way) == (Reason.OK, "resident")
+    assert (reason(report), report.way) == (Reason.OK, "forked")
 
 
-def test_a_cancelled_check_ends_and_its_process_serves_on(make: Make, core: LeanEnvironment) -> None:
+def test_an_image_that_is_killed_under_a_check_is_the_farms_failure(
+    make: Make, images: Images, core: LeanEnvironment
+) -> None:
+    checker = make(concurrency=1)
+    checker.check(Check(program=TRUE), core)
+    image = images.leaf()
+    with ThreadPoolExecutor(1) as pool:
+        checking = pool.submit(checker.check, Check(program=ENDLESS, limits=Limits(wall_seconds=20)), core)
+        eventually(lambda: len(images.all()) > 2)  # the supervisor's view: a cell has begun
+        os.kill(image, signal.SIGKILL)
+        assert judge(checking.result(60)).outcome is Outcome.JUDGE_ERROR
+    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
+
+
+def test_a_cancelled_check_ends_and_its_image_serves_on(make: Make, core: LeanEnvironment) -> None:
     checker, cancel = make(concurrency=1), threading.Event()
     checker.check(Check(program=TRUE), core)
     with ThreadPoolExecutor(1) as pool:
@@ -365,18 +297,22 @@ def test_a_cancelled_check_ends_and_its_process_serves_on(make: Make, core: Lean
     assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
 
 
-def test_many_threads_share_the_processes(make: Make, core: LeanEnvironment) -> None:
+def test_many_threads_share_an_image(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=4)
     with ThreadPoolExecutor(4) as pool:
         reports = list(pool.map(lambda text: checker.check(Check(program=text), core), [TRUE, FALSE] * 20))
     assert [reason(r) for r in reports] == [Reason.OK, Reason.ERROR] * 20
-    assert {r.way for r in reports} == {"resident"}
+    assert {r.way for r in reports} == {"forked"}
 
 
-def test_a_crash_is_confirmed_by_a_fresh_process(make: Make, core: LeanEnvironment) -> None:
+def test_a_crash_costs_nothing_but_its_own_fork(make: Make, images: Images, core: LeanEnvironment) -> None:
     program = (CASES / "rejected" / "crash" / "program.lean").read_text()
-    report = make().check(Check(program=program), core)
-    assert (reason(report), report.way) == (Reason.CRASH, "cold")
+    checker = make()
+    checker.check(Check(program=TRUE), core)
+    before = images.pids()
+    report = checker.check(Check(program=program), core)
+    assert (reason(report), report.way) == (Reason.CRASH, "forked")
+    assert images.pids() == before
 
 
 def test_a_program_of_ten_megabytes_is_judged(checker: Checker, core: LeanEnvironment) -> None:
@@ -451,19 +387,3 @@ def test_a_worker_whose_files_are_private_can_do_all_that_others_can(
             assert checker.check(Check(program=TRUE), core, way="snapshot").way == "snapshot"
     finally:
         os.umask(before)
-
-
-def test_fork_servers_that_are_killed_cost_time_and_no_verdict(
-    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
-) -> None:
-    asked = Challenge(program=f"{HEADER}theorem t : True := sorry\n", name="t")
-    audited = Check(program=TRUE, challenge=asked, assurance=Assurance(tier=Tier.AUDIT))
-    with Checker(isolation, home=tmp_path / "home") as checker:
-        assert checker.check(audited, core).way == "forked"
-        servers = [each.pid for each in family(os.getpid()) if "workers.forks" in each.command]
-        assert servers
-        for pid in servers:
-            os.kill(pid, signal.SIGKILL)
-        reports = [checker.check(audited, core) for _ in range(3)]
-        assert [reason(report) for report in reports] == [Reason.OK] * 3
-        assert reports[-1].way == "forked"
