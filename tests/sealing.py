@@ -12,6 +12,7 @@ import os
 import resource
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -125,7 +126,8 @@ def _serve(library: str, path: str, header: str) -> None:
         gc.collect()
         gc.freeze()
     for line in sys.stdin:
-        print(json.dumps(_forked(lean, work, json.loads(line))), flush=True)
+        sys.stdout.write(json.dumps(_forked(lean, work, json.loads(line))) + "\n")
+        sys.stdout.flush()
 
 
 def _extended(kind: Any, library: str) -> Any:
@@ -191,9 +193,25 @@ def _heard(child: int, read: int, hear: int, seconds: float) -> tuple[bytes, byt
     return heard[read], heard[hear]
 
 
+#: What a seal needs of Linux, by machine: read, write, memory, futexes, clocks, signals of its own, the end.
+CALLS = {
+    "x86_64": (0, 1, 9, 10, 11, 12, 13, 14, 15, 25, 28, 60, 131, 202, 228, 231, 234, 39, 186),
+    "aarch64": (63, 64, 222, 226, 215, 214, 134, 135, 139, 216, 233, 93, 132, 98, 113, 94, 131, 172, 178),
+}
+
+
 def _lock() -> None:
-    """Allow this process what a seal may do, and nothing else: SECCOMP_MODE_FILTER by a list of numbers."""
-    raise NotImplementedError
+    """Allow this process what a seal needs, and nothing else: any other call ends it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    calls = CALLS[os.uname().machine]
+    allow = [struct.pack("<HBBI", 0x15, len(calls) - number, 0, call) for number, call in enumerate(calls)]
+    # Load the call's number; compare; kill the process; allow.
+    words = [struct.pack("<HBBI", 0x20, 0, 0, 0), *allow]
+    words += [struct.pack("<HBBI", 6, 0, 0, 0x80000000), struct.pack("<HBBI", 6, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(words))
+    program = struct.pack("<HxxxxxxQ", len(words), ctypes.addressof(code))
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0
 
 
 if __name__ == "__main__":
