@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +138,7 @@ def _extended(kind: Any, library: str) -> Any:
     class Extended(kind):  # type: ignore[misc]
         def __init__(self) -> None:
             self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-            self._functions = {}
+            self._functions: dict[tuple[str, int], Any] = {}
             self.call("lean_initialize")
             self.result(self.call("initialize_Lean_Replay", 1))
             self.call("lean_enable_initializer_execution")
@@ -156,11 +157,8 @@ def _forked(lean: Any, work: Any, order: dict[str, Any]) -> dict[str, Any]:
         lean.call("lean_init_task_manager_using", 1)
         try:
             os.write(write, json.dumps(work(order)).encode() + b"\n")
-        except BaseException as error:
-            os.write(speak, repr(error).encode())
-            import traceback
-
-            traceback.print_exc()
+        except Exception:  # noqa: BLE001 - whatever it is, a test has to see it
+            os.write(speak, traceback.format_exc().encode())
             os._exit(3)
         os._exit(0)
     os.close(write)
