@@ -443,6 +443,9 @@ def _sorry(report: Report) -> Verdict | None:
 #: What the words of an audit's findings are as a reason; all others are `Reason.AUDIT`.
 _FINDINGS = {
     "axiom": Reason.AXIOM,
+    "has_sorry": Reason.HAS_SORRY,
+    "native_decide": Reason.NATIVE_DECIDE,
+    "kernel": Reason.KERNEL,
     "statement_mismatch": Reason.STATEMENT_MISMATCH,
     "universe_mismatch": Reason.STATEMENT_MISMATCH,
     "target_missing": Reason.STATEMENT_MISMATCH,
