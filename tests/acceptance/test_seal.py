@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from oleans import Writer, box
 from sealing import Image, Sealed
 from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
+from workers.audit.declarations import Module, opened_module
+from workers.audit.names import dotted, parsed
+from workers.audit.olean import Name
+from workers.audit.terms import Reading, Terms
 from workers.bench.bare import launched
 from workers.environments import LeanEnvironment
+from workers.replay import command
 
 HEADER = "prelude\nimport Core\n"
 #: What the core library does not have: the tactic, and what believed the compiler before it left axioms.
@@ -306,3 +315,284 @@ def test_what_is_wrong_with_a_program_without_a_statement_is_found(
 
 def test_a_program_without_a_statement_has_the_imports_of_its_header(seal: Seal) -> None:
     assert seal(PROVED, imports=["Core", "More"]).words == [("imports_differ", None)]
+
+
+# What is written.
+
+RICH = """universe u v
+inductive Tree (α : Type u) : Nat → Type u where
+  | leaf : Tree α 0
+  | node (f : Nat → Tree α 1) (a : α) : Tree α 1
+structure Point (α : Type u) where
+  mk ::
+  x : α
+  same : x = x
+mutual
+inductive Even : Nat → Prop where | zero : Even Nat.zero | succ : Odd n → Even (Nat.succ n)
+inductive Odd : Nat → Prop where | succ : Even n → Odd (Nat.succ n)
+end
+opaque hidden : Nat
+unsafe def endless (n : Nat) : Nat := endless n
+partial def loop (n : Nat) : Nat := loop n
+def double : Nat → Nat | .zero => .zero | .succ n => .succ (.succ (double n))
+def big : Nat := 340282366920938463463374607431768211456
+def text : String := "tëxt"
+def local_ (n : Nat) : Nat := let m := n + 1; have k : Nat := 2; m + k
+theorem any {α : Sort u} {β : Sort (max u v)} (f : α → β) (p : Point Nat) : p.1 = p.x := rfl
+private theorem lemma : 2 + 3 = 5 := rfl
+theorem goal (n : Nat) : n = n := (fun _ => rfl) lemma
+"""
+
+
+def test_the_sealed_module_holds_the_same_constants_and_nothing_else(
+    seal: Seal, compile_: Compile, tmp_path: Path
+) -> None:
+    sealed = seal(RICH, OPEN, into=str(tmp_path / "Sealed.olean"))
+    assert sealed.words == []
+    with opened_module(compile_(RICH)) as ours, opened_module(tmp_path / "Sealed.olean") as made:
+        assert made.imports == ours.imports
+        assert dict(made.extensions()) == {}
+        left_out = [dotted(name) for name in ours.names.keys() - made.names.keys()]
+        assert sorted(left_out) == ["double._unsafe_rec", "endless", "loop._unsafe_rec"]
+        one, other = Reading(ours.olean, terms := Terms()), Reading(made.olean, terms)
+        for name in made.names:
+            assert _content(ours, name, one) == _content(made, name, other)
+        assert sealed["replay"]["constants"] == len(made.names)
+
+
+def _content(module: Module, name: Name, reading: Reading) -> tuple[object, ...]:
+    constant = module.constant(name)
+    assert constant is not None
+    values = [reading.expression(place) for place in constant.expressions()]
+    return constant.kind, constant.parameters, constant.relatives(), constant.numbers, constant.safety, values
+
+
+def test_the_sealed_module_can_be_given_to_another_kernel(
+    seal: Seal, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    file = tmp_path / "Sealed.olean"
+    sealed = seal(RICH, OPEN, into=str(file))
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == sealed["sealed_sha256"]
+    said = subprocess.run(
+        command(sys.executable, Path(core.lean[0]), core.lean_path, file),
+        env={},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert json.loads(said.stdout) == {"accepted": True, "constants": sealed["replay"]["constants"]}
+
+
+def test_the_sealed_module_is_the_same_from_every_image(
+    seal: Seal, core: LeanEnvironment, compile_: Compile
+) -> None:
+    module, challenge = compile_(RICH), compile_(OPEN)
+    other = Image(core.lean[0], core.lean_path, compile_(""))
+    assert other.seal(module, challenge)["sealed_sha256"] == seal(RICH, OPEN)["sealed_sha256"]
+    other.close()
+
+
+def test_what_a_seal_did_is_gone_with_its_process(seal: Seal) -> None:
+    false = "set_option debug.skipKernelTC true\ntheorem goal : 1 = 2 := by decide +kernel\n"
+    first = seal(PROVED, OPEN)
+    assert seal(false, "theorem goal : 1 = 2 := sorry\n").words == [("kernel", None)]
+    assert seal(PROVED, OPEN).facts == {**(first.facts or {}), "cpu_ms": pytest.approx(0, abs=60_000)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (RICH, []),
+        (OPEN, [("has_sorry", "goal")]),
+        (
+            "set_option debug.skipKernelTC true\ntheorem goal (n : Nat) : n = n := lcProof\n",
+            [("kernel", None)],
+        ),
+    ],
+)
+def test_a_seal_needs_no_more_of_the_system_than_memory_and_an_answer(
+    seal: Seal, text: str, expected: list[tuple[str, str | None]], tmp_path: Path
+) -> None:
+    sealed = seal(text, OPEN, axioms=["lcProof"], strict=True, into=str(tmp_path / "Sealed.olean"))
+    assert sealed.words == expected
+
+
+# Modules that Lean would never write.
+
+HELPED = "theorem help : 1 = 1 → 1 = 1 := fun h => h\ntheorem goal (n : Nat) : n = n := (fun _ => rfl) help\n"
+Change = Callable[[Module], Iterator[tuple[int, int]]]
+
+
+@pytest.fixture
+def changed(compile_: Compile, tmp_path: Path) -> Callable[[str, Change], Path]:
+    """Compile a text and change words of the module."""
+
+    def changed(text: str, change: Change) -> Path:
+        data = bytearray(compile_(text).read_bytes())
+        with opened_module(bytes(data)) as module:
+            for place, word in list(change(module)):
+                data[place << 3 : (place << 3) + 8] = word.to_bytes(8, "little")
+        (tmp_path / "Changed.olean").write_bytes(data)
+        return tmp_path / "Changed.olean"
+
+    return changed
+
+
+def _value(module: Module, name: str) -> int:
+    return module.olean.object(module.names[parsed(name)], 0)
+
+
+@pytest.mark.parametrize("shift", [0, 40, 44], ids=["hash", "a flag", "loose variables"])
+def test_a_forged_word_of_a_term_makes_no_difference(
+    shift: int, seal: Seal, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+) -> None:
+    def change(module: Module) -> Iterator[tuple[int, int]]:
+        place = module.olean.object(_value(module, "help"), 1) + 4  # behind name, type and body of a function
+        yield place, module.olean.words[place] ^ 1 << shift
+
+    sealed = image.seal(changed(HELPED, change), compile_(OPEN))
+    honest = seal(HELPED, OPEN)
+    assert sealed.words == []
+    assert sealed["sealed_sha256"] == honest["sealed_sha256"]
+    assert sealed["module_sha256"] != honest["module_sha256"]
+
+
+def test_a_forged_hash_of_a_name_makes_no_difference(
+    seal: Seal, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+) -> None:
+    def change(module: Module) -> Iterator[tuple[int, int]]:
+        place = module.olean.object(module.olean.object(_value(module, "help"), 0), 0) + 3
+        yield place, module.olean.words[place] ^ 1
+
+    sealed = image.seal(changed(HELPED, change), compile_(OPEN))
+    assert (sealed.words, sealed["sealed_sha256"]) == ([], seal(HELPED, OPEN)["sealed_sha256"])
+
+
+def test_a_forged_flag_that_breaks_a_kernel_does_not_reach_it(
+    seal: Seal, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+) -> None:
+    """A kernel that believed that there is no parameter in `Sort v` would take all universes for one."""
+    text = "def c.{v} : Sort (v + 1) := Sort v\n" + PROVED
+
+    def change(module: Module) -> Iterator[tuple[int, int]]:
+        sort = module.olean.object(_value(module, "c"), 1)
+        yield sort + 2, module.olean.words[sort + 2] & ~(1 << 43)
+
+    sealed = image.seal(changed(text, change), compile_(OPEN))
+    assert (sealed.words, sealed["sealed_sha256"]) == ([], seal(text, OPEN)["sealed_sha256"])
+
+
+#: Kinds of objects that have code or a life of their own.
+ALIVE = {"closure": 245, "thunk": 251, "task": 252, "reference": 253, "external": 254, "reserved": 255}
+
+
+@pytest.mark.parametrize("tag", ALIVE.values(), ids=ALIVE)
+@pytest.mark.parametrize("part", ["term", "name", "string", "list", "constant"])
+def test_an_object_that_is_no_data_is_refused(
+    tag: int, part: str, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+) -> None:
+    def change(module: Module) -> Iterator[tuple[int, int]]:
+        olean, value = module.olean, _value(module, "help")
+        name = olean.object(olean.object(value, 0), 0)
+        places = {
+            "term": olean.object(value, 1),
+            "name": name,
+            "string": olean.object(name, 1),
+            "list": olean.object(value, 2),
+            "constant": value,
+        }
+        yield places[part], olean.words[places[part]] & ~(0xFF << 56) | tag << 56
+
+    sealed = image.seal(changed(HELPED, change), compile_(OPEN))
+    assert (sealed["accepted"], sealed["reason"]) == (False, "malformed_olean")
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("Two.one", 4), ("Two.rec", 5), ("Two", 5)],
+    ids=["constructor", "recursor", "inductive type"],
+)
+def test_a_wrong_number_is_refused(
+    name: str, field: int, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+) -> None:
+    def change(module: Module) -> Iterator[tuple[int, int]]:
+        place = _value(module, name) + 1 + field
+        yield place, module.olean.words[place] + 2  # one more
+
+    text = "inductive Two : Type where | one : Nat → Two | two : Two\n" + PROVED
+    assert image.seal(changed(text, change), compile_(OPEN)).words == [("kernel", None)]
+
+
+def test_two_constants_of_one_name_are_found(
+    image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+) -> None:
+    def change(module: Module) -> Iterator[tuple[int, int]]:
+        olean = module.olean
+        for place in (olean.object(_value(module, "b"), 0) + 1, *_named(module, "b")):
+            yield place, olean.words[olean.object(_value(module, "a"), 0) + 1]
+
+    text = "theorem a : 1 = 1 := rfl\ntheorem b : 1 = 1 := rfl\n" + PROVED
+    assert image.seal(changed(text, change), compile_(OPEN)).words == [("redeclared", "a")]
+
+
+def _named(module: Module, name: str) -> list[int]:
+    """Return the word of the array of names in which a name stands."""
+    olean = module.olean
+    places = olean.array(olean.object(olean.root, 1), "names")
+    return [place for place in places if olean.name(olean.ref(olean.words[place], olean.root)) == (name,)]
+
+
+def _written(tmp_path: Path, build: Callable[[Writer], int], header: bytes) -> Path:
+    """Write a module by hand with one theorem, whose type is what is built."""
+    writer = Writer()
+    writer.theorem("goal", build(writer), writer.const("True.intro"))
+    data = writer.module([writer.imported("Core")])
+    (tmp_path / "Made.olean").write_bytes(header + data[80:])
+    return tmp_path / "Made.olean"
+
+
+def test_a_term_too_deep_for_the_kernel_is_a_limit_of_the_kernel(
+    image: Image, compile_: Compile, tmp_path: Path
+) -> None:
+    def deep(writer: Writer) -> int:
+        found, negation = writer.const("True"), writer.const("Not")
+        for _ in range(100_000):
+            found = writer.app(negation, found)
+        return found
+
+    made = _written(tmp_path, deep, compile_("").read_bytes()[:80])
+    sealed = image.seal(made)
+    assert (sealed.words, sealed.status) == ([("kernel_limit", None)], 0)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda writer: writer.make(0, box((1 << 20) - 1), scalars=bytes(8)),
+        lambda writer: writer.make(
+            11, writer.name("And"), writer.big(1 << 70), writer.prop(), scalars=bytes(8)
+        ),
+        lambda writer: writer.bound(7, "x", writer.prop(), writer.prop(), info=4),
+        lambda writer: writer.literal(writer.big(5, 1)),
+        lambda writer: writer.literal(writer.string(b"\xff"), 1),
+    ],
+    ids=["a variable that is bound too far out", "a large field", "a binder", "a number", "a text"],
+)
+def test_a_term_that_lean_cannot_make_is_refused(
+    build: Callable[[Writer], int], image: Image, compile_: Compile, tmp_path: Path
+) -> None:
+    made = _written(tmp_path, build, compile_("").read_bytes()[:80])
+    sealed = image.seal(made)
+    assert (sealed["accepted"], sealed["reason"]) == (False, "malformed_olean")
+
+
+@pytest.mark.parametrize("tag", [1, 2], ids=["free variable", "hole"])
+def test_a_variable_that_stands_for_nothing_is_found(
+    tag: int, image: Image, compile_: Compile, tmp_path: Path
+) -> None:
+    def hole(writer: Writer) -> int:
+        return writer.make(tag, writer.name("x"), scalars=bytes(8))
+
+    sealed = image.seal(_written(tmp_path, hole, compile_("").read_bytes()[:80]))
+    assert sealed.words == [("open_term", "goal")]

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.oleans import Writer, box
-from workers.audit.audit import audit
+from workers.audit.audit import Rules, audit
 from workers.audit.declarations import opened_module
 from workers.audit.index import index
 from workers.audit.names import parsed
@@ -50,13 +50,8 @@ def in_process(path: Path, target: str) -> float:
     """Return the seconds that an audit of a module against itself takes."""
     start = time.perf_counter()
     with opened_module(path) as module, opened_module(path) as challenge:
-        audit(
-            module,
-            challenge,
-            parsed(target),
-            is_imported=lambda name: name not in module.names,
-            is_imported_axiom=lambda name: False,
-        )
+        rules = Rules(is_imported=lambda name: name not in module.names, is_imported_axiom=lambda name: False)
+        audit(module, challenge, parsed(target), rules)
     return time.perf_counter() - start
 
 

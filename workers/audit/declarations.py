@@ -177,11 +177,13 @@ class Module:
     def extensions(self) -> dict[Name, int]:
         """Return how many entries each environment extension has in the module, where it has any."""
         found: dict[Name, int] = {}
-        for pair in self.olean.elements(self.olean.object(self.olean.root, 4), "extension entries"):
-            self.olean.expect(pair, _PAIR, "extension's entries")
-            size = len(self.olean.array(self.olean.child(pair, 1), "entries"))
+        olean = self.olean
+        for pair in olean.elements(olean.object(olean.root, 4), "extension entries"):
+            if pair < 0 or olean.words[pair] != _PAIR:
+                raise olean.wrong(pair, "extension's entries")
+            size = len(olean.array(olean.child(pair, 1), "entries"))
             if size:  # most have none
-                name = self.olean.name(self.olean.child(pair, 0))
+                name = olean.name(olean.child(pair, 0))
                 found[name] = found.get(name, 0) + size
         return found
 

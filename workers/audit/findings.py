@@ -12,6 +12,8 @@ from workers.audit.olean import Name
 
 #: The most findings that are listed; the others are counted.
 MOST_FINDINGS = 100
+#: The most names of a kind that are told: a hostile module has as many as it likes.
+MOST_NAMES = 500
 
 
 class Word(StrEnum):
@@ -102,18 +104,19 @@ class Findings:
             "target": None if self.target is None else dotted(self.target),
             "findings": [each.facts() for each in self.findings[:MOST_FINDINGS]],
             "findings_left_off": max(0, len(self.findings) - MOST_FINDINGS),
-            "axioms": _all_shown(self.axioms),
+            "axioms": _all_shown(self.axioms[:MOST_NAMES]),
             "reached": self.reached,
             "compared": _all_shown(self.compared[:MOST_FINDINGS]),
             "compared_constants": len(self.compared),
             "not_checked": list(self.not_checked),
             "lean_version": self.lean_version,
             "git_hash": self.git_hash,
-            "imports": _all_shown(self.imports),
+            "imports": _all_shown(self.imports[:MOST_NAMES]),
             "constants": self.constants,
-            "extensions": {shown(name): count for name, count in self.extensions},
+            "extensions": {shown(name): count for name, count in self.extensions[:MOST_NAMES]},
             "influences": {
-                shown(name): {"changes": what, "entries": count} for name, what, count in self.influences
+                shown(name): {"changes": what, "entries": count}
+                for name, what, count in self.influences[:MOST_NAMES]
             },
             "statement_has_sorry": self.statement_has_sorry,
             "trusts": ["the compiler"] if self.trusts_compiler else [],

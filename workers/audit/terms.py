@@ -32,7 +32,7 @@ PARTS: dict[int, tuple[int, ...]] = {
     PROJECTION: (3,),
 }
 #: The first of the two words behind which all parts are, for the most frequent shapes.
-_PAIRS = {APP: 1, LAMBDA: 2, PI: 2}
+PAIRS = {APP: 1, LAMBDA: 2, PI: 2}
 LEVEL_SUCC = header_of(1, 1, 24)
 LEVEL_MAX, LEVEL_IMAX = header_of(2, 2, 32), header_of(3, 2, 32)
 LEVEL_PARAMETER, LEVEL_MVAR = header_of(4, 1, 24), header_of(5, 1, 24)
@@ -191,7 +191,7 @@ class Walk:
                 continue
             seen.add(place)
             visited += 1
-            first = _PAIRS.get(words[place])
+            first = PAIRS.get(words[place])
             if first is None:
                 is_open |= self._single(place, todo, found)
                 continue

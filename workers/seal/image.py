@@ -6,6 +6,7 @@ computes of names, levels and terms (hash, flags) are computed by Lean's own con
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 
 from workers.audit.olean import FIRST, MalformedOlean, Name, header_of
@@ -16,6 +17,8 @@ from workers.seal.memory import WORDS
 _ARRAY, _STRING, _BIG = header_of(246, 0, 1), header_of(249, 0, 1), 250 << 56
 _CONS = header_of(1, 2, 24)
 _NAME_STRING, _NAME_NUMBER = header_of(1, 2, 32), header_of(2, 2, 32)
+#: Writers of few words, by how many.
+_WRITERS = tuple(struct.Struct(f"<{count}Q").pack_into for count in range(10))
 _LARGEST_BOXED = (1 << 63) - 1
 
 
@@ -25,7 +28,7 @@ class Image:
     def __init__(self, lean: Calling, base: int, memory: memoryview) -> None:
         self.base, self.memory = base, memory
         self.words: memoryview[int] = memory.cast("Q")
-        self.at = FIRST >> 3
+        self.at, self._most = FIRST >> 3, len(memory) >> 3
         self._string_name = lean.function("lean_name_mk_string", 2)
         self._number_name = lean.function("lean_name_mk_numeral", 2)
         self._const, self._app = lean.function("lean_expr_mk_const", 2), lean.function("lean_expr_mk_app", 2)
@@ -35,19 +38,20 @@ class Image:
 
     def put(self, *words: int) -> int:
         """Put an object whose words are known."""
-        at, here = self.at, self.words
-        if at + len(words) >= len(here):
+        at, count = self.at, len(words)
+        if at + count >= self._most:
             raise MalformedOlean("a module that would be larger than the file that it comes from")
-        for word in words:
-            here[at] = word
-            at += 1
-        found, self.at = self.base + (self.at << 3), at
-        return found
+        if count < len(_WRITERS):
+            _WRITERS[count](self.memory, at << 3, *words)
+        else:
+            struct.pack_into(f"<{count}Q", self.memory, at << 3, *words)
+        self.at = at + count
+        return self.base + (at << 3)
 
     def _room(self, size: int) -> int:
         """Return where a number of bytes can be put, and count them, filled up to whole words, as put."""
         at = self.at
-        if at + (size >> 3) + 1 >= len(self.words):
+        if at + (size >> 3) + 1 >= self._most:
             raise MalformedOlean("a module that would be larger than the file that it comes from")
         self.at += size + 7 >> 3
         return at << 3

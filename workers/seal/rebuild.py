@@ -72,6 +72,7 @@ class _Builder:
     def __init__(self, lean: Calling, module: Module, image: Image, *, native: bool) -> None:
         self._module, self._olean, self._image = module, module.olean, image
         self._trusted = Trusted(module.olean) if native else None
+        self._lists: dict[int, int] = {}
         self._terms = Terms(lean, module.olean, image, self._trusted)
         self._copies: dict[int, Callable[[int], int]] = {
             _HEADER: self._header,
@@ -133,7 +134,12 @@ class _Builder:
         return self._image.name(self._olean.name(ref))
 
     def _names(self, ref: int) -> int:
-        return self._image.list([self._name(each) for each in self._olean.list(ref, "names")])
+        """Put a list of names, once: all members of a family have the same."""
+        found = self._lists.get(ref)
+        if found is None:
+            names = [self._name(each) for each in self._olean.list(ref, "names")]
+            found = self._lists[ref] = self._image.list(names)
+        return found
 
     def _count(self, ref: int) -> int:
         number = self._olean.number(ref)

@@ -15,6 +15,7 @@ from workers.audit.findings import Finding, Findings, Word, found
 from workers.audit.names import dotted, parsed
 from workers.audit.olean import BUDGET, MalformedOlean, Olean
 from workers.replay.lean import Calling
+from workers.seal.families import require_families
 from workers.seal.image import Image
 from workers.seal.kernel import Imported, check
 from workers.seal.memory import reserved
@@ -71,6 +72,7 @@ def _sealed(lean: Calling, environment: int, request: Request) -> dict[str, Any]
     with reserved(size) as (base, memory):
         rebuilt = rebuild(lean, module, Image(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
+        require_families(sealed)
         facts = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         findings = _audited(sealed, request, rebuilt, Imported(lean, environment, rebuilt))
         findings = _with_original(findings, module, rebuilt)

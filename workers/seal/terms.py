@@ -27,6 +27,7 @@ from workers.audit.terms import (
     MDATA,
     MVAR,
     NAT,
+    PAIRS,
     PARTS,
     PI,
     PROJECTION,
@@ -84,23 +85,26 @@ class Terms:
         """Return the places of what is new in an expression, in their order in the file."""
         olean, known, found, todo = self.olean, self._terms, list[int](), [root]
         words, base = olean.words, olean.base
+        pairs = PAIRS if self.trusted is None else {}
         while todo:
             place = todo.pop()
             if place in known:
                 continue
             known[place] = 0
             found.append(place)
-            parts = self._parts(place, words[place])
-            for word in parts:
-                offset = words[place + word] - base
-                if offset & 7 or not FIRST <= offset < place << 3:
-                    raise MalformedOlean("pointer that does not point backwards", place << 3)
-                todo.append(offset >> 3)
+            first = pairs.get(words[place])
+            if first is None:
+                todo += self._parts(place, words[place])
+                continue
+            one, other = words[place + first] - base, words[place + first + 1] - base
+            if (one | other) & 7 or not FIRST <= one < place << 3 or not FIRST <= other < place << 3:
+                raise MalformedOlean("pointer that does not point backwards", place << 3)
+            todo += (one >> 3, other >> 3)
         olean.spend(len(found))
         found.sort()
         return found
 
-    def _parts(self, place: int, shape: int) -> tuple[int, ...]:
+    def _parts(self, place: int, shape: int) -> list[int]:
         parts = PARTS.get(shape)
         if parts is None:
             raise self.olean.wrong(place, "expression")
@@ -108,8 +112,8 @@ class Terms:
             axiom = self.trusted.axiom(place)
             if axiom is not None:
                 self._terms[place] = self.image.const(axiom.name, self.levels(axiom.levels))
-                return ()
-        return parts
+                return []
+        return [self.olean.object(place, word - 1) for word in parts]
 
     def _put(self, places: list[int]) -> None:
         """Put expressions whose parts are put or stand before them; a large module spends its time here."""
