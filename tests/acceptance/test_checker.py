@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.assurance import Assurance
 from farm.job import Check, Limits
 from farm.verdict import Outcome, Reason, judge
 from workers.box.isolation import Isolation
@@ -26,9 +27,8 @@ PROGRAM = "prelude\nimport Core\ntheorem t : True := True.intro\n"
 def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: Path) -> None:
     expected = json.loads((case / "expected.json").read_text())
     limits = dataclasses.replace(Limits(), **expected.get("limits", {}))
-    report = checker.check(
-        Check(program=(case / "program.lean").read_text(), limits=limits), core, way="cold"
-    )
+    program = (case / "program.lean").read_text()
+    report = checker.check(Check(program=program, limits=limits, assurance=Assurance()), core)
     verdict = judge(report)
     assert (verdict.outcome, verdict.reason, verdict.proof_status) == (
         case.parent.name,
