@@ -172,7 +172,7 @@ def _require_tier(tier: str, environment: LeanEnvironment) -> None:
     if tier not in environment.tiers:
         raise UsageError(
             f"the environment {environment.name!r} cannot give the tier {tier}; "
-            f"it can give: {', '.join(environment.tiers)}"
+            f"check with --tier {environment.tiers[0]}, or name a checker in its table"
         )
 
 

@@ -78,7 +78,7 @@ def test_a_check_that_the_farm_failed_has_an_exit_status_of_its_own(prepared: Pa
     file = tmp_path / "environments.toml"
     file.write_text(f'[environments.broken]\nlean = "{lean}"\nlean_path = ["{tmp_path}"]\n')
     farm = Command({"FARM_HOME": str(prepared), "FARM_ENVIRONMENTS": str(file)})
-    said = farm("check", "-", "--environment", "broken", "--policy", "imports=off", stdin=program(PROVED))
+    said = farm("check", "-", "--environment", "broken", "--tier", "audit", stdin=program(PROVED))
     assert said.returncode == 3, said
     assert said.stdout.splitlines()[-1].startswith("judge_error (killed)")
 
