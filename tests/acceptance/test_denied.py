@@ -17,6 +17,7 @@ from farms import Quiet
 from processes import eventually
 
 from farm.forgeable import FORGEABLE
+from tests.levels import isolated
 
 CAUSE = "There are no namespaces: a filter of system calls (seccomp) refuses unshare (EPERM)"
 
@@ -30,7 +31,7 @@ def a_worker(quiet: Quiet, folder: Path, **settings: str) -> Iterator[Running]:
 def test_a_worker_started_by_hand_ends_and_its_first_words_are_the_cause_and_the_remedy(
     quiet: Quiet, tmp_path: Path
 ) -> None:
-    with a_worker(quiet, tmp_path) as worker:
+    with a_worker(quiet, tmp_path, FARM_ISOLATION="") as worker:
         assert worker.ended() == 2
         (said,) = worker.said.splitlines()
     assert CAUSE in said
@@ -50,7 +51,9 @@ def test_a_worker_that_is_told_to_do_without_serves_and_its_first_line_says_what
 
 
 def test_a_worker_with_namespaces_says_so_first(quiet: Quiet, tmp_path: Path) -> None:
-    with quiet.farm.started(tmp_path, "worker") as worker:
+    with isolated(tmp_path / "work", "bwrap"):
+        pass
+    with quiet.farm.having(FARM_ISOLATION="").started(tmp_path, "worker") as worker:
         eventually(lambda: "Serving" in worker.said, seconds=60)
         assert worker.said.splitlines()[0].endswith("bwrap")
 
