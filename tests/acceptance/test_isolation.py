@@ -329,19 +329,33 @@ def test_without_namespaces_it_writes_to_its_own_folder_and_to_the_one_that_is_g
     assert [each.name for each in bare.folder.iterdir()] == ["launch.pyc"]
 
 
-def test_without_namespaces_what_root_alone_may_read_is_read_only_where_what_it_needs_is_closed(
-    bare: Isolation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def everybodys_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python that everybody may run."""
+    path = Path(f"/usr/bin/python3.{sys.version_info.minor}")
+    if not path.exists():
+        pytest.skip("this machine has no Python of this version that everybody may run")
+    monkeypatch.setattr(bubblewrap, "python", lambda: str(path))
+
+
+@pytest.mark.usefixtures("everybodys_python")
+def test_without_namespaces_it_reaches_what_it_is_given_behind_closed_folders_and_no_secret(
+    bare: Isolation, tmp_path: Path
 ) -> None:
-    everybodys = Path(f"/usr/bin/python3.{sys.version_info.minor}")
-    if not everybodys.exists():
-        pytest.skip("this machine has no Python of this version that everybody can run")
-    monkeypatch.setattr(bubblewrap, "python", lambda: str(everybodys))
     closed, secret = tmp_path / "closed", tmp_path / "secret"
-    closed.mkdir(mode=0o700)
+    shown, given = closed / "shown", closed / "given"
+    for folder in (closed, shown, given):
+        folder.mkdir()
+    (shown / "file").write_text("shown")
     secret.write_text("secret")
     secret.chmod(0o600)
-    assert shell(bare, f"cat {secret}").stdout == b""
-    assert shell(bare, f"cat {secret}; (: >> {secret}) || echo no", visible=[closed]).stdout == b"secretno\n"
+    closed.chmod(0o700)
+    script = (
+        f"cat {shown}/file; cat {secret}; echo new > {given}/new; ls {closed}; grep CapEff /proc/self/status"
+    )
+    said = shell(bare, f"{script}; echo a > $HOME/b; cat b", visible=[shown], writable=given)
+    assert said.stdout == b"shownCapEff:\t0000000000000000\na\n"
+    assert (given / "new").read_text() == "new\n"
 
 
 # Control groups.

@@ -15,7 +15,6 @@ import fcntl
 import os
 import py_compile
 import shutil
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from workers.box import bubblewrap, launch, obstacles, procfs
 from workers.box.cgroup import Group, Groups
 from workers.box.hierarchy import NoGroups, own_groups
 from workers.box.supervisor import GRACE, BoxFailed, Setting, Supervisor
+from workers.box.ways import is_open, is_reached, ways_to
 
 #: What each word of a level asks for, as words of which the level in force must have one.
 _SATISFIED_BY = {
@@ -83,7 +83,7 @@ class Isolation:
         """The level in force and what that means, for people."""
         if not is_forgeable(self.name):
             return self.name
-        return f"{self.name}: {FORGEABLE} here. {' '.join(self.missing)}"
+        return " ".join([f"{self.name}: {FORGEABLE} here.", *self.missing])
 
     def require(self, minimum: str) -> None:
         """Raise SettingsError when the level in force is below `minimum`.
@@ -120,12 +120,13 @@ class Isolation:
             files.callback(group.close)
         folder = None if self.namespaces else files.enter_context(fresh_folder(self.folder))
         with self._setting(folder, visible, writable, trusted) as setting, _doors(group) as doors:
+            environment = _clean(environment, folder or Path(bubblewrap.HERE))
             supervisor = Supervisor(
-                command,
+                [setting.ways.word(word) for word in command],
                 setting=replace(setting, joins=doors, meanwhile=self.groups.warm if self.groups else None),
                 limits=limits,
                 stdin=stdin,
-                environment=_clean(environment, folder or Path(bubblewrap.HERE)),
+                environment={name: setting.ways.word(value) for name, value in environment.items()},
             )
         files.callback(supervisor.close)
         return Held(supervisor=supervisor, group=group, folder=folder)
@@ -137,7 +138,11 @@ class Isolation:
         if self.namespaces is None:
             program = [bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)]
             setting = Setting(program=program, folder=folder)
-            yield setting if trusted else self._as_stranger(setting, visible, writable)
+            if trusted or self.user is None:
+                yield setting
+            else:
+                with self._as_stranger(setting, visible, writable) as setting:
+                    yield setting
             return
         rights = self.namespaces.trusted if trusted else self.namespaces.checks
         _hand_over(rights.user, writable)
@@ -149,14 +154,27 @@ class Isolation:
                 pass_fds=descriptors,
             )
 
-    def _as_stranger(self, setting: Setting, visible: Sequence[Path], writable: Path | None) -> Setting:
-        """Return the setting with the user of a command that no namespaces hold."""
-        if self.user is None:
-            return setting
+    @contextlib.contextmanager
+    def _as_stranger(
+        self, setting: Setting, visible: Sequence[Path], writable: Path | None
+    ) -> Iterator[Setting]:
+        """Give the setting of a command that no namespaces hold: its user, and its ways to what is closed."""
         own = [folder for folder in (setting.folder, writable) if folder is not None]
         _hand_over(self.user, *own)
-        is_open = all(map(_is_reached, own)) and all(map(_is_open, (Path(bubblewrap.python()), *visible)))
-        return replace(setting, user=self.user, reads_all=not is_open)
+        closed = [path for path in own if not is_reached(path)] + [
+            path for path in visible if not is_open(path)
+        ]
+        if _reads_all() and not is_open(Path(bubblewrap.python())):  # it finds its library by its path
+            yield replace(setting, user=self.user, reads_all=True)
+            return
+        with ways_to(closed) as ways:
+            yield replace(setting, user=self.user, ways=ways, pass_fds=tuple(ways.descriptors.values()))
+
+
+def _reads_all() -> bool:
+    """Whether this process may read all files, and so may allow others to."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return bool(int(status.partition("CapEff:")[2].split()[0], 16) & 1 << launch.CAP_DAC_READ_SEARCH)
 
 
 def _hand_over(user: int | None, *folders: Path | None) -> None:
@@ -164,16 +182,6 @@ def _hand_over(user: int | None, *folders: Path | None) -> None:
     for folder in folders:
         if user is not None and folder is not None:
             os.chown(folder, user, user)
-
-
-def _is_reached(path: Path) -> bool:
-    """Whether everybody may go through the folders above a file or folder."""
-    return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.resolve().parents)
-
-
-def _is_open(path: Path) -> bool:
-    """Whether everybody may read a file or folder."""
-    return bool(path.stat().st_mode & stat.S_IROTH) and _is_reached(path)
 
 
 def _doors(group: Group | None) -> contextlib.AbstractContextManager[list[int]]:

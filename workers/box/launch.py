@@ -192,7 +192,13 @@ def _run(command: list[str], box: int) -> None:
     if command[0].endswith(".so"):
         _lean_main(command, box)
     os.set_inheritable(box, False)  # only the supervisor speaks to the box
-    os.execvp(command[0], command)  # noqa: S606
+    os.execv(_found(command[0]), command)  # noqa: S606
+
+
+def _found(program: str) -> str:
+    """Return the path of a program; `os.execvp` imports a module, which this user may be unable to read."""
+    folders = [] if "/" in program else os.environ["PATH"].split(":")
+    return next((path for f in folders if os.access(path := f"{f}/{program}", os.X_OK)), program)
 
 
 def _lean_main(command: list[str], box: int) -> None:

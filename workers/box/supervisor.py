@@ -17,6 +17,7 @@ from pathlib import Path
 
 from farm.job import Limits
 from workers.box import launch, procfs
+from workers.box.ways import NO_WAYS, Ways
 
 #: One written file, and all that fits into a box's own folders; Lean's largest ones, compiled modules, stay
 #: well below.
@@ -54,7 +55,7 @@ NO_RESULT = Result(error="the supervisor died before the command ended")
 class Setting:
     """Where a supervisor runs: what starts it, its program, its working folder, the user for its command.
 
-    `reads_all`: that user is to read all files, whatever their modes.
+    `reads_all`: that user is to read all files, whatever their modes. `ways` are those that it takes to some.
     `joins` are file descriptors of the files by which the command joins its control group; `pass_fds` those
     that `prefix` speaks of. `meanwhile` is called while the supervisor starts.
     """
@@ -64,6 +65,7 @@ class Setting:
     folder: Path | None = None
     user: int | None = None
     reads_all: bool = False
+    ways: Ways = NO_WAYS
     joins: Sequence[int] = ()
     pass_fds: Sequence[int] = ()
     meanwhile: Callable[[], None] | None = None
