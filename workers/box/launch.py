@@ -12,10 +12,10 @@ It stands at the root of the check's process tree and does what must be done fro
 - it reaps all of it, so the processor time that it adds up is that of the whole tree.
 
 Arguments: file descriptor of the socket to the box, file descriptors of the files by which the command joins
-its control group (with commas; - for none), user id for the command (-1: as it is), processor seconds (-1:
-any number), bytes of private memory, bytes of one file, number of open files; then the command. A command
-whose first word ends in ``.so`` is Lean's shared library: its ``lean_main`` is called by the forked child
-itself, which saves a program start.
+its control group (with commas; - for none), user id for the command (-1: as it is), 1 when that user is to
+read all files (else 0), processor seconds (-1: any number), bytes of private memory, bytes of one file,
+number of open files; then the command. A command whose first word ends in ``.so`` is Lean's shared library:
+its ``lean_main`` is called by the forked child itself, which saves a program start.
 
 The socket keeps messages apart (SOCK_SEQPACKET). The child says `READY`, which tells the box its process id
 (SCM_CREDENTIALS), or why it cannot run. The box answers `GO`. The last message is the result: wait status,
@@ -48,13 +48,16 @@ from _signal import (  # type: ignore[import-not-found]
 # From <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+PR_SET_KEEPCAPS = 8
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-#: From <linux/capability.h>: the header of capset(2), and the last capability that may exist.
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 47, 2, 4
+#: From <linux/capability.h>: the header of capset(2), the last capability that may exist, and the one to read
+#: files and to go through folders whatever their modes.
 CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
+CAP_DAC_READ_SEARCH = 2
 
 #: Lean's main thread gets what shells give, so that a deep recursion ends at the same depth on every machine.
 STACK_BYTES = 8 << 20
@@ -120,7 +123,7 @@ def kill_all() -> None:
 
 
 def prctl(option: int, *values: int) -> None:
-    """Call prctl(2). Raises OSError."""
+    """Call the system's prctl. Raises OSError."""
     words = [*values, 0, 0, 0, 0][:4]
     if _LIBC.prctl(option, *map(ctypes.c_ulong, words)) != 0:
         raise OSError(ctypes.get_errno(), f"prctl {option}")
@@ -135,28 +138,35 @@ def limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, (soft, top))
 
 
-def become(user: int) -> None:
-    """Become another user (-1: stay who one is), with no capability left in any set, now or ever."""
-    _drop_bounding_set()
+def become(user: int, *, reads_all: bool) -> None:
+    """Become another user (-1: stay who one is), with no capability left in any set, now or ever, but to read files if it is to."""
+    kept = CAP_DAC_READ_SEARCH if reads_all else -1
+    _drop_bounding_set(kept)
     if user >= 0:
         os.setgroups([])
         os.setresgid(user, user, user)
+        prctl(PR_SET_KEEPCAPS, 1)
         os.setresuid(user, user, user)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-    if _LIBC.capset(header, (ctypes.c_uint32 * 6)()) != 0:
+    low = 1 << kept if reads_all else 0
+    if _LIBC.capset(header, (ctypes.c_uint32 * 6)(low, low, low)) != 0:  # effective, permitted, inheritable
         raise OSError(ctypes.get_errno(), "capset")
+    if reads_all:
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept)  # it outlives the start of a program
 
 
-def _drop_bounding_set() -> None:
+def _drop_bounding_set(kept: int) -> None:
     for capability in range(LAST_CAPABILITY + 1):
+        if capability == kept:
+            continue
         try:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:  # the kernel has no more of them
             return
 
 
-def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> None:
+def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> None:
     """Put the limits on this process, and take from it what the command is not to have."""
     for descriptor in joins:
         os.write(descriptor, b"0")  # this process: a single thread that moves itself is moved at once
@@ -164,7 +174,7 @@ def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> Non
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
         signal(number, SIG_DFL)
-    cpu_seconds, data_bytes, file_bytes, open_files = limits
+    reads_all, cpu_seconds, data_bytes, file_bytes, open_files = numbers
     limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds >= 0:
         limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
@@ -173,7 +183,8 @@ def _prepare(parent: int, joins: list[int], user: int, limits: list[int]) -> Non
     limit(resource.RLIMIT_NOFILE, open_files)
     limit(resource.RLIMIT_STACK, STACK_BYTES)
     if user >= 0:
-        become(user)
+        os.umask(0o022)  # what it leaves, others may have to read
+        become(user, reads_all=bool(reads_all))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_SET_DUMPABLE, 1)  # as every program is, and as it must be to have its own files in /proc
     with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
@@ -191,7 +202,13 @@ def _run(command: list[str], box: int) -> None:
     if command[0].endswith(".so"):
         _lean_main(command, box)
     os.set_inheritable(box, False)  # only the supervisor speaks to the box
-    os.execvp(command[0], command)  # noqa: S606
+    os.execv(_found(command[0]), command)  # noqa: S606
+
+
+def _found(program: str) -> str:
+    """Return the path of a program; `os.execvp` imports a module, which this user may be unable to read."""
+    folders = [] if "/" in program else os.environ["PATH"].split(":")
+    return next((path for f in folders if os.access(path := f"{f}/{program}", os.X_OK)), program)
 
 
 def _lean_main(command: list[str], box: int) -> None:
@@ -204,13 +221,13 @@ def _lean_main(command: list[str], box: int) -> None:
     _LIBC.exit(status)  # as after C's own main: buffers are written, Python is not taken down
 
 
-def _start(box: int, joins: list[int], user: int, limits: list[int], command: list[str]) -> int:
+def _start(box: int, joins: list[int], user: int, numbers: list[int], command: list[str]) -> int:
     supervisor = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
-        _prepare(supervisor, joins, user, limits)
+        _prepare(supervisor, joins, user, numbers)
         _run(command, box)
     except (OSError, AttributeError, ValueError) as error:  # no such file, no Lean in it, a NUL in a word
         os.write(box, f"{CANNOT_RUN}{command[0]}: {error}".encode(errors="replace")[:4096])
@@ -256,14 +273,14 @@ def reap_all(reaped: Reaped) -> None:
 def main(words: list[str]) -> None:
     """Run the command to its end, leave nothing of it, and send the result."""
     box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
-    user, *limits = map(int, words[2:7])
+    user, *numbers = map(int, words[2:8])
     if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap: with it, everything
         prctl(PR_SET_PDEATHSIG, SIGTERM)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: kill_all())
-    reaped = Reaped(_start(box, joins, user, limits, words[7:]))
+    reaped = Reaped(_start(box, joins, user, numbers, words[8:]))
     reap_all(reaped)
     os.write(box, reaped.said())
     os._exit(0)  # there is nothing to take down

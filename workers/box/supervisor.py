@@ -17,6 +17,7 @@ from pathlib import Path
 
 from farm.job import Limits
 from workers.box import launch, procfs
+from workers.box.ways import NO_WAYS, Ways
 
 #: Seconds that the supervisor has to kill and reap the tree before the box does it.
 GRACE = 3.0
@@ -47,6 +48,7 @@ NO_RESULT = Result(error="the supervisor died before the command ended")
 class Setting:
     """Where a supervisor runs: what starts it, its program, its working folder, the user for its command.
 
+    `reads_all`: that user is to read all files, whatever their modes. `ways` are those that it takes to some.
     `joins` are file descriptors of the files by which the command joins its control group; `pass_fds` those
     that `prefix` speaks of. `meanwhile` is called while the supervisor starts.
     """
@@ -55,6 +57,8 @@ class Setting:
     prefix: Sequence[str] = ()
     folder: Path | None = None
     user: int | None = None
+    reads_all: bool = False
+    ways: Ways = NO_WAYS
     joins: Sequence[int] = ()
     pass_fds: Sequence[int] = ()
     meanwhile: Callable[[], None] | None = None
@@ -215,6 +219,7 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
         box,
         ",".join(map(str, setting.joins)) or "-",
         -1 if setting.user is None else setting.user,
+        int(setting.reads_all),
         # The box looks first; this is for what it does not see.
         -1 if math.isinf(limits.cpu_seconds) else math.ceil(limits.cpu_seconds) + 1,
         (limits.memory_mib << 20) + launch.RESERVED_BYTES,

@@ -14,6 +14,7 @@ from farm.errors import FarmError
 from workers.bench.around.site import FarmAtWork
 from workers.bench.processes import cpu_seconds, own_cpu_seconds
 from workers.box.launch import descendants
+from workers.machine import ANY
 
 #: The environment that stand-ins serve.
 SIMULATED = "simulated"
@@ -51,7 +52,8 @@ def farm_worker(
     `more` are variables for it. Raises FarmError when it does not serve in time.
     """
     words = ["farm", "worker", "--concurrency", str(at_once)]
-    with _running(farm, words, {"FARM_WAY": "resident", **more}) as process:
+    least = os.environ.get("FARM_ISOLATION") or ANY
+    with _running(farm, words, {"FARM_WAY": "resident", "FARM_ISOLATION": least, **more}) as process:
         _wait_until_served(farm, process, environment)
         yield Workers(process=process, at_once=at_once, forked=False)
 

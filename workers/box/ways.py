@@ -1,0 +1,52 @@
+"""Box step: ways to files behind closed folders, for a command of another user: descriptors instead of paths.
+
+A folder such as ``/root`` is not ours to open, and what lies below it can be read all the same by whoever has
+a descriptor of it: ``/proc/self/fd/9/file`` asks for no right to any folder above number 9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def is_open(path: Path) -> bool:
+    """Whether everybody may read a file or folder, and go through the folders above it."""
+    return bool(path.stat().st_mode & stat.S_IROTH) and is_reached(path)
+
+
+def is_reached(path: Path) -> bool:
+    """Whether everybody may go through the folders above a file or folder."""
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.resolve().parents)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ways:
+    """Descriptors by path."""
+
+    descriptors: Mapping[str, int]
+
+    def word(self, text: str) -> str:
+        """Return a word of a command, or a variable's value, with each path in it as its way."""
+        for path, descriptor in self.descriptors.items():
+            text = re.sub(rf"{re.escape(path)}(?![\w.-])", f"/proc/self/fd/{descriptor}", text)
+        return text
+
+
+NO_WAYS = Ways(descriptors={})
+
+
+@contextlib.contextmanager
+def ways_to(paths: Iterable[Path]) -> Iterator[Ways]:
+    """Open ways to the paths given, the longest first; they are closed at the end of the block."""
+    with contextlib.ExitStack() as files:
+        descriptors = {}
+        for path in sorted({str(path) for path in paths}, key=len, reverse=True):
+            descriptors[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            files.callback(os.close, descriptors[path])
+        yield Ways(descriptors=descriptors)
