@@ -9,9 +9,9 @@ from typing import Any
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.job import Check, Limits
+from farm.job import Check, Fallback, Limits
 from farm.policy import Action, Policy
-from farm.verdict import Message, Report, Verdict
+from farm.verdict import Message, Preamble, Report, Verdict
 
 #: What a worker holds: a check's id, and the number of the attempt.
 Hold = tuple[int, int]
@@ -73,6 +73,7 @@ class Decision:
             "hits": [asdict(hit) | {"text": storable(hit.text)} for hit in report.hits],
             "audit": _audit(report),
             "accepted_first": report.accepted_first,
+            "preamble": (report.preamble or Preamble.MODEL) if claim.check.fallback else None,
             "wall_seconds": report.wall_seconds,
             "cpu_seconds": report.cpu_seconds,
             "peak_memory_kib": report.peak_memory_kib,
@@ -125,6 +126,14 @@ def _check(row: Mapping[str, Any]) -> Check:
             policy=Policy(actions={rule: Action(word) for rule, word in row["policy"].items()}),
             axioms=tuple(row["axioms"]),
         ),
+        fallback=None if row["fallback"] is None else _fallback(row),
+    )
+
+
+def _fallback(row: Mapping[str, Any]) -> Fallback:
+    return Fallback(
+        program=bytes(row["fallback"]).decode("utf-8", "surrogatepass"),
+        submitted=tuple((start, end) for start, end in row["fallback_submitted"]),
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `migrations/` that this version of the farm works with.
-SCHEMA = "0003"
+SCHEMA = "0004"
 
 _MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 

@@ -42,7 +42,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from farm.job import Cancelled, Status
-from farm.verdict import Outcome
+from farm.verdict import Outcome, Preamble
 
 metadata = MetaData(
     naming_convention={
@@ -126,6 +126,9 @@ checks = Table(
     Column("program_sha256", LargeBinary, nullable=False),
     # [start, end] of each span of the program that is the submission's own: what the policy looks at.
     Column("submitted", JSON, nullable=False),
+    # The same of the program with the farm's own preamble; null where there is none.
+    Column("fallback_sha256", LargeBinary),
+    Column("fallback_submitted", JSON),
     Column("challenge_sha256", LargeBinary),
     Column("challenge_name", Text),
     # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
@@ -158,6 +161,7 @@ checks = Table(
     Column("started_at", DateTime(timezone=True)),
     Column("lease_until", DateTime(timezone=True)),
     _one_of("status", Status),
+    CheckConstraint("(fallback_sha256 IS NULL) = (fallback_submitted IS NULL)", name="fallback_whole"),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
     CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
     Index(
@@ -194,6 +198,8 @@ jobs = Table(
     Column("cancelled", Text),
     # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
     Column("segments", JSON, nullable=False),
+    # Those of the program with the farm's own preamble; null where there is none.
+    Column("fallback_segments", JSON),
     Column("warnings", JSON, nullable=False),
     ForeignKeyConstraint(
         ["run_id", "manifest"], [manifests.c.run_id, manifests.c.number], ondelete="CASCADE"
@@ -234,6 +240,8 @@ verdicts = Table(
     # What the policy found in the submission's own part, and the audit in its compiled module.
     Column("hits", JSONB, nullable=False),
     Column("audit", JSONB),
+    # Which of the check's programs this is about; null where there is but one.
+    Column("preamble", Text),
     # Whether a first look called it proved: then any other verdict is a disagreement.
     Column("accepted_first", Boolean, nullable=False, server_default=text("false")),
     Column("wall_seconds", Double, nullable=False),
@@ -245,6 +253,7 @@ verdicts = Table(
     Column("checker_version", Text, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     _one_of("verdict", Outcome),
+    _one_of("preamble", Preamble),
     # What a tally asks for is read from the index alone: the rows are wide.
     PrimaryKeyConstraint(
         "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "accepted_first"]

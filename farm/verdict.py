@@ -100,6 +100,13 @@ _CHANCE = frozenset(
 )
 
 
+class Preamble(StrEnum):
+    """Whose text stood before the target in the program that counted, where there are two."""
+
+    MODEL = "model"
+    FARM = "farm"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
     """One message of Lean, as ``lean --json`` prints it.
@@ -136,6 +143,7 @@ class Report:
     when there was nothing to compare it with; its ``replay`` is what the toolchain's own checker says.
     `accepted_first` says that a first look called it proved, and that this is what the second one found.
     `challenge_error` says what is wrong with the statement that was to be proved, whatever the proof.
+    `preamble` says which of two programs all this is about, None where there is but one.
     """
 
     exit_status: int | None
@@ -161,6 +169,7 @@ class Report:
     audit: Mapping[str, Any] | None = None
     accepted_first: bool = False
     challenge_error: str | None = None
+    preamble: Preamble | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,9 @@ ANSWERS = {
 
 
 def theorems(name: str) -> Iterator[Entry]:
-    return (entry for entry in entries(name) if entry.formal_statement.startswith("theorem"))
+    """Yield every fourth, for what is tried in many ways."""
+    found = (entry for entry in entries(name) if entry.formal_statement.startswith("theorem"))
+    return islice(found, 0, None, 4)
 
 
 def with_part(entry: Entry, part: str) -> tuple[str, Entry]:
