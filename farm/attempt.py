@@ -9,9 +9,9 @@ from typing import Any
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.job import Check, Limits
+from farm.job import Check, Fallback, Limits
 from farm.policy import Action, Policy
-from farm.verdict import Message, Outcome, Report, Verdict
+from farm.verdict import Message, Outcome, Preamble, Report, Verdict
 
 #: What a worker holds: a check's id, and the number of the attempt.
 Hold = tuple[int, int]
@@ -74,6 +74,7 @@ class Decision:
             "audit": _audit(report),
             "statement": _statement(report, verdict),
             "trusts": [storable(what) for what in report.trusts],
+            "preamble": (report.preamble or Preamble.MODEL) if claim.check.fallback else None,
             "wall_seconds": report.wall_seconds,
             "cpu_seconds": report.cpu_seconds,
             "peak_memory_kib": report.peak_memory_kib,
@@ -126,6 +127,14 @@ def _check(row: Mapping[str, Any]) -> Check:
             policy=Policy(actions={rule: Action(word) for rule, word in row["policy"].items()}),
             axioms=tuple(row["axioms"]),
         ),
+        fallback=None if row["fallback"] is None else _fallback(row),
+    )
+
+
+def _fallback(row: Mapping[str, Any]) -> Fallback:
+    return Fallback(
+        program=bytes(row["fallback"]).decode("utf-8", "surrogatepass"),
+        submitted=tuple((start, end) for start, end in row["fallback_submitted"]),
     )
 
 

@@ -89,12 +89,21 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Fallback:
+    """A check's other program, with the farm's own preamble, and the spans that are the submission's."""
+
+    program: str
+    submitted: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
     """One unit of work: a program, what it has to prove, how sure that must be, and what it may use.
 
     `submitted` are the spans (start, end) of the program that are the submission's own, in order; None for
     all of it. `challenge` is None where nothing says what is to be proved. Without an `assurance` a program
-    is only given to Lean: nothing looks at its text.
+    is only given to Lean: nothing looks at its text. `fallback` is checked where what the model wrote before
+    its theorem changes the statement; None where it would be the same program.
     """
 
     program: str
@@ -102,3 +111,4 @@ class Check:
     submitted: tuple[tuple[int, int], ...] | None = None
     challenge: Challenge | None = None
     assurance: Assurance | None = None
+    fallback: Fallback | None = None

@@ -24,16 +24,19 @@ _ROWS = 100
 _JUDGED = """
     SELECT line, name, CASE WHEN cancelled IS NULL THEN status ELSE 'cancelled' END,
            cancelled, shared, attempt, environment, tier,
-           (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1), program_sha256,
-           segments::text, warnings::text, verdict.*
+           (SELECT source FROM programs WHERE sha256 = counted LIMIT 1), counted,
+           CASE preamble WHEN 'farm' THEN fallback_segments ELSE segments END::text, warnings::text, verdict.*
     FROM jobs
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN LATERAL (
         SELECT verdict, reason, detail, messages::text, hits::text, audit::text, statement, trusts,
                verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
-               isolation, verdicts.environment_digest, toolchain, verdicts.checker_version
+               isolation, verdicts.environment_digest, toolchain, verdicts.checker_version, preamble
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
+    CROSS JOIN LATERAL (
+        SELECT CASE preamble WHEN 'farm' THEN fallback_sha256 ELSE program_sha256 END AS counted
+    ) AS program
     WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND {lines}
     ORDER BY line
 """
@@ -59,6 +62,7 @@ class StoredVerdict(NamedTuple):
     environment_digest: str
     toolchain: str
     checker_version: str
+    preamble: str | None
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -95,7 +99,7 @@ class Judged(NamedTuple):
 
     @property
     def program(self) -> str:
-        """The text that Lean is given."""
+        """The text that the verdict is about, or what Lean is given first."""
         return self.source.decode("utf-8", "surrogatepass")
 
     @property

@@ -94,11 +94,13 @@ _CHECKS = text("""
         ORDER BY coalesce(identity, int8send(check_id)), ordinal
     )
     INSERT INTO checks (
-        id, identity, program_sha256, submitted, challenge_sha256, challenge_name, environment,
+        id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted,
+        challenge_sha256, challenge_name, environment,
         environment_digest, checker_version, tier, native, axioms, policy,
         wall_seconds, cpu_seconds, memory_mib, priority, turn, status)
-    SELECT check_id, identity, program_sha256, submitted, challenge_sha256, challenge_name,
-           environment, environments.digest, environments.checker_version, :tier, :native,
+    SELECT check_id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted,
+           challenge_sha256, challenge_name, environment, environments.digest,
+           environments.checker_version, :tier, :native,
            CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
            :priority, begun.turn + ordinal - 1, CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM first JOIN begun USING (environment) JOIN environments ON environments.name = environment

@@ -8,10 +8,13 @@ Profile `farm`, the default, reads the answer as Lean:
   first such block. With no opening fence it is the text before the first fence.
 - The header and the statement are the dataset's. The model's declaration of the target's name (or its last
   theorem, when none has the name) gives its body and nothing else.
-- Declarations before it are kept, verbatim, between header and statement, with what the model opened or set
-  for them. What could reach into the statement is not: ``variable``, ``include``, ``omit``, a ``namespace``
-  or ``section`` that is still open there, with its ``end``. Without such declarations nothing before it is
-  kept.
+- What stands before it is kept, verbatim, between header and statement: settings, ``variable``, sections,
+  notations, helpers. ``set_option ... in`` and the like go right before the target. Not kept are imports, a
+  ``namespace`` still open at the target, with its ``end``, and what the header or the statement declares
+  themselves, which stands where the statement has it, in the order of the model's text.
+- Where anything of that could reach into the statement, there is a second program, the fallback: without
+  ``variable``, ``include``, ``omit``, ``... in``, sections still open at the target; and without settings
+  when no helper needs them. It counts when the first one does not say what the statement does.
 - What follows the body stays.
 - With `restate_formal_statement` off the code, with the model's own statement, stands right after the header;
   with `strip_theorem_from_proof` off it stands after the restated statement. Either way all of the code is
@@ -25,11 +28,12 @@ Warnings of profile `farm`, each at the place it is about:
 | unclosed_thinking | a thinking block never closes |
 | no_code_fence | the code was not in a fenced block |
 | unclosed_fence | the fence of the code never closes |
-| no_declaration | the code declares nothing: all of it is the proof |
+| no_declaration | the code does not declare the target and is no proof alone: all of it is the proof |
 | name_differs | the declaration taken for the target has another name |
 | statement_differs | the model's statement is not the dataset's, which is the one restated |
-| header_differs | the model opened or set something that the dataset's header does not, and it is dropped |
-| scope_dropped | a ``variable``, ``namespace`` or the like before the target is dropped |
+| header_differs | the model opened, set or assumed something: kept, and left out of the fallback |
+| scope_dropped | a ``namespace`` that is open at the target is dropped |
+| declaration_differs | the model declares a name of the dataset's in another way, which is dropped |
 | no_proof | there is no proof: the answer ends before it |
 | sorry_in_header | the dataset's header holds a sorry |
 | sorry_in_statement | the dataset's statement holds a sorry before its proof |
@@ -109,13 +113,16 @@ class AssemblyWarning:
 class Program:
     """The exact text given to Lean, and where it came from.
 
-    `submitted_from` is the offset at which the model's own text begins.
+    `submitted_from` is the offset at which the model's own text begins. `fallback` is the program with the
+    farm's own preamble, for when what the model wrote before the target changes what that says; None where
+    it would be the same.
     """
 
     text: str
     segments: tuple[Segment, ...]
     warnings: tuple[AssemblyWarning, ...]
     submitted_from: int
+    fallback: Program | None = None
 
     @property
     def submitted(self) -> tuple[tuple[int, int], ...]:
@@ -154,9 +161,27 @@ def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
     submitted_from = answer.write(
         draft, restate=options.restate_formal_statement, strip=options.strip_theorem_from_proof
     )
-    text, segments = draft.finish()
     warnings = tuple(_warning(code, origin, sources[origin], at) for code, origin, at in answer.warnings)
-    return Program(text=text, segments=segments, warnings=warnings, submitted_from=submitted_from)
+    return _program(draft, submitted_from, warnings, _fallback(answer, Draft(sources)))
+
+
+def _fallback(answer: LeanAnswer, draft: Draft) -> Program | None:
+    submitted_from = answer.write_fallback(draft)
+    return None if submitted_from is None else _program(draft, submitted_from)
+
+
+def _program(
+    draft: Draft,
+    submitted_from: int,
+    warnings: tuple[AssemblyWarning, ...] = (),
+    fallback: Program | None = None,
+) -> Program:
+    text, segments = draft.finish()
+    if fallback is not None and fallback.text == text:
+        fallback = None
+    return Program(
+        text=text, segments=segments, warnings=warnings, submitted_from=submitted_from, fallback=fallback
+    )
 
 
 def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:
@@ -177,8 +202,7 @@ def _assemble_nemo(entry: Entry, options: AssemblyOptions) -> Program:
             draft.copy("formal_statement", 0, len(entry.formal_statement))
     submitted_from = draft.length
     _copy_lines(draft, entry.generation, proof)
-    text, segments = draft.finish()
-    return Program(text=text, segments=segments, warnings=(), submitted_from=submitted_from)
+    return _program(draft, submitted_from)
 
 
 def _copy_lines(draft: Draft, text: str, lines: list[nemo.Span]) -> None:

@@ -104,16 +104,19 @@ _CLAIM = """
             status = 'running', attempt = attempt + 1, worker = %(worker)s, started_at = now(),
             lease_until = now() + %(lease)s * interval '1 second'
         FROM chosen WHERE checks.id = chosen.id
-        RETURNING checks.id, attempt, failures, environment, program_sha256, submitted, challenge_sha256,
-                  challenge_name, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib,
-                  priority, turn
+        RETURNING checks.id, attempt, failures, environment, program_sha256, submitted, fallback_sha256,
+                  fallback_submitted, challenge_sha256, challenge_name, tier, native, axioms, policy,
+                  wall_seconds, cpu_seconds, memory_mib, priority, turn
     )
-    SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge, (
+    SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
+           fallback.source AS fallback, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
     FROM claimed
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
+    ON true
+    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = fallback_sha256 LIMIT 1) AS fallback
     ON true
     ORDER BY priority, turn, id
 """
@@ -155,7 +158,7 @@ _FINISH = """
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(given)s AS jsonb)) AS given (
             id bigint, attempt integer, verdict text, reason text, detail text, messages jsonb, hits jsonb,
-            audit jsonb, statement text, trusts text[], wall_seconds float8, cpu_seconds float8,
+            audit jsonb, statement text, trusts text[], preamble text, wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             reproducible boolean)
     ), held AS (
@@ -176,9 +179,9 @@ _FINISH = """
         SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id, attempt)
     )
     INSERT INTO verdicts (
-        check_id, attempt, verdict, reason, detail, messages, hits, audit, statement, trusts,
+        check_id, attempt, verdict, reason, detail, messages, hits, audit, statement, trusts, preamble,
         wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, attempt, verdict, reason, detail, messages, hits, audit, statement, trusts,
+    SELECT id, attempt, verdict, reason, detail, messages, hits, audit, statement, trusts, preamble,
            wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
     FROM done JOIN given USING (id, attempt)
     RETURNING check_id, attempt

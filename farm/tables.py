@@ -43,7 +43,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from farm.job import Cancelled, Status
 from farm.tiers import Tier
-from farm.verdict import COMPARED, UNCHECKED, Outcome
+from farm.verdict import COMPARED, UNCHECKED, Outcome, Preamble
 
 metadata = MetaData(
     naming_convention={
@@ -127,6 +127,9 @@ checks = Table(
     Column("program_sha256", LargeBinary, nullable=False),
     # [start, end] of each span of the program that is the submission's own: what the policy looks at.
     Column("submitted", JSON, nullable=False),
+    # The same of the program with the farm's own preamble; null where there is none.
+    Column("fallback_sha256", LargeBinary),
+    Column("fallback_submitted", JSON),
     Column("challenge_sha256", LargeBinary),
     Column("challenge_name", Text),
     # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
@@ -160,6 +163,7 @@ checks = Table(
     Column("lease_until", DateTime(timezone=True)),
     _one_of("status", Status),
     _one_of("tier", Tier),
+    CheckConstraint("(fallback_sha256 IS NULL) = (fallback_submitted IS NULL)", name="fallback_whole"),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
     CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
     Index(
@@ -196,6 +200,8 @@ jobs = Table(
     Column("cancelled", Text),
     # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
     Column("segments", JSON, nullable=False),
+    # Those of the program with the farm's own preamble; null where there is none.
+    Column("fallback_segments", JSON),
     Column("warnings", JSON, nullable=False),
     ForeignKeyConstraint(
         ["run_id", "manifest"], [manifests.c.run_id, manifests.c.number], ondelete="CASCADE"
@@ -239,6 +245,8 @@ verdicts = Table(
     # Whether what was proved was compared with the line's statement, and what it rests on beside the kernel.
     Column("statement", Text),
     Column("trusts", ARRAY(Text), nullable=False, server_default="{}"),
+    # Which of the check's programs this is about; null where there is but one.
+    Column("preamble", Text),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("peak_memory_kib", BigInteger, nullable=False),
@@ -249,6 +257,7 @@ verdicts = Table(
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     _one_of("verdict", Outcome),
     _one_of("statement", (COMPARED, UNCHECKED)),
+    _one_of("preamble", Preamble),
     # What a tally asks for is read from the index alone: the rows are wide.
     PrimaryKeyConstraint(
         "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "statement", "trusts"]

@@ -108,6 +108,13 @@ _CHANCE = frozenset(
 )
 
 
+class Preamble(StrEnum):
+    """Whose text stood before the target in the program that counted, where there are two."""
+
+    MODEL = "model"
+    FARM = "farm"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
     """One message of Lean, as ``lean --json`` prints it.
@@ -156,6 +163,7 @@ class Report:
     - ``replay``: ``accepted``, ``said`` and ``constants`` of the kernel; None where it was not asked.
 
     `kernel_limit` says how audit or replay ended without an answer: ``time``, ``memory`` or ``depth``.
+    `preamble` says which of two programs all this is about, None where there is but one.
     """
 
     exit_status: int | None
@@ -181,6 +189,7 @@ class Report:
     audit: Mapping[str, Any] | None = None
     kernel_limit: str | None = None
     challenge_error: str | None = None
+    preamble: Preamble | None = None
 
     @property
     def statement(self) -> str:

@@ -19,8 +19,9 @@ from farm.job import Cancelled
 
 #: What a check is made of, apart from its state and its identity.
 WORK = (
-    "program_sha256, submitted, challenge_sha256, challenge_name, environment, tier, native, axioms, policy,"
-    " wall_seconds, cpu_seconds, memory_mib, environment_digest, checker_version, priority"
+    "program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256, challenge_name,"
+    " environment, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib,"
+    " environment_digest, checker_version, priority"
 )
 
 # Every job but the first of each check; the one that brought the check is the first.

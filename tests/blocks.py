@@ -27,7 +27,7 @@ OPTIONS = SubmitOptions(assembly=AssemblyOptions(), environment="core")
 Row = dict[str, object]
 
 TASK = {"header": "import Mathlib\n", "formal_statement": "theorem a : 1 = 1 := by\n", "generation": "rfl"}
-#: Fields that make lines of every sort; the last four cannot be given to Lean.
+#: Fields that make lines of every sort; the last five cannot be given to Lean.
 SORTS: tuple[dict[str, object], ...] = (
     {},
     {"name": "n\0\ud800", "group": "g\udfffé", "timeout": 7.5, "environment": "other"},
@@ -35,7 +35,9 @@ SORTS: tuple[dict[str, object], ...] = (
     {"generation": "no fence", "formal_statement": "theorem «x\ud800» : 1 = 2 := by sorry"},
     {"predicted_proof": "theorem b : 2 = 2 := rfl", "formal_statement": "", "group": ""},
     {"generation": "<think>unclosed", "timeout": None, "name": None},
+    {"generation": "```lean4\nopen Nat in\ntheorem a : 1 = 1 := by\n  simp\n```"},
     {"generation": "rfl\0"},
+    {"generation": "```lean4\nopen Nat in\ntheorem a : 1 = 1 := by\n  simp\0\n```"},
     {"predicted_proof": "\ud800"},
     {"generation": "\udfff", "header": ""},
     {"predicted_proof": "x\n\0\ud800", "name": ""},
@@ -103,6 +105,7 @@ def expected(path: Path, number: int, options: SubmitOptions = OPTIONS) -> list[
 def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
     program, challenge = assemble(entry, options.assembly), challenge_of(entry)
     verdict = judge_text(program.text)
+    other = None if verdict else program.fallback
     limits = options.limits(entry.timeout)
     source = challenge and challenge.program.encode("utf-8", "surrogatepass")
     return {
@@ -118,6 +121,9 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "challenge_sha256": source and hashlib.sha256(source).digest(),
         "challenge_name": challenge and storable(challenge.name),
         "submitted": [list(span) for span in program.submitted],
+        "fallback_sha256": other and bytes.fromhex(other.sha256),
+        "fallback_submitted": other and [list(span) for span in other.submitted],
+        "fallback_segments": other and [list(segment) for segment in other.segments],
         "segments": [[s.start, s.length, s.origin, s.origin_start] for s in program.segments],
         "warnings": [[w.code, w.origin, w.line, w.column] for w in program.warnings],
         "verdict": verdict and str(verdict.outcome),

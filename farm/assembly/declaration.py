@@ -220,8 +220,9 @@ def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
 class Target(NamedTuple):
     """What the farm must know of a formal statement; see `read_target`.
 
-    `name` and `keyword` are "" when it declares nothing. `kept` is how much of it goes into a program,
-    without a final ``sorry``. `ending` is ``by``, ``assign``, ``open`` (some of the proof is there) or
+    `name` and `keyword` are "" when it declares nothing; `start` is the offset of the keyword and `name_end`
+    that where the name ends. `kept` is how much of it goes into a program, without a ``sorry`` for its proof
+    and without what follows that. `ending` is ``by``, ``assign``, ``open`` (some of the proof is there) or
     ``none`` (not even a ``:=``). `core` is the last declaration's text from the keyword through ``:=``, ""
     when there is none, and `core_end` where that ends; `signature` is what stands between its name and
     ``:=``, `sorry` the offset of a sorry that stays, or -1.
@@ -229,6 +230,8 @@ class Target(NamedTuple):
 
     name: str
     keyword: str
+    start: int
+    name_end: int
     kept: int
     ending: str
     core: str
@@ -249,6 +252,8 @@ def read_target(statement: str) -> Target:
     return Target(
         name=declaration.name,
         keyword=declaration.keyword,
+        start=declaration.start,
+        name_end=declaration.name_end,
         kept=kept,
         ending=ending,
         core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
@@ -259,13 +264,19 @@ def read_target(statement: str) -> Target:
 
 
 _ENDINGS = {(): "none", (":=",): "assign", (":=", "by"): "by"}
+_SORRY = re.compile(r":=\s*(?:by\s+)?sorry(?=\s*\Z|\s*\n(?:[a-z#@]|/--|--))")
 
 
 def _ending(statement: str, start: int) -> tuple[str, int]:
-    """Return how a statement ends from `start` on, and how much of it is kept: without a final sorry."""
-    plain = _ENDINGS.get(tuple(statement[start:].split()))
+    """Return how a statement ends from `start` on, and how much of it is kept.
+
+    A sorry for the proof is not, with the commands behind it, nor is white space before the proof's joint.
+    """
+    whole = _SORRY.match(statement, start)
+    end = whole.end() - len("sorry") if whole else len(statement)
+    plain = _ENDINGS.get(tuple(statement[start:end].split()))
     if plain is not None:
-        return plain, len(statement)
+        return plain, end if plain == "by" and not whole else len(statement[:end].rstrip())
     code = [t for t in tokens(statement, start) if t.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
     words = [statement[t.start : t.end] for t in code]
     kept = len(statement)
@@ -278,7 +289,7 @@ def _ending(statement: str, start: int) -> tuple[str, int]:
 def _unreadable(statement: str) -> Target:
     code = statement.rstrip()
     ending = "by" if re.search(r":=\s*by$", code) else "assign" if code.endswith(":=") else "open"
-    return Target("", "", len(statement), ending, "", 0, "", -1)
+    return Target("", "", 0, 0, len(statement), ending, "", 0, "", -1)
 
 
 def differ(one: str, other: str) -> bool:

@@ -10,11 +10,14 @@ from farm.assembly import preamble
 from farm.assembly.answer import after_key, without_thinking
 from farm.assembly.choice import choose
 from farm.assembly.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
+from farm.assembly.joining import Dataset
+from farm.assembly.preamble import Plan, Preamble
 from farm.assembly.proof import Joint
 from farm.assembly.segments import Draft
-from farm.assembly.vocabulary import COMMAND_LINE
+from farm.assembly.vocabulary import COMMAND_LINE, looks_like_english
 from farm.scanner import Kind, sorry_tokens, tokens
 
+_TACTICS_TOO = ("open", "set_option", "/-")
 _LEAN_3 = re.compile(r"\s*begin\b")
 
 
@@ -31,6 +34,10 @@ class LeanAnswer:
 
     def __init__(self, sources: Mapping[str, str], key: str, *, last: bool) -> None:
         self.warnings: list[tuple[str, str, int]] = []
+        self._sources = sources
+        self._declared: Declaration | None = None
+        self._ends: Signature | None = None
+        self._preamble = Preamble()
         self._text = sources["generation"]
         self._header = sources["header"]
         self._target = read_target(sources["formal_statement"])
@@ -55,20 +62,32 @@ class LeanAnswer:
 
     def write(self, draft: Draft, *, restate: bool, strip: bool) -> int:
         """Write the program; return the offset at which the model's own text begins."""
-        draft.copy("header", 0, len(self._header))
-        if not draft.ends_line():
-            draft.write("\n")
         if not (restate and strip):
             return self._write_whole(draft, restate=restate)
-        declared = self._declaration()
-        before = draft.length
-        has_helpers = declared is not None and self._write_helpers(draft, declared)
-        draft.copy("formal_statement", 0, self._target.kept)
-        submitted_from = before if has_helpers else draft.length
-        self._write_proof(draft, declared)
+        self._declared = self._declaration()
+        if self._declared is None:
+            body = preamble.after_header(self._text, self._start, self._end, self._header)
+        else:
+            self._read_preamble(self._declared)
+            self._ends = self._signature(self._declared)
+            body = self._ends.body
+        submitted_from, has_proof = self._write_plan(draft, self._preamble.model, body)
+        if not has_proof:
+            self._note("no_proof", body)
+        elif _LEAN_3.match(self._text, body, self._end):
+            self._note("lean3", body)
         return submitted_from
 
+    def write_fallback(self, draft: Draft) -> int | None:
+        """Write the program with the farm's own preamble; return what `write` does, None when it is the same.
+
+        To be called after `write`; it adds no warnings.
+        """
+        plan = self._preamble.farm
+        return None if plan is None else self._write_plan(draft, plan, 0)[0]
+
     def _write_whole(self, draft: Draft, *, restate: bool) -> int:
+        self._dataset(draft).write_header()
         if restate:
             draft.copy("formal_statement", 0, self._target.kept)
             if not draft.ends_line():
@@ -78,17 +97,50 @@ class LeanAnswer:
         draft.copy("generation", start, self._end)
         return submitted_from
 
+    def _dataset(self, draft: Draft) -> Dataset:
+        return Dataset(draft, self._sources, self._target.kept)
+
+    def _read_preamble(self, declared: Declaration) -> None:
+        dataset = (self._header, self._sources["formal_statement"], self._target)
+        self._preamble = preamble.read(self._text, self._start, declared, dataset)
+        for code, at in self._preamble.notes:
+            self._note(code, at)
+
+    def _write_plan(self, draft: Draft, plan: Plan, body: int) -> tuple[int, bool]:
+        """Write a program; return where the model's text begins in it, and whether there is a proof."""
+        dataset = self._dataset(draft)
+        dataset.write_header()
+        first = dataset.write_statement(plan)
+        before, end = draft.length, self._end
+        if self._declared is not None and plan.ends:
+            end = preamble.without_ends(self._text, self._declared.start, end, plan.ends)
+        joint = Joint(draft, self._text, end, self._target.ending)
+        if self._ends is None:
+            has_proof = joint.write_bare(body, lost=not self._fenced)
+        else:
+            has_proof = joint.write_body(self._ends)
+        return (before if first is None else first), has_proof
+
     def _declaration(self) -> Declaration | None:
         """Return the model's declaration of the target, or what passes for it."""
         text, start, end, target = self._text, self._start, self._end, self._target
         found = find(text, start, end, target)
         if found is None and start < end:
             found = self._substitute(find_like(text, start, end, target.keyword))
-            if found is None:
-                self._note("no_declaration", start)
-            elif found.name != target.name:
+            if found is not None and found.name != target.name:
                 self._note("name_differs", found.start)
+            elif found is None and not self._is_body():
+                self._note("no_declaration", start)
         return found
+
+    def _is_body(self) -> bool:
+        """Return whether code without a declaration of the target reads as a proof alone."""
+        body = preamble.after_header(self._text, self._start, self._end, self._header)
+        first = self._first_code(body)
+        command = COMMAND_LINE.match(self._text, self._text.rfind("\n", 0, first) + 1, self._end)
+        if command is not None and command[0].strip() not in _TACTICS_TOO:
+            return False
+        return self._fenced or not looks_like_english(self._text, first, self._end)
 
     def _substitute(self, found: Declaration | None) -> Declaration | None:
         """Return a declaration of another name when it may stand for the target: no proof goes before it."""
@@ -104,35 +156,6 @@ class LeanAnswer:
         return next(
             (t.start for t in tokens(self._text, start, self._end) if t.kind not in comments), self._end
         )
-
-    def _write_helpers(self, draft: Draft, declared: Declaration) -> bool:
-        """Write what is kept from before the model's declaration, with one blank line after it."""
-        found = preamble.read(self._text, self._start, declared.start, self._header, declared.name)
-        for code, places in (("header_differs", found.differs), ("scope_dropped", found.dropped)):
-            if places:
-                self._note(code, places[0])
-        if found.openers:
-            self._end = preamble.without_ends(self._text, declared.start, self._end, found.openers)
-        for number, (start, end) in enumerate(found.kept):
-            is_last = number == len(found.kept) - 1
-            draft.copy("generation", start, start + len(self._text[start:end].rstrip()) if is_last else end)
-        if found.kept:
-            draft.write("\n\n")
-        return bool(found.kept)
-
-    def _write_proof(self, draft: Draft, declared: Declaration | None) -> None:
-        joint = Joint(draft, self._text, self._end, self._target.ending)
-        if declared is None:
-            body = preamble.after_header(self._text, self._start, self._end, self._header)
-            written = joint.write_bare(body, lost=not self._fenced)
-        else:
-            ends = self._signature(declared)
-            body = ends.body
-            written = joint.write_body(ends)
-        if not written:
-            self._note("no_proof", body)
-        elif _LEAN_3.match(self._text, body, self._end):
-            self._note("lean3", body)
 
     def _signature(self, declared: Declaration) -> Signature:
         """Return how the model's statement ends, first trying whether it is the dataset's to the letter."""

@@ -1,57 +1,54 @@
-"""Assembly step, what stands before the target in the model's code: settings, helper lemmas, scopes."""
+"""Assembly step, what stands before the target in the model's code: settings, scopes, helper lemmas."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from farm.assembly.answer import Span
-from farm.scanner import NAME, opaque_spans
+from farm.assembly.commands import SCOPES, SETTINGS, Command, namespaces, words
+from farm.assembly.declaration import Declaration, Target
+from farm.assembly.stated import IN_HEADER, Stated, read_stated, split_lead
+
+_END = re.compile(r"[ \t]*end\b[^\n]*")
+
+
+class Kept(NamedTuple):
+    """A piece of the model's text that is kept, and the offset in the statement behind which it goes."""
+
+    after: int
+    start: int
+    end: int
+
+
+class Plan(NamedTuple):
+    """What of the model's text goes before the target's own lines.
+
+    `ins` are the spans of ``... in`` that go right before the target's lead-in, which begins at `lead` in the
+    statement. `ends` counts the lines of ``end``
+    at the end of the code that go with what is dropped.
+    """
+
+    kept: tuple[Kept, ...] = ()
+    ins: tuple[Span, ...] = ()
+    lead: int = 0
+    ends: int = 0
 
 
 class Preamble(NamedTuple):
-    """What is kept of the text before the target, and what is not.
+    """What becomes of the text before the target.
 
-    `kept` are the spans that go before the restated statement, none when there is no helper. `differs` are
-    the offsets of settings that are lost, `dropped` those of commands whose scope would reach the statement,
-    and `openers` counts the namespaces and sections among these, whose ``end`` must go too.
+    `model` is the plan that keeps what the model wrote, `farm` the one in which nothing of it reaches into
+    the statement, None where that is the same. `notes` are codes of warnings with their offsets.
     """
 
-    kept: tuple[Span, ...] = ()
-    differs: tuple[int, ...] = ()
-    dropped: tuple[int, ...] = ()
-    openers: int = 0
-
-
-class _Command(NamedTuple):
-    word: str
-    line: int
-    name: str
-
-
-_DECLARING_WORDS = """
-    theorem lemma def abbrev instance example structure inductive class axiom opaque notation notation3 infix
-    infixl infixr prefix postfix macro macro_rules syntax elab elab_rules attribute deriving initialize alias
-    irreducible_def declare_syntax_cat simproc
-"""
-_DECLARE = frozenset(_DECLARING_WORDS.split())
-_SETTINGS = frozenset({"open", "set_option", "universe", "universes"})
-_SCOPES = frozenset({"variable", "variables", "include", "omit"})
-_OPENERS = frozenset({"namespace", "section", "mutual"})
-_LEADS = frozenset({"/--", "@["})
-_KNOWN = _DECLARE | _SETTINGS | _SCOPES | _OPENERS | _LEADS | {"import", "end", ""}
-
-_LINE = re.compile(
-    rf"""^(?P<lead>[ \t]*(?:(?:@\[[^\]\n]*\]|private|protected|noncomputable|unsafe|partial|nonrec
-    |local|scoped|public)[ \t]*)*)
-    (?:(?P<word>[a-z_0-9]+(?![\w.'])|/--|@\[)(?:[ \t]+(?P<name>{NAME}))?|(?=\n))""",
-    re.VERBOSE | re.MULTILINE,
-)
-_GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+\n?")
-_IN = re.compile(r"[^\n]*\bin[ \t]*$", re.MULTILINE)
-_END = re.compile(r"[ \t]*end\b[^\n]*")
+    model: Plan = Plan()
+    farm: Plan | None = None
+    notes: tuple[tuple[str, int], ...] = ()
 
 
 @lru_cache(maxsize=256)
@@ -59,22 +56,180 @@ def _lines_of(header: str) -> frozenset[str]:
     return frozenset(" ".join(line.split()) for line in header.split("\n"))
 
 
-def read(text: str, start: int, target: int, header: str, name: str) -> Preamble:
-    """Return what becomes of ``text[start:target]``, which stands before the target's keyword."""
-    start = _after_prefix(text, start, header.strip())
-    if text[start:target].isspace() or start == target:
+class _Scope:
+    """A namespace or section that is open, or the text around all of them."""
+
+    def __init__(self, opener: Command | None, *, is_stated: bool) -> None:
+        self.opener, self.is_stated = opener, is_stated
+        self.variables: list[Command] = []
+
+
+class _Reader:
+    """Finds which of the model's commands repeat the dataset's, what is kept, and which scopes stay open."""
+
+    def __init__(
+        self, text: str, stated: Stated, header: str, own_names: frozenset[str], *, is_after_header: bool
+    ) -> None:
+        self.kept: list[Command] = []
+        self.repeated: dict[int, int] = {}  # by the start of a command: where the dataset's ends
+        self.differing: list[int] = []
+        self.scopes = [_Scope(None, is_stated=True)]
+        self._text, self._stated = text, stated
+        self._lines = _lines_of(header)
+        self._own_names, self._is_after_header = own_names, is_after_header
+        self._met: Counter[str] = Counter()
+
+    def read(self, found: Sequence[Command]) -> None:
+        around = namespaces(found)
+        for command in found:
+            if command.word == "import":
+                continue
+            end = self._repeats(command, command.name.removeprefix(around))
+            if end is None:
+                self.kept.append(command)
+            else:
+                self.repeated[command.start] = end
+            self._follow_scope(command, is_stated=end is not None)
+
+    def _repeats(self, command: Command, name: str) -> int | None:
+        """Return where the dataset's command ends that this one repeats, None without one."""
+        if command.names:
+            if name in self._own_names:
+                return 0
+            known = self._stated.names.get(command.name) or self._stated.names.get(name)
+            if known is None:
+                return None
+            if words(self._text, command.start, command.end) != known.words:
+                self.differing.append(command.keyword)
+            return known.end
+        if command.word in self._stated.kinds:
+            end = self._next_end(command)
+            if end is not None:
+                return end
+        is_line = command.word in SETTINGS and self._line(command) in self._lines
+        return 0 if is_line else None
+
+    def _line(self, command: Command) -> str:
+        return " ".join(self._text[command.start : command.end].split())
+
+    def _next_end(self, command: Command) -> int | None:
+        """Return the end of the dataset's next command that is the same.
+
+        An opener repeats each only once, and an ``end`` one only when it closes what repeats the dataset's.
+        """
+        key = words(self._text, command.start, command.end)
+        ends = self._stated.others.get(key, ())
+        if self._is_after_header and len(ends) > 1:
+            ends = tuple(end for end in ends if end != IN_HEADER) or ends
+        if not ends or (command.word == "end" and not self.scopes[-1].is_stated):
+            return None
+        self._met[key] += 1
+        if self._met[key] > len(ends):
+            return None if command.opens else ends[-1]
+        return ends[self._met[key] - 1]
+
+    def _follow_scope(self, command: Command, *, is_stated: bool) -> None:
+        if command.opens:
+            self.scopes.append(_Scope(command, is_stated=is_stated))
+        elif command.word == "end" and len(self.scopes) > 1:
+            self.scopes.pop()
+        elif command.word in SCOPES and not is_stated:
+            self.scopes[-1].variables.append(command)
+
+    def own_openers(self, word: str = "") -> list[Command]:
+        """Return what the model opens and leaves open, or those of a word."""
+        own = [scope.opener for scope in self.scopes if scope.opener and not scope.is_stated]
+        return [opener for opener in own if word in ("", opener.word)]
+
+    def ends(self, dropped: Sequence[Command]) -> int:
+        """Return how many lines of ``end`` there are down to that of the innermost dropped opener."""
+        starts = {command.start for command in dropped}
+        openers = enumerate(scope.opener for scope in self.scopes)
+        return max((depth for depth, opener in openers if opener and opener.start in starts), default=0)
+
+
+def read(text: str, start: int, declared: Declaration, dataset: tuple[str, str, Target]) -> Preamble:
+    """Return what becomes of the text from `start` to the model's declaration of the target.
+
+    `dataset` is the header, the statement and what it declares.
+    """
+    header, statement, target = dataset
+    began, start = start, _after_prefix(text, start, header.strip())
+    before = text[start : declared.start].strip()
+    if not before or before == statement[: target.start].strip():
         return Preamble()
-    commands, end = _before(list(_commands(text, start, target)), target, name)
-    dropped, openers = _open_scopes(commands)
-    known = _lines_of(header)
-    lost = [c.line for c in commands if c.word in _SETTINGS and _line(text, c.line) not in known]
-    if not any(c.word in _DECLARE for c in commands):
-        return Preamble((), tuple(lost), tuple(dropped), openers)
-    unwanted = {*dropped, *(c.line for c in commands if c.word == "import")}
-    useless = unwanted | {c.line for c in commands if c.word in _SETTINGS}.difference(lost)
-    first = next(c.line for c in commands if c.line not in useless)
-    holes = _holes(text, [at for at in sorted(unwanted) if at >= first], end)
-    return Preamble(tuple(_without(first, end, holes)), (), tuple(dropped), openers)
+    found, lead = split_lead(text, start, declared.start, declared.name_end)
+    stated = read_stated(header, statement, target)
+    own_names = frozenset({target.name, declared.name})
+    reader = _Reader(text, stated, header, own_names, is_after_header=start > began)
+    reader.read(found)
+    end = lead.start if lead else text.rfind("\n", start, declared.start) + 1
+    ins = tuple(span for span in lead.ins if words(text, *span) not in stated.ins) if lead else ()
+    return _Planner(text, reader, stated, found, end).preamble(ins)
+
+
+class _Planner:
+    """Makes the plans from what was read."""
+
+    def __init__(
+        self, text: str, reader: _Reader, stated: Stated, found: Sequence[Command], end: int
+    ) -> None:
+        self._text, self._reader, self._stated, self._found, self._end = text, reader, stated, found, end
+        self._matched = frozenset(reader.repeated.values())
+
+    def preamble(self, ins: tuple[Span, ...]) -> Preamble:
+        reader = self._reader
+        openers, around = reader.own_openers(), reader.own_openers("namespace")
+        model = _without(reader.kept, around)
+        if all(command.word.startswith("#") for command in model):
+            model = []
+        reaching = [*openers, *(each for scope in reader.scopes for each in scope.variables)]
+        farm = _without(model, reaching)
+        if not any(command.declares for command in farm):
+            farm = []
+        careful = None
+        if ins or len(farm) < len(model):
+            careful = Plan(self._pieces(farm), ends=reader.ends(openers))
+        lost = [start for start, _ in ins] + [command.start for command in _without(model, farm)]
+        notes = [("declaration_differs", at) for at in reader.differing]
+        notes += [("header_differs", min(lost))] if lost else []
+        notes += [("scope_dropped", around[0].start)] if around else []
+        plan = Plan(self._pieces(model), ins, self._stated.lead, reader.ends(around))
+        return Preamble(plan, careful, tuple(notes))
+
+    def _pieces(self, kept: Sequence[Command]) -> tuple[Kept, ...]:
+        """Return the pieces of text that hold these commands, each with its place in the statement."""
+        pieces: list[Kept] = []
+        after, goes_on = self._extended(0), False
+        wanted = frozenset(command.start for command in kept)
+        for number, command in enumerate(self._found):
+            if command.start not in wanted:
+                goes_on = False
+                after = max(after, self._extended(self._reader.repeated.get(command.start, 0)))
+                continue
+            is_last = number + 1 == len(self._found)
+            end = self._last_end(command) if is_last else command.end
+            start = pieces.pop().start if goes_on else command.start
+            pieces.append(Kept(after, start, end))
+            goes_on = True
+        return tuple(pieces)
+
+    def _last_end(self, command: Command) -> int:
+        """Return where the last command ends, with comments behind it that are not the statement's."""
+        last = self._text[command.start : max(command.end, self._end)].rstrip()
+        return command.start + len(last.removesuffix(self._stated.comment).rstrip())
+
+    def _extended(self, end: int) -> int:
+        """Return how far the statement goes on, after `end`, with what the model does not repeat."""
+        ends, number = self._stated.ends, bisect_right(self._stated.ends, end)
+        while number < len(ends) and ends[number] not in self._matched:
+            end, number = ends[number], number + 1
+        return end
+
+
+def _without(some: Sequence[Command], others: Sequence[Command]) -> list[Command]:
+    unwanted = frozenset(command.start for command in others)
+    return [command for command in some if command.start not in unwanted]
 
 
 def _after_prefix(text: str, start: int, header: str) -> int:
@@ -84,78 +239,6 @@ def _after_prefix(text: str, start: int, header: str) -> int:
         first += 1
     after = first + len(header)
     return after if header and text.startswith(header, first) and text.startswith("\n", after) else start
-
-
-def _holes(text: str, commands: list[int], end: int) -> Iterator[Span]:
-    """Yield the spans of commands, those apart that stand in the lines with which one before them goes on."""
-    reached = -1
-    for at in commands:
-        if at >= reached:
-            reached = _end_of_command(text, at, end)
-            yield at, reached
-
-
-def _end_of_command(text: str, at: int, end: int) -> int:
-    found = _GOES_ON.match(text, at, end)
-    return found.end() if found else at
-
-
-def _line(text: str, at: int) -> str:
-    end = text.find("\n", at)
-    return " ".join(text[at : len(text) if end < 0 else end].split())
-
-
-def _commands(text: str, start: int, end: int) -> Iterator[_Command]:
-    """Yield the commands that begin a line in code, doc comments and attributes before them apart."""
-    spans = opaque_spans(text, start, end)
-    hidden_from, hidden_to = next(spans, (end, end))
-    for found in _LINE.finditer(text, start, end):
-        at = found.start("word") if found["word"] else found.end("lead")
-        while hidden_to <= at < end and hidden_from < end:
-            hidden_from, hidden_to = next(spans, (end, end))
-        word = found["word"] or ""
-        is_hidden = hidden_from < at or (hidden_from == at and word != "/--")
-        if is_hidden or word not in _KNOWN or not (word or found["lead"].strip()):
-            continue
-        if not word or (word in _SETTINGS and _IN.match(text, at, end)):
-            word = "@["
-        yield _Command(word, found.start(), found["name"] or "")
-
-
-def _before(commands: list[_Command], target: int, name: str) -> tuple[list[_Command], int]:
-    """Return the commands before the target's own lead-in, and where that begins.
-
-    An earlier declaration of the target, as in a prompt that is echoed, ends what is looked at.
-    """
-    for number, command in enumerate(commands):
-        if name and command.word in _DECLARE and command.name == name:
-            commands, target = commands[:number], command.line
-            break
-    while commands and commands[-1].word in _LEADS:
-        target = commands.pop().line
-    return commands, target
-
-
-def _open_scopes(commands: list[_Command]) -> tuple[list[int], int]:
-    """Return the offsets of the commands whose scope is open at the end, and how many are openers."""
-    scopes: list[list[_Command]] = [[]]
-    for command in commands:
-        if command.word in _OPENERS:
-            scopes.append([command])
-        elif command.word == "end" and len(scopes) > 1:
-            scopes.pop()
-        elif command.word in _SCOPES:
-            scopes[-1].append(command)
-    return sorted(command.line for scope in scopes for command in scope), len(scopes) - 1
-
-
-def _without(start: int, end: int, holes: Iterable[Span]) -> Iterator[Span]:
-    for hole_start, hole_end in holes:
-        if start < hole_start:
-            yield start, hole_start
-        start = max(start, hole_end)
-    if start < end:
-        yield start, end
 
 
 def after_header(text: str, start: int, end: int, header: str) -> int:

@@ -82,8 +82,7 @@ class Joint:
             return False
         is_by = _BY.match(self._text, first, self._end) is not None
         if self._wants_term and (is_by or not begins_tactic(self._text, self._first_code(first), self._end)):
-            self._draft.write(" ")
-            self._write_value(first, first)
+            self._write_value(first, first, gap=" ")
         elif is_by:
             return self._write_tactics(first + 2)
         elif not self._wants_term and _TERM.match(self._text, first, self._end):
@@ -141,10 +140,10 @@ class Joint:
         if not self._draft.ends_line():
             self._draft.write("\n")
 
-    def _write_value(self, start: int, first: int) -> None:
-        """Write what stands after the model's ``:=`` after the statement's own."""
-        if self._assign:
-            self._draft.write(self._assign)
+    def _write_value(self, start: int, first: int, *, gap: str = "") -> None:
+        """Write what stands after the model's ``:=``, and a gap, after the statement's own."""
+        if self._assign or gap:
+            self._draft.write(self._assign + gap)
         block = self._ink(first + 2) if _BY.match(self._text, first, self._end) else self._end
         if block < self._end and self._text[block - 1] == "\n":
             self._draft.copy("generation", start, first + 2)

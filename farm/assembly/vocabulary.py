@@ -40,6 +40,10 @@ _ENGLISH = re.compile(
     r"\s+(?:the|a|an|is|are|was|we|you|it|that|this|these|to|of|and|for|our|all|each)\b|[,:]\s|[.]"
 )
 
+_SENTENCE = re.compile(
+    r"[^\n]*\b[A-Za-z]+,? (?:the|a|an|is|are|was|we|you|this|to|of|that|can|and|for|all)[ \n]"
+)
+
 
 def looks_like_lean(text: str, start: int, end: int) -> bool:
     """Return whether a text begins as Lean does rather than as English does."""
@@ -48,6 +52,11 @@ def looks_like_lean(text: str, start: int, end: int) -> bool:
         return first is not None
     known = first[1] in TACTICS or first[1] in _COMMANDS
     return known and _ENGLISH.match(text, first.end(), end) is None
+
+
+def looks_like_english(text: str, start: int, end: int) -> bool:
+    """Return whether the first line of a text reads as a sentence does, and does not begin as Lean does."""
+    return not looks_like_lean(text, start, end) and _SENTENCE.match(text, start, end) is not None
 
 
 def begins_tactic(text: str, start: int, end: int) -> bool:

@@ -43,6 +43,20 @@ class _Stated(NamedTuple):
     json: str
 
 
+class _Text(NamedTuple):
+    """A program as rows and identities name it."""
+
+    sha256: bytes
+    source: bytes
+    submitted: str
+    segments: bytes
+
+    @property
+    def json(self) -> str:
+        """What identities name."""
+        return f'"{self.sha256.hex()}",{self.submitted}'
+
+
 class _Asked(NamedTuple):
     """The limits of a line as rows and identities name them."""
 
@@ -88,30 +102,32 @@ class Preparer:
         stated = self._stated(entry)
         program = assemble(entry, self._options.assembly)
         source, verdict = _encoded(program)
-        program_sha256 = sha256(source).digest()
-        texts[program_sha256] = source
-        if stated is not None:
-            texts[stated.sha256] = stated.source
+        first = _text(program, source)
+        second = None
+        if program.fallback is not None and verdict is None:
+            second = _text(program.fallback, program.fallback.text.encode())
+        texts.update((each.sha256, each.source) for each in (first, second, stated) if each is not None)
         asked = self._asked(entry.timeout)
-        submitted = spans_json(program.submitted)
         identity = None
         if self._options.share and verdict is None:
-            identity = _identity(site, asked, program_sha256, submitted, stated)
+            identity = _identity(site, asked, stated, first, second)
         place = place_fields(manifest, entry.line)
         job = (
             place,
             words_field(entry.name),
             words_field(entry.group),
-            field(segments_json(program).encode()),
+            first.segments,
+            NULL if second is None else second.segments,
             field(warnings_json(program).encode()),
         )
         check = (
             place,
             site.field,
             asked.fields,
-            field(program_sha256),
+            field(first.sha256),
             NULL + NULL if stated is None else stated.fields,
-            field(submitted.encode()),
+            field(first.submitted.encode()),
+            NULL + NULL if second is None else field(second.sha256) + field(second.submitted.encode()),
             NULL if identity is None else field(identity),
             verdict_fields(verdict),
         )
@@ -178,17 +194,27 @@ def _site(place: Place, options: SubmitOptions) -> _Site:
 
 
 def _identity(
-    site: _Site, asked: _Asked, program_sha256: bytes, submitted: str, stated: _Stated | None
+    site: _Site, asked: _Asked, stated: _Stated | None, first: _Text, second: _Text | None
 ) -> bytes:
     """Return what two checks have in common exactly when they are the same, as 32 bytes."""
     challenge = "null" if stated is None else stated.json
-    same = f'[{site.json},{asked.json},"{program_sha256.hex()}",{submitted},{challenge}]'
+    fallback = "" if second is None else f",{second.json}"
+    same = f"[{site.json},{asked.json},{first.json},{challenge}{fallback}]"
     return sha256(same.encode()).digest()
 
 
 def _json(value: object) -> str:
     """Return the canonical JSON of a value, in ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _text(program: Program, source: bytes) -> _Text:
+    return _Text(
+        sha256=sha256(source).digest(),
+        source=source,
+        submitted=spans_json(program.submitted),
+        segments=field(segments_json(program).encode()),
+    )
 
 
 def _encoded(program: Program) -> tuple[bytes, Verdict | None]:

@@ -19,6 +19,7 @@ JOB_COLUMNS: Mapping[str, str] = MappingProxyType(
         "name": "text",
         "group_name": "text",
         "segments": "json",
+        "fallback_segments": "json",
         "warnings": "json",
     }
 )
@@ -35,6 +36,8 @@ CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
         "challenge_sha256": "bytea",
         "challenge_name": "text",
         "submitted": "json",
+        "fallback_sha256": "bytea",
+        "fallback_submitted": "json",
         "identity": "bytea",
         "verdict": "text",
         "reason": "text",

@@ -1,4 +1,4 @@
-"""Tiers that say whom a verdict believes, and what a proof leaves open; no second look."""
+"""Tiers that say whom a verdict believes, and second programs with the farm's own preamble."""
 
 from __future__ import annotations
 
@@ -42,6 +42,16 @@ _SCHEMA = """
     ALTER TABLE verdicts DROP CONSTRAINT verdicts_pkey, DROP COLUMN accepted_first;
     ALTER TABLE verdicts
         ADD CONSTRAINT verdicts_pkey PRIMARY KEY (check_id) INCLUDE (verdict, reason, statement, trusts);
+
+    ALTER TABLE checks
+        ADD COLUMN fallback_sha256 BYTEA,
+        ADD COLUMN fallback_submitted JSON,
+        ADD CONSTRAINT checks_fallback_whole_check
+            CHECK ((fallback_sha256 IS NULL) = (fallback_submitted IS NULL));
+    ALTER TABLE jobs ADD COLUMN fallback_segments JSON;
+    ALTER TABLE verdicts
+        ADD COLUMN preamble TEXT
+            CONSTRAINT verdicts_preamble_known_check CHECK (preamble IN ('model', 'farm'));
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -37,7 +38,7 @@ FIELDS = {
     *("statement", "trusts", "module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
-    *("program_sha256", "profile", "tier", "checker_version", "farm_version", "run_id"),
+    *("program_sha256", "preamble", "profile", "tier", "checker_version", "farm_version", "run_id"),
 }
 
 
@@ -107,6 +108,54 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
         ("search", "report", "exact?", {"field": "generation", "line": 3, "column": 2}),
         ("native", "reject", "native_decide", {"field": "generation", "line": 4, "column": 2}),
     ]
+
+
+SET = {
+    "name": "t",
+    "header": "open A\n\n",
+    "formal_statement": "theorem t : 1 = 1 := by\n",
+    "generation": "```lean\nopen B\n\ntheorem t : 1 = 1 := by\n  rfl\n```",
+}
+WITH, WITHOUT = "open A\n\nopen B\n\n{}  rfl", "open A\n\n{}  rfl"
+
+
+@pytest.mark.parametrize(
+    ("preamble", "program", "line"), [("model", WITH, 6), ("farm", WITHOUT, 4), (None, WITH, 6)]
+)
+def test_a_line_gets_the_program_that_counted(
+    store: Store, queries: Queries, tmp_path: Path, preamble: str | None, program: str, line: int
+) -> None:
+    path = tmp_path / "a.jsonl"
+    run_id = load(store, path, SET)
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    assert finished(store, claim, exit_status=1, messages=(an_error(line, 2),), preamble=preamble)
+    exported(store, queries, run_id)
+    (written,) = lines(path)
+    text = program.format(SET["formal_statement"])
+    assert written["predicted_proof"] == text
+    assert written["farm"]["program_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert written["farm"]["preamble"] == (preamble or "model")
+    assert written["farm"]["messages"][0]["in"] == {"field": "generation", "line": 5, "column": 2}
+
+
+def test_a_worker_is_given_both_programs(store: Store, tmp_path: Path) -> None:
+    load(store, tmp_path / "a.jsonl", SET)
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    text = WITHOUT.format(SET["formal_statement"])
+    assert claim.check.program == WITH.format(SET["formal_statement"])
+    assert claim.check.fallback is not None
+    assert claim.check.fallback.program == text
+    assert [text[start:end] for start, end in claim.check.fallback.submitted] == ["  rfl"]
+
+
+def test_a_line_with_one_program_names_no_preamble(store: Store, queries: Queries, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    run_id = load(store, path, SET | {"generation": "rfl"})
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    assert claim.check.fallback is None
+    assert finished(store, claim, preamble="model")
+    exported(store, queries, run_id)
+    assert lines(path)[0]["farm"]["preamble"] is None
 
 
 def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queries, tmp_path: Path) -> None:

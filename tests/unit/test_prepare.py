@@ -94,7 +94,8 @@ def test_texts_are_every_program_and_challenge_by_its_sha256(long: Path) -> None
     blocks = blocks_of(long)
     texts = texts_of(blocks)
     assert all(hashlib.sha256(text).digest() == sha256 for sha256, text in texts.items())
-    named = {row[column] for row in rows_of(blocks) for column in ("program_sha256", "challenge_sha256")}
+    columns = ("program_sha256", "fallback_sha256", "challenge_sha256")
+    named = {row[column] for row in rows_of(blocks) for column in columns}
     assert set(texts) == named - {None}
     for block in blocks:
         assert len(dict(block.texts)) == len(block.texts)

@@ -51,6 +51,7 @@ def test_an_answer_becomes_the_program_that_the_case_says(case: dict[str, Any]) 
     )
     assert made.text == case["program"]
     assert [[w.code, w.origin, w.line, w.column] for w in made.warnings] == case["warnings"]
+    assert (made.fallback.text if made.fallback else None) == case.get("fallback")
 
 
 def test_a_line_with_a_program_is_used_as_it_is() -> None:
@@ -224,7 +225,9 @@ def test_every_text_gives_a_program_whose_pieces_are_verbatim(
     generation: str, statement: str, header: str, options: AssemblyOptions
 ) -> None:
     line = entry(generation, statement=statement, header=header)
-    assert_segments_are_verbatim(assemble(line, options), line)
+    made = assemble(line, options)
+    assert_segments_are_verbatim(made, line)
+    assert_segments_are_verbatim(made.fallback or made, line)
 
 
 @given(generation=TEXTS)
@@ -239,7 +242,9 @@ def test_what_the_farm_adds_to_an_answer_is_white_space_and_a_few_words(generati
 
 @given(generation=TEXTS)
 def test_the_statement_always_stands_in_the_program_to_the_letter(generation: str) -> None:
-    assert STATEMENT in assemble(entry(generation), AssemblyOptions()).text
+    made = assemble(entry(generation), AssemblyOptions())
+    assert STATEMENT in made.text
+    assert STATEMENT in (made.fallback or made).text
 
 
 LONG = 1_000_000

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -52,16 +54,7 @@ def entries(name: str) -> Iterator[Entry]:
 
 
 def program(entry: Entry, generation: str) -> str:
-    whole = Entry(
-        path=entry.path,
-        line=entry.line,
-        name=entry.name,
-        header=entry.header,
-        formal_statement=entry.formal_statement,
-        generation=generation,
-        predicted_proof="",
-    )
-    return assemble(whole, AssemblyOptions()).text
+    return assemble(replace(entry, generation=generation), AssemblyOptions()).text
 
 
 def body(entry: Entry) -> str:
@@ -97,3 +90,99 @@ def test_every_statement_is_known_with_its_whitespace_changed(name: str) -> None
         answer = f"```lean4\n{reflowed}{'' if reflowed.endswith('by') else ' by'}\n{BODY}\n```"
         expected = entry.header + entry.formal_statement + body(entry)
         assert program(entry, answer).split() == expected.split()
+
+
+#: What statements may hold before their theorem; ``{n}`` is its name.
+PARTS = {
+    "an answer to fill in": "abbrev {n}_solution : ℕ → ℕ := sorry\n-- fun n => n\n/--\nFind\n{n}.\n-/\n",
+    "an answer": "/-- The answer. -/\nnoncomputable abbrev {n}_solution : Set ℝ := {{x | x > 0}}\n\n",
+    "a structure": "structure Game where\n  rows : ℕ\n  columns : ℕ\n  deriving Repr\n\n",
+    "definitions": "def f : ℕ → ℕ\n  | 0 => 1\n  | n + 1 => f n\n\n@[simp]\ndef g (n : ℕ) : ℕ :=\n  f n\n\n",
+    "a notation and an instance": 'local notation "π" => Real.pi\n\ninstance : Inhabited ℕ := ⟨0⟩\n\n',
+    "what is opened": "open Nat Real\n\nopen scoped BigOperators in\n/-- Show it. -/\n",
+    "variables": "universe u\n\nvariable {{α : Type u}} [Fintype α]\n  (n : ℕ)\n\n",
+    "a namespace": "namespace Problem\n\ndef size := 3\n\n",
+    "a section that ends": "section\nvariable (n : ℕ)\ndef twice := 2 * n\nend\n\n",
+    "another theorem": "theorem first_of_all : 1 = 1 := by sorry\n\n",
+    "a comment": "/- A theorem\nabbrev x := 1 -/\n",
+    "a modifier": "@[simp] protected ",
+}
+OWN = "/-- Helps. -/\nlemma helper (x : ℝ) : x = x := by\n  open Real in\n  rfl\n\n"
+#: How else answers hold header (h), the statement's other part (p) and its theorem (t).
+ANSWERS = {
+    "everything": "{h}{p}{t}",
+    "other imports": "import Mathlib.Tactic\n{h}\n{p}{t}",
+    "no header": "{p}{t}",
+    "the theorem only": "{t}",
+    "more blank lines": "{h}\n\n{p}\n\n{t}",
+    "a namespace around": "{h}namespace Mine\n\n{p}{t}\n\nend Mine",
+}
+
+
+def theorems(name: str) -> Iterator[Entry]:
+    """Yield every fourth, for what is tried in many ways."""
+    found = (entry for entry in entries(name) if entry.formal_statement.startswith("theorem"))
+    return islice(found, 0, None, 4)
+
+
+def with_part(entry: Entry, part: str) -> tuple[str, Entry]:
+    part = part.format(n=entry.name)
+    return part, replace(entry, formal_statement=part + entry.formal_statement)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_a_statement_declares_is_not_declared_twice(name: str, part: str, answer: str) -> None:
+    for plain in theorems(name):
+        before, entry = with_part(plain, PARTS[part])
+        theorem = plain.formal_statement + body(plain)
+        whole = ANSWERS[answer].format(h=entry.header, p=before, t=theorem)
+        assert program(entry, f"```lean4\n{whole}\n```") == entry.header + before + theorem
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "a modifier"])
+def test_a_helper_stands_where_the_model_has_it(name: str, part: str) -> None:
+    for plain in theorems(name):
+        before, entry = with_part(plain, PARTS[part])
+        theorem = plain.formal_statement + body(plain)
+        made = program(entry, f"```lean4\n{entry.header}{OWN}{before}{theorem}\n```")
+        assert made.split() == (entry.header + OWN + before + theorem).split()
+
+
+SETTINGS = {
+    "a limit": "set_option maxRecDepth 4000\n\n",
+    "a limit for one": "set_option maxHeartbeats 800000 in\n",
+    "a section": "noncomputable section\n\n",
+    "a variable": "variable (mine : ℕ)\n\n",
+    "what is opened": "open Mine\n\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_the_model_sets_is_kept_and_is_left_out_of_the_fallback(name: str, setting: str) -> None:
+    for entry in entries(name):
+        if SETTINGS[setting].strip() in entry.header:
+            continue
+        theorem = entry.formal_statement + body(entry)
+        generation = f"```lean4\n{entry.header}{SETTINGS[setting]}{theorem}\n```"
+        made = assemble(replace(entry, generation=generation), AssemblyOptions())
+        assert made.text == entry.header + SETTINGS[setting] + theorem
+        assert made.fallback is not None
+        assert made.fallback.text == entry.header + theorem
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "ending", ["", "\n", " :=", " :=\n", " := sorry", " := by\n  sorry\n\nend Problem\n"]
+)
+def test_a_statement_may_end_anywhere_before_its_proof(name: str, ending: str) -> None:
+    for plain in entries(name):
+        bare = plain.formal_statement.rstrip().removesuffix("by").rstrip().removesuffix(":=").rstrip()
+        entry = replace(plain, formal_statement=bare + ending)
+        expected = f"{entry.header}{bare} := by\n{BODY}"
+        assert program(entry, f"```lean4\n{bare} := by\n{BODY}\n```") == expected
+        assert program(entry, f"by\n{BODY}\n```") == expected
+        assert program(entry, f"{BODY}\n```") == expected

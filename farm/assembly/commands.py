@@ -1,0 +1,190 @@
+"""Assembly step, Lean's commands: where each begins with its lead-in, what it is, what it declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from farm.assembly.answer import Span
+from farm.scanner import NAME, Kind, opaque_spans, tokens
+
+_DECLARING_WORDS = """
+    theorem lemma def abbrev instance example structure inductive class axiom opaque notation notation3 infix
+    infixl infixr prefix postfix macro macro_rules syntax elab elab_rules attribute deriving initialize alias
+    irreducible_def declare_syntax_cat simproc coinductive add_decl_doc run_cmd
+"""
+DECLARING = frozenset(_DECLARING_WORDS.split())
+"""Words of commands that give something to what follows; their text reaches to the next command."""
+
+SETTINGS = frozenset({"open", "set_option", "universe", "universes", "export", "suppress_compilation"})
+"""Words of commands that change how what follows is read."""
+
+SCOPES = frozenset({"variable", "variables", "include", "omit"})
+"""Words of commands that may give what follows more arguments than it says."""
+
+OPENERS = frozenset({"namespace", "section", "mutual"})
+"""Words of commands that an ``end`` closes."""
+
+_NAMELESS_WORDS = """
+    example notation notation3 infix infixl infixr prefix postfix macro macro_rules syntax elab elab_rules
+    attribute deriving initialize add_decl_doc run_cmd
+"""
+_NAMELESS = frozenset(_NAMELESS_WORDS.split())
+_KNOWN = DECLARING | SETTINGS | SCOPES | OPENERS | {"import", "end"}
+
+
+class Command(NamedTuple):
+    """One command of a text.
+
+    `start` is the beginning of the line on which its lead-in begins (doc comment, attributes, ``... in``),
+    `keyword` where its word stands, `end` where its text ends: where its last ink does when it declares
+    something, else where its line does with the lines that go on with it. `name` is what it declares, with
+    the namespaces of the text around it, or what it opens or closes, or "". `ins` are the spans of
+    ``... in`` in its lead-in.
+    """
+
+    word: str
+    name: str
+    start: int
+    keyword: int
+    end: int
+    ins: tuple[Span, ...]
+
+    @property
+    def declares(self) -> bool:
+        """Whether it gives something to what follows."""
+        return self.word in DECLARING
+
+    @property
+    def opens(self) -> bool:
+        """Whether an ``end`` closes it."""
+        return self.word in OPENERS
+
+    @property
+    def names(self) -> bool:
+        """Whether it declares its `name`, which then cannot be declared again."""
+        return bool(self.name) and self.word in DECLARING and self.word not in _NAMELESS
+
+
+_MODIFIER = r"(?:private|protected|noncomputable|unsafe|partial|nonrec|local|scoped|public|meta)(?![\w.'])"
+_WORDS = "|".join(sorted(_KNOWN, key=len, reverse=True))
+_LINE = re.compile(rf"^([ \t]*)(?:/--|@\[|#[a-z]|(?:{_MODIFIER}|(?:{_WORDS})(?![\w.'])))", re.MULTILINE)
+_ATTRIBUTES = re.compile(r"@\[[^\]]{0,300}\]")
+_LEAD = re.compile(rf"scoped\[[^\]\n]{{0,300}}\]|{_MODIFIER}")
+_WORD = re.compile(r"#?[a-z_0-9]+")
+_NAME = re.compile(rf"[ \t]+({NAME})")
+_DECLARED = re.compile(rf"\s+(?:inductive\s+)?({NAME})")
+# Bounded: what is never closed would take quadratic time.
+_IN = re.compile(
+    r"(?:open|set_option|omit|include|variable|attribute|universe|unseal|seal)\b"
+    r"[^\n]*?(?:\n[ \t]+\S[^\n]*?){0,4}?"
+    rf"\sin(?=[ \t]*(?:--[^\n]*)?(?:\n|\Z)|\s+(?:/--|@\[|{_MODIFIER}|(?:{_WORDS})(?![\w.'])))"
+)
+_MOST = 10_000
+_GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+")
+
+
+class _Head(NamedTuple):
+    word: str
+    name: str
+    keyword: int
+    ins: tuple[Span, ...]
+
+
+def commands(text: str, start: int, end: int) -> Iterator[Command]:
+    """Yield the commands that begin a line of ``text[start:end]`` in code; names have their namespaces.
+
+    Of a text with more commands than anyone writes, the last one yielded has all the rest.
+    """
+    heads = list(islice(_heads(text, start, end), _MOST))
+    scopes: list[str] = []
+    for number, (first, head) in enumerate(heads):
+        until = heads[number + 1][0] if number + 1 < len(heads) else end
+        is_named = head.name and head.word in DECLARING and head.word not in _NAMELESS
+        name = _qualified(scopes, head.name) if is_named else head.name
+        command = Command(head.word, name, first, head.keyword, _end(text, head, until), head.ins)
+        _follow(scopes, command)
+        yield command
+
+
+def namespaces(found: Sequence[Command]) -> str:
+    """Return the namespaces that are open after some commands, as they stand before a name."""
+    scopes: list[str] = []
+    for command in found:
+        _follow(scopes, command)
+    return "".join(scopes[-_DEEPEST:])
+
+
+def _follow(scopes: list[str], command: Command) -> None:
+    if command.opens:
+        scopes.append(f"{command.name}." if command.word == "namespace" else "")
+    elif command.word == "end" and scopes:
+        scopes.pop()
+
+
+def _qualified(scopes: list[str], name: str) -> str:
+    """Return a name with the namespaces around it: not more of them than keeps the time linear."""
+    around = "".join(scopes[-_DEEPEST:])
+    return name.removeprefix("_root_.") if name.startswith("_root_.") else around + name
+
+
+_DEEPEST = 20
+
+
+def _end(text: str, head: _Head, until: int) -> int:
+    if head.word not in DECLARING:
+        found = _GOES_ON.match(text, head.keyword, until)
+        until = found.end() if found else until
+    return head.keyword + len(text[head.keyword : until].rstrip())
+
+
+def _heads(text: str, start: int, end: int) -> Iterator[tuple[int, _Head]]:
+    spans = opaque_spans(text, start, end)
+    hidden_from, hidden_to = next(spans, (end, end))
+    reached, inside = start, -1
+    for found in _LINE.finditer(text, start, end):
+        at = found.end(1)
+        while hidden_to <= at < end and hidden_from < end:
+            hidden_from, hidden_to = next(spans, (end, end))
+        is_hidden = hidden_from < at or (hidden_from == at and not text.startswith("/--", at))
+        indent = at - found.start()
+        # Deeper than the declaration before it, a line goes on with that one.
+        if is_hidden or at < reached or 0 <= inside < indent:
+            continue
+        at, ins = _lead_in(text, at, end)
+        word = _WORD.match(text, at, end)
+        reached = word.end() if word else at
+        if word and (word[0] in _KNOWN or word[0][0] == "#"):
+            named = (_DECLARED if word[0] in DECLARING else _NAME).match(text, reached, end)
+            yield found.start(), _Head(word[0], named[1] if named else "", at, ins)
+            inside = indent if word[0] in DECLARING else -1
+
+
+def _lead_in(text: str, at: int, end: int) -> tuple[int, tuple[Span, ...]]:
+    """Return where the word of a command stands, and the spans of ``... in`` before it."""
+    ins: list[Span] = []
+    while True:
+        at = _ink(text, at, end)
+        if text.startswith(("/-", "--"), at):
+            at = next(opaque_spans(text, at, end), (at, end))[1]
+        elif found := _ATTRIBUTES.match(text, at, end) or _LEAD.match(text, at, end):
+            at = found.end()
+        elif found := _IN.match(text, at, end):
+            ins.append(found.span())
+            at = found.end()
+        else:
+            return at, tuple(ins)
+
+
+def _ink(text: str, at: int, end: int) -> int:
+    while at < end and text[at].isspace():
+        at += 1
+    return at
+
+
+def words(text: str, start: int, end: int) -> str:
+    """Return the tokens of a piece of text, comments aside, as one string to compare."""
+    comments = (Kind.COMMENT, Kind.DOC_COMMENT)
+    return " ".join(text[t.start : t.end] for t in tokens(text, start, end) if t.kind not in comments)

@@ -1,0 +1,56 @@
+"""Assembly step, the dataset's text: it is written with what is kept of the model's in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from farm.assembly.preamble import Plan
+from farm.assembly.segments import Draft
+
+
+class Dataset:
+    """Writes the dataset's part of a program; `kept` is how much of the statement goes into it."""
+
+    def __init__(self, draft: Draft, sources: Mapping[str, str], kept: int) -> None:
+        self._draft, self._kept = draft, kept
+        self._header_length = len(sources["header"])
+        self._statement = sources["formal_statement"]
+        self._written = 0
+        self._is_broken = False
+
+    def write_header(self) -> None:
+        """Write the header, and have it end its line."""
+        self._draft.copy("header", 0, self._header_length)
+        if not self._draft.ends_line():
+            self._draft.write("\n")
+
+    def write_statement(self, plan: Plan) -> int | None:
+        """Write the statement with what a plan keeps; return where the first of that stands, if anywhere."""
+        draft, first = self._draft, None
+        for kept in plan.kept:
+            if kept.after > self._written:
+                self._write_to(kept.after)
+                draft.write("\n\n")
+            first = draft.length if first is None else first
+            self._write_own(kept.start, kept.end, "\n\n")
+        if plan.ins:
+            self._write_to(plan.lead)
+            if not draft.ends_line():
+                draft.write("\n")
+            first = draft.length if first is None else first
+            for start, end in plan.ins:
+                self._write_own(start, end, "\n")
+        self._write_to(self._kept)
+        return first
+
+    def _write_own(self, start: int, end: int, joint: str) -> None:
+        self._draft.copy("generation", start, end)
+        self._draft.write(joint)
+        self._is_broken = True
+
+    def _write_to(self, end: int) -> None:
+        start = self._written
+        while self._is_broken and start < end and self._statement[start].isspace():
+            start += 1
+        self._draft.copy("formal_statement", start, end)
+        self._written, self._is_broken = end, False

@@ -1,0 +1,78 @@
+"""Assembly step, the dataset's part: what header and statement declare before the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from farm.assembly.commands import Command, commands, namespaces, words
+from farm.assembly.declaration import Target
+
+IN_HEADER = 0
+"""Where a command of the header ends, as seen from the statement."""
+
+
+class Known(NamedTuple):
+    """A command of the dataset's: its tokens, and where it ends in the statement, or `IN_HEADER`."""
+
+    words: str
+    end: int
+
+
+class Stated(NamedTuple):
+    """What the dataset's text says before the target.
+
+    `lead` is where the target's own lead-in begins in the statement, and `ins` its ``... in``, as tokens.
+    `names` has what is declared under a name; `others` has the ends of all other commands, by their tokens,
+    and `kinds` the words of these.
+    `ends` are where the statement's commands before the target end, and `comment` is what stands between the
+    last of them and the target's lead-in.
+    """
+
+    lead: int
+    ins: frozenset[str]
+    names: Mapping[str, Known]
+    others: Mapping[str, tuple[int, ...]]
+    kinds: frozenset[str]
+    ends: tuple[int, ...]
+    comment: str
+
+
+@lru_cache(maxsize=1024)
+def read_stated(header: str, statement: str, target: Target) -> Stated:
+    """Return what a header and a statement with this target declare."""
+    before, lead = split_lead(statement, 0, target.start, target.name_end)
+    names: dict[str, Known] = {}
+    others: dict[str, tuple[int, ...]] = {}
+    kinds: set[str] = set()
+    parts = ((header, tuple(commands(header, 0, len(header))), False), (statement, before, True))
+    for text, found, is_statement in parts:
+        around = namespaces(found)
+        for command in found:
+            end = command.end if is_statement else IN_HEADER
+            tokens = words(text, command.start, command.end)
+            if command.names:
+                known = Known(tokens, end)
+                names[command.name] = names[command.name.removeprefix(around)] = known
+            elif command.word != "import":
+                others[tokens] = (*others.get(tokens, ()), end)
+                kinds.add(command.word)
+    ins = frozenset(words(statement, *span) for span in lead.ins) if lead else frozenset()
+    start = lead.start if lead else target.start
+    ends = tuple(command.end for command in before)
+    comment = statement[max(ends, default=0) : start].strip()
+    return Stated(start, ins, names, others, frozenset(kinds), ends, comment)
+
+
+def split_lead(
+    text: str, start: int, keyword: int, name_end: int
+) -> tuple[tuple[Command, ...], Command | None]:
+    """Return the commands before the declaration whose word stands at `keyword`, and that itself.
+
+    None for one that does not begin its line.
+    """
+    found = tuple(commands(text, start, name_end))
+    if found and found[-1].keyword == keyword:
+        return found[:-1], found[-1]
+    return tuple(command for command in found if command.end <= keyword), None
