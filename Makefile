@@ -3,13 +3,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-vm fuzz chaos lint bench lock clean
+.PHONY: help setup demo test test-vm fuzz exploits chaos lint bench lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
 	@echo "make test    set everything up, run the whole test suite"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
 	@echo "make fuzz    change compiled modules and programs by the hundred thousand and read them"
+	@echo "make exploits try every known trick on the embedded Lean"
 	@echo "make chaos   disturb a farm at work in every way, ten times; about an hour"
 	@echo "make setup   make .venv with the farm command in it"
 	@echo "make lint    the linters and the type checker"
@@ -54,6 +55,9 @@ test-vm: .venv/.ready-dev
 fuzz: .venv/.ready-dev
 	@$(BIN)/python -m tests.fuzz.olean --examples 100000
 	@$(BIN)/python -m tests.fuzz.programs --examples 100000
+
+exploits: setup
+	@$(BIN)/farm selftest --all
 
 chaos: .venv/.ready-dev
 	@$(BIN)/python -m tests.chaos --seeds 10

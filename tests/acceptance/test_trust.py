@@ -22,7 +22,8 @@ LIMITS = Limits(wall_seconds=20.0)
 
 
 def cases(*, honest: bool) -> list[Any]:
-    return [pytest.param(case, id=case.name) for case in read() if case.is_honest is honest]
+    found = (case for case in read() if case.is_honest is honest and not case.is_class)
+    return [pytest.param(case, id=case.name) for case in found]
 
 
 def challenge(core: LeanEnvironment, statement: str) -> Challenge:
@@ -44,7 +45,7 @@ def challenge(core: LeanEnvironment, statement: str) -> Challenge:
 @pytest.mark.parametrize("case", cases(honest=False))
 def test_what_deceives_is_found_out(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
     found = judged(checker, core, case, tier)
-    assert (found.verdict.reason, found.verdict.detail) == (case.reason(tier), found.verdict.detail)
+    assert found.verdict.reason in case.reasons(tier), found.verdict.detail
     assert found.is_right
 
 
