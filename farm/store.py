@@ -158,7 +158,8 @@ _FINISH = """
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(given)s AS jsonb)) AS given (
             id bigint, attempt integer, verdict text, reason text, detail text, messages jsonb, hits jsonb,
-            audit jsonb, statement text, trusts text[], preamble text, wall_seconds float8, cpu_seconds float8,
+            audit jsonb, statement text, trusts text[], preamble text,
+            wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             reproducible boolean)
     ), held AS (

@@ -49,7 +49,7 @@ class Boxed:
     def seal(self, sealable: Sealable) -> dict[str, Any]:
         """Return what is found in a module, as `workers.seals.Seals.seal` does.
 
-        Raises KernelLimit when the checker exceeds the line's limits, and BoxFailed when nothing was found out.
+        Raises KernelLimit when the checker exceeds the line's limits, BoxFailed when nothing was found out.
         """
         with self._shown(sealable) as shown:
             facts = self._audited(sealable, shown)

@@ -102,8 +102,8 @@ class Examination:
 def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
 
-    The others fall back on a fresh Lean where they cannot be had. Two modules are audited and one is replayed,
-    as far as the environment's tiers go.
+    Where the other ways cannot be had, they fall back on a fresh Lean. Two modules are audited and one is
+    replayed, as far as the environment's tiers go.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:

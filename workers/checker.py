@@ -9,11 +9,11 @@ from types import TracebackType
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.job import Check, Limits
+from farm.job import Check, Fallback, Limits
 from farm.log import logger
 from farm.scanner import sorry_tokens
 from farm.tiers import Tier
-from farm.verdict import Reason, Report, judge, judge_text, needs_seal
+from farm.verdict import Preamble, Reason, Report, judge, judge_text, needs_seal
 from workers.box import once as box
 from workers.box.isolation import Isolation
 from workers.box.supervisor import BoxFailed
@@ -87,9 +87,28 @@ class Checker:
     ) -> Report:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
-        What the policy rejects is not given to Lean. Without an assurance Lean's bare word is reported.
-        `cancelled` is asked every now and then; when it says yes, the check ends and reports a box error.
+        What the policy rejects is not given to Lean. Without an assurance Lean's bare word is reported. Where
+        what the model wrote before its theorem is in the way of the statement, the check's fallback is judged
+        within what is left of the limits. `cancelled` is asked every now and then; when it says yes, the
+        check ends and reports a box error.
         """
+        report = self._judged(check, environment, cancelled, way)
+        if check.fallback is None:
+            return report
+        second = _second(check, check.fallback, report)
+        if second is None:
+            return replace(report, preamble=Preamble.MODEL)
+        again = self._judged(second, environment, cancelled, way)
+        return replace(
+            again,
+            preamble=Preamble.FARM,
+            wall_seconds=report.wall_seconds + again.wall_seconds,
+            cpu_seconds=report.cpu_seconds + again.cpu_seconds,
+        )
+
+    def _judged(
+        self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str | None
+    ) -> Report:
         assurance = check.assurance or Assurance(tier=Tier.LEAN)
         impossible = judge_text(check.program)
         if impossible is not None:
@@ -123,9 +142,9 @@ class Checker:
         self, report: Report, reply: Reply, check: Check, assurance: Assurance, question: Question
     ) -> Report:
         """Return the report with what processes that never saw the program find in its module."""
+        if reply.module is None:
+            return replace(report, box_error="Lean accepted the program and left no compiled module")
         try:
-            if reply.module is None:
-                raise BoxFailed("Lean accepted the program and left no compiled module")
             sealable = self._sealable(reply.module.fileno(), check, assurance, question)
             return replace(report, audit=self._seal(sealable, reply.way))
         except BadChallenge as error:
@@ -157,6 +176,32 @@ class Checker:
             except NoImage as error:
                 _log.warning("A module is sealed in boxes: %s", error)
         return self._boxed.seal(sealable)
+
+
+#: What speaks against a program when something before the target has changed what it states.
+_STATED_OTHERWISE = frozenset({Reason.STATEMENT_MISMATCH})
+#: Less is not worth beginning a second program for.
+_LEAST_SECONDS = 0.1
+
+
+def _second(check: Check, fallback: Fallback, report: Report) -> Check | None:
+    """Return the check of the other program within what is left, where the first one is to be tried again."""
+    reason = judge(report).reason
+    in_the_way = reason in _STATED_OTHERWISE or (
+        reason is Reason.ERROR
+        and check.challenge is not None
+        and blames_statement(check, check.challenge, report)
+    )
+    limits = replace(
+        check.limits,
+        wall_seconds=check.limits.wall_seconds - report.wall_seconds,
+        cpu_seconds=check.limits.cpu_seconds - report.cpu_seconds,
+    )
+    if not in_the_way or min(limits.wall_seconds, limits.cpu_seconds) < _LEAST_SECONDS:
+        return None
+    return replace(
+        check, program=fallback.program, submitted=fallback.submitted, fallback=None, limits=limits
+    )
 
 
 def _has_sorry(challenge: Challenge | None) -> bool:

@@ -43,8 +43,8 @@ class KernelLimit(Exception):
 class Sealable:
     """A module that was taken, and what it is held against.
 
-    `module` is a descriptor of a sealed file; `challenge` the compiled statement, if there is one; `stated` the
-    program whose header says what may be imported: the challenge's, or the submission's own.
+    `module` is a descriptor of a sealed file; `challenge` the compiled statement, if any; `stated` is
+    the program whose header says what may be imported: the challenge's, or its own.
     """
 
     module: int

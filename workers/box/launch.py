@@ -139,7 +139,7 @@ def limit(which: int, soft: int, hard: int | None = None) -> None:
 
 
 def become(user: int, *, reads_all: bool) -> None:
-    """Become another user (-1: stay who one is), with no capability left in any set, now or ever, but to read files if it is to."""
+    """Become another user (-1: nobody else) without any capability, now or ever, but to read if it is to."""
     kept = CAP_DAC_READ_SEARCH if reads_all else -1
     _drop_bounding_set(kept)
     if user >= 0:

@@ -1,10 +1,10 @@
 """Image step: a process that has imported a header, and forks for every check and every seal.
 
-`workers.images.images` keeps the images of a worker. One of them (`workers.images.image`) is a process in a box
-(`workers.images.serve`) that has loaded Lean's shared library and imported a header with it, and sees nothing of
-any submission. For a check it forks a cell (`workers.images.keeper`): a reaper, and the process in which Lean's
-own frontend (`workers.images.frontend`) elaborates the program and writes its module. For a seal it forks a
-process that reads that module as data and has the kernel replay what it understood (`workers.seal`).
+`workers.images.images` keeps the images of a worker. One of them (`workers.images.image`) is a process in a
+box (`workers.images.serve`) that has loaded Lean's shared library, has imported a header with it, and sees
+nothing of any submission. For a check it forks a cell (`workers.images.keeper`): a reaper, and the process in
+which Lean's own frontend (`workers.images.frontend`) elaborates the program and writes its module. For a seal
+it forks a process that reads the module as data and has the kernel check what it understood (`workers.seal`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDERS = (
 
 
 def command(python: str, words: Sequence[str], library: Path, options: Sequence[str]) -> list[str]:
-    """Return the command line of an image of Lean's library, which has these options of Lean's own command line.
+    """Return the command line of an image of Lean's library, with options of Lean's own command line.
 
     `words` say where it forks, see `workers.images.serve`.
     """

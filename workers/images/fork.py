@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 
 from farm.job import Limits
 from workers.box import procfs
-from workers.box.bubblewrap import NOBODY
 from workers.box.cell import Ended
 from workers.box.isolation import Isolation, fresh_folder
 from workers.box.once import as_file
@@ -247,7 +246,7 @@ def user_of_checks(isolation: Isolation) -> int:
     if isolation.namespaces is not None:
         user = isolation.namespaces.checks.user
         return -1 if user is None else user
-    return NOBODY if os.geteuid() == 0 else -1
+    return -1 if isolation.user is None else isolation.user
 
 
 def _bounds(limits: Limits) -> dict[str, int]:

@@ -1,9 +1,9 @@
 """Image step, Lean: the frontend of Lean's own command line, called through its shared library.
 
-What ``lean --json --stdin -o FILE`` does is `Lean.Elab.runFrontend`: `Lean.Language.Lean.process` parses, imports
-and elaborates, a report prints each message as it comes, and `Lean.writeModule` writes what is left. The same
-functions are called here, in the same order. `process` can be given an earlier snapshot, as an editor does and
-as ``lean --incr-load`` does; ours has the header and nothing behind it, so that imports are read once.
+What ``lean --json --stdin -o FILE`` does is `Lean.Elab.runFrontend`: `Lean.Language.Lean.process` parses,
+imports and elaborates, a report prints each message as it comes, and `Lean.writeModule` writes what is left.
+The same functions are called here, in the same order. `process` can be given an earlier snapshot, as editors
+do and as ``lean --incr-load`` does; ours has the header and nothing behind it: imports are read once.
 
 Read in Lean's sources of 4.35 (``src/Lean/Elab/Frontend.lean``, ``src/Lean/Language/Lean.lean``,
 ``src/Lean/Shell.lean``), and run with that version. How objects and functions look from here is told in

@@ -1,4 +1,4 @@
-"""Image step, all images of a worker: one for each environment and header, made once and kept while needed."""
+"""Image step, all images of a worker: one for each environment and header, kept while it is needed."""
 
 from __future__ import annotations
 

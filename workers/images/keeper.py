@@ -1,9 +1,9 @@
 """Image step, cells: what a fork of an image does with itself before it works on a check or a seal.
 
-A check has a cell of its own: the first process of it, its keeper, goes into the control group, makes the
+A check has a cell of its own. The first process of it, its keeper, goes into the control group, makes the
 namespaces' mounts, waits at the gate, forks the process that works, reaps all that comes of it, and says what
 became of it; it is process 1 of the cell's pid namespace, where there is one. The process that works gives up
-every capability and every descriptor and takes on a filter of system calls before it reads a byte of the text.
+every capability and every descriptor, and takes on a filter of system calls, before it reads the text.
 
 A seal runs nothing of a submission. It needs no namespaces, only a filter that leaves it to compute.
 """
@@ -52,7 +52,7 @@ class Place:
 
     `namespaces`: whether it may make any; `user` is whom a check becomes, -1 for nobody else; `check_calls`
     and `seal_calls` are filters of system calls, None on a machine whose calls are not known. `kept` are the
-    image's own descriptors, which its library believes to be open; `data_bytes` is what the image has reserved.
+    image's own descriptors, which its library believes to be open; `data_bytes` is what it has reserved.
     """
 
     namespaces: bool
@@ -135,7 +135,7 @@ def _check(frontend: Frontend, place: Place, files: Sequence[int], folder: int, 
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     _limit(asked, place.data_bytes)
-    launch.become(place.user)
+    launch.become(place.user, reads_all=False)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:

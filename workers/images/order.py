@@ -3,13 +3,11 @@
 Both speak over sockets that keep messages apart (SOCK_SEQPACKET). The worker's first message to an image is
 `HEADER` with a file of the header's text; the image answers `READY`, or why it cannot serve. From then on the
 worker sends orders, one byte and file descriptors, and the image answers nothing: the cell's own socket is
-among the descriptors, and over that the cell says `READY` (with its folder), is told `GO`, and says at its end
-what became of it. So nothing that belongs to one check is ever in the memory of the image.
+among the descriptors, and over that the cell says `READY` (with its folder), is told `GO`, and says at its
+end what became of it. So nothing that belongs to one check is ever in the memory of the image.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 HEADER, CHECK, SEAL = b"h", b"c", b"s"
 READY, GO = b"ready", b"go"
@@ -24,13 +22,3 @@ FIRST_DOOR = {CHECK: 5, SEAL: 6}
 
 #: What a check leaves in its folder.
 MODULE_NAME = "Module.olean"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
-    """What the kernel enforces of a cell's limits: whole seconds (-1: any number), bytes, numbers."""
-
-    cpu_seconds: int
-    data_bytes: int
-    file_bytes: int
-    open_files: int

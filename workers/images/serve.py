@@ -1,8 +1,8 @@
 """Image step, the image: imports a header, then forks for every order until nobody can order any more.
 
 It is called as ``python -I -S -c "...; from workers.images.serve import main; main()" NAMESPACES USER LIBRARY
-OPTION...`` in a box, with one end of a socket as its standard input (see `workers.images.order`). Text, options
-and limits of a check are read by its fork and never here: what is in this process is in every later fork.
+OPTION...`` in a box, with one end of a socket as its standard input (see `workers.images.order`). Text and
+limits of a check are read by its fork and never here: what is in this process is in every later fork.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import NoReturn
 
 from workers.box import launch, seccomp
 from workers.images import order
-from workers.images.frontend import Frontend, LeanError
+from workers.images.frontend import Frontend
 from workers.images.keeper import NEW_PIDS, Place, keep, seal_in
 from workers.images.warm import programs
+from workers.replay.lean import LeanError
 
 #: What Lean's event loop and its tasks have open, by what the kernel calls it; all else must not be there.
 _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", "/dev/null")
@@ -29,7 +30,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class CannotFork(Exception):
-    """This process has something that its forks would share with it."""
+    """The image has something that its forks would share with it."""
 
 
 def main() -> NoReturn:
@@ -81,7 +82,7 @@ def _place(worker: socket.socket, *, namespaces: bool, user: int) -> Place:
 
 
 def _own_descriptors() -> frozenset[int]:
-    """Return the open descriptors of this process; raises CannotFork for memory or files it should not have."""
+    """Return the open descriptors of this process; raises CannotFork for what its forks must not share."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
         for line in maps:
             if line.split(maxsplit=2)[1].startswith("rw-s"):

@@ -1,8 +1,8 @@
 """Image step, warm-up: programs of ours that an image elaborates before its first fork. Pure.
 
 What Lean sets up when it is first used is there in every fork then. They mean the same under any header, and
-whether they can be proved under it does not matter. No module is written for them: the memory that takes would
-be given back to Lean's allocator in small pieces, which every fork would then have to copy.
+whether they can be proved under it does not matter. No module is written for them: the memory that it takes
+would be given back to Lean's allocator in small pieces, which every fork would then have to copy.
 """
 
 from __future__ import annotations
