@@ -20,7 +20,7 @@ def test_an_empty_environment_gives_the_farms_own_servers_and_the_documented_def
     assert (settings.database_url, settings.broker_url, settings.environments) == (None, None, None)
     assert (settings.environment, settings.servers, settings.log_level) == ("core", "auto", "info")
     assert (settings.idle_minutes, settings.lease_seconds, settings.memory_mib) == (10.0, 20.0, 4096)
-    assert (settings.way, settings.residents, settings.snapshot_mib) == ("resident", None, 8192)
+    assert (settings.way, settings.images, settings.snapshot_mib) == ("forked", None, 8192)
     assert (settings.isolation, settings.cgroup) == (None, None)
     assert settings.concurrency >= 1
 
@@ -45,7 +45,7 @@ def test_every_variable_is_read():
             "FARM_CONCURRENCY": "7",
             "FARM_MEMORY_MIB": "2048",
             "FARM_WAY": "Snapshot",
-            "FARM_RESIDENTS": "5",
+            "FARM_IMAGES": "5",
             "FARM_SNAPSHOT_MIB": "100",
             "FARM_ISOLATION": "cgroup2+Bwrap",
             "FARM_CGROUP": "/sys/fs/cgroup/farm",
@@ -67,7 +67,7 @@ def test_every_variable_is_read():
         concurrency=7,
         memory_mib=2048,
         way="snapshot",
-        residents=5,
+        images=5,
         snapshot_mib=100,
         isolation="cgroup2+bwrap",
         cgroup=Path("/sys/fs/cgroup/farm"),
@@ -108,8 +108,8 @@ def test_a_url_may_stand_in_a_file(tmp_path: Path):
         ({"FARM_CONCURRENCY": "-1"}, ["FARM_CONCURRENCY='-1'", "whole number above 0"]),
         ({"FARM_MEMORY_MIB": "4GB"}, ["FARM_MEMORY_MIB='4GB'", "whole number above 0"]),
         ({"FARM_LOG_LEVEL": "loud"}, ["FARM_LOG_LEVEL='loud'", "debug", "error"]),
-        ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "resident, snapshot, cold"]),
-        ({"FARM_RESIDENTS": "0"}, ["FARM_RESIDENTS='0'", "whole number above 0"]),
+        ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "forked, snapshot, cold"]),
+        ({"FARM_IMAGES": "0"}, ["FARM_IMAGES='0'", "whole number above 0"]),
         ({"FARM_SNAPSHOT_MIB": "8G"}, ["FARM_SNAPSHOT_MIB='8G'", "whole number above 0"]),
         ({"FARM_ISOLATION": "docker"}, ["FARM_ISOLATION='docker'", "rlimit, bwrap", "such as cgroup+bwrap"]),
         ({"FARM_ISOLATION": "cgroup2,bwrap"}, ["FARM_ISOLATION='cgroup2,bwrap'", 'joined by "+"']),
