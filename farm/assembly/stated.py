@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -46,16 +46,13 @@ def read_stated(header: str, statement: str, target: Target) -> Stated:
     names: dict[str, Known] = {}
     others: dict[str, tuple[int, ...]] = {}
     kinds: set[str] = set()
-    parts = ((header, tuple(commands(header, 0, len(header))), False), (statement, before, True))
-    for text, found, is_statement in parts:
-        around = namespaces(found)
-        for command in found:
+    for part, is_statement in ((_read_header(header), False), (_read(statement, before), True)):
+        around = namespaces([command for command, _ in part])
+        for command, tokens in part:
             end = command.end if is_statement else IN_HEADER
-            tokens = words(text, command.start, command.end)
             if command.names:
-                known = Known(tokens, end)
-                names[command.name] = names[command.name.removeprefix(around)] = known
-            elif command.word != "import":
+                names[command.name] = names[command.name.removeprefix(around)] = Known(tokens, end)
+            else:
                 others[tokens] = (*others.get(tokens, ()), end)
                 kinds.add(command.word)
     ins = frozenset(words(statement, *span) for span in lead.ins) if lead else frozenset()
@@ -63,6 +60,16 @@ def read_stated(header: str, statement: str, target: Target) -> Stated:
     ends = tuple(command.end for command in before)
     comment = statement[max(ends, default=0) : start].strip()
     return Stated(start, ins, names, others, frozenset(kinds), ends, comment)
+
+
+@lru_cache(maxsize=256)
+def _read_header(header: str) -> tuple[tuple[Command, str], ...]:
+    return _read(header, commands(header, 0, len(header)))
+
+
+def _read(text: str, found: Iterable[Command]) -> tuple[tuple[Command, str], ...]:
+    """Return commands with their tokens, imports apart."""
+    return tuple((each, words(text, each.start, each.end)) for each in found if each.word != "import")
 
 
 def split_lead(
