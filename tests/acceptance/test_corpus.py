@@ -34,6 +34,7 @@ def _marks(case: Case, tier: str) -> list[Any]:
     return [pytest.mark.xfail(reason="waits for the seal", strict=True)] if waits else []
 
 
+@pytest.mark.timeout(400)  # the kernel takes its time until it finds a number too large
 @pytest.mark.parametrize(("case", "tier"), cases())
 def test_a_program_is_judged_by_what_it_proves(
     checker: Checker, core: LeanEnvironment, case: Case, tier: str
