@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from workers.replay.lean import NOTHING, TRUE, Lean, LeanError, field, shared
+from workers.replay.lean import NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared
 
 #: What Lean's command line calls the main module of a program that comes on standard input, and its file.
 _MAIN_MODULE, _FILE = "_stdin", "<stdin>"
@@ -36,7 +36,8 @@ _Setup = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, cty
 class Frontend(Lean):
     """Lean's frontend in this process: imports one header, then elaborates programs that begin with it.
 
-    `elaborate` is to be called once in each fork; what it leaves in memory is nobody's to clean.
+    `imported` are the modules that the header names, in its order. `elaborate` is to be called once in each
+    fork; what it leaves in memory is nobody's to clean.
     """
 
     def __init__(self, library: Path, options: Sequence[str]) -> None:
@@ -48,6 +49,7 @@ class Frontend(Lean):
         self._main = self.call("lean_name_mk_string", NOTHING, self.string(_MAIN_MODULE))
         self._setup = _Setup(self._imports)
         self._header = NOTHING
+        self.imported: list[str] = []
         libc = ctypes.CDLL(None)
         stdout = ctypes.c_void_p.in_dll(libc, "stdout")
         libc.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # what Lean has said is there when it is killed
@@ -110,6 +112,7 @@ class Frontend(Lean):
         is_module = self.call("l_Lean_Elab_HeaderSyntax_isModule___boxed", shared(header)) == TRUE
         scalars = _TRUST.to_bytes(4, "little") + bytes([is_module, 0, 0, 0])
         imports = self.call("l_Lean_Elab_HeaderSyntax_imports___boxed", shared(header), TRUE)
+        self.imported = [dotted(field(each, 0)) for each in elements(imports)]
         plugins = self.call("lean_array_mk", NOTHING)
         fields = [shared(self._main), NOTHING, imports, shared(self._options), _NO_ENTRIES, plugins]
         answer = self._constructor(1, [self._constructor(0, fields, scalars)])

@@ -20,7 +20,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from workers.box import launch
@@ -31,7 +31,9 @@ from workers.seal import Request, seal
 # From <linux/sched.h>, <linux/mount.h>, <linux/prctl.h>.
 NEW_MOUNTS, NEW_IPC, NEW_PIDS = 0x00020000, 0x08000000, 0x20000000
 _PRIVATE, _RECURSIVE, _NO_SUID, _NO_DEVICES, _DETACH = 1 << 18, 1 << 14, 2, 4, 2
-_PR_SET_SECCOMP, _SECCOMP_FILTER = 22, 2
+# From <linux/seccomp.h>, and the call's number on each machine whose filters are known.
+_SET_FILTER, _ALL_THREADS = 1, 1
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
 #: Where a cell's folder is, in memory and its own.
 _FOLDER = b"/tmp"
 _SIGNALS = (
@@ -151,6 +153,9 @@ def _seal(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -
         challenge=_mapped(files[order.CHALLENGE]) if asked.pop("with_challenge") else None,
         **asked.pop("request"),
     )
+    if request.challenge is None:
+        request = replace(request, imports=frontend.imported)
+    frontend.begin()
     os.dup2(files[order.STDOUT], 1)
     os.dup2(files[order.STDERR], 2)
     _limit(asked, place.data_bytes)
@@ -199,7 +204,7 @@ def _limit(asked: dict[str, Any], data_bytes: int) -> None:
 
 
 def _filter(calls: bytes | None) -> None:
-    """Take on a filter of system calls, for good."""
+    """Take on a filter of system calls, for good, in all threads."""
     if calls is None:
         return
     program = ctypes.create_string_buffer(calls, len(calls))
@@ -208,7 +213,8 @@ def _filter(calls: bytes | None) -> None:
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
     given = Program(len(calls) // 8, ctypes.addressof(program))
-    _require(_LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.byref(given), 0, 0), "seccomp")
+    number = _SECCOMP[os.uname().machine]
+    _require(_LIBC.syscall(number, _SET_FILTER, _ALL_THREADS, ctypes.byref(given)), "seccomp")
 
 
 def _require(outcome: int, what: str) -> None:
