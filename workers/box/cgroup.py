@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,7 @@ class Group:
         self._open: dict[str, int] = {}
         self._most_bytes = 0
         self._kernel_has_peak = True
+        self._spent_before, self._killed_before, self._refused_before = 0.0, 0, 0
 
     def make(self, limits: Limits) -> None:
         """Make the group, with these limits of memory and processes."""
@@ -57,6 +59,15 @@ class Group:
             self._limit(self._most_bytes)
             self._write("pids", "pids.max", limits.processes)
             undo.pop_all()
+
+    def renew(self, limits: Limits) -> None:
+        """Give a group that is empty other limits, and let its figures count from now on."""
+        self._most_bytes = limits.memory_mib * _MIB
+        self._limit(self._most_bytes + self._file_bytes())
+        self._write("pids", "pids.max", limits.processes)
+        self.reset_peak()
+        self._spent_before = self._cpu_seconds()
+        self._killed_before, self._refused_before = self._killed(), self._refused()
 
     @contextlib.contextmanager
     def doors(self) -> Iterator[list[int]]:
@@ -76,7 +87,7 @@ class Group:
         """
         memory, files = self._memory_bytes(), self._file_bytes()
         return Usage(
-            cpu_seconds=self._cpu_seconds(),
+            cpu_seconds=self._cpu_seconds() - self._spent_before,
             memory_kib=(memory - files) // 1024,
             peak_memory_kib=(max(memory, self._known_peak_bytes()) - files) // 1024,
             processes=int(self._read("pids", "pids.current")),
@@ -84,11 +95,18 @@ class Group:
 
     def oom_killed(self) -> bool:
         """Whether the kernel killed something in the group for want of memory."""
-        raise NotImplementedError
+        return self._killed() > self._killed_before
 
     def process_limit_hit(self) -> bool:
         """Whether a process or thread was refused because there were as many as allowed."""
-        return self._keyed("pids", "pids.events").get("max", 0) > 0
+        return self._refused() > self._refused_before
+
+    def _refused(self) -> int:
+        return self._keyed("pids", "pids.events").get("max", 0)
+
+    def _killed(self) -> int:
+        """Return how often the kernel killed something in the group for want of memory."""
+        raise NotImplementedError
 
     def allow(self, memory_mib: int) -> None:
         """Set a new limit of memory. What the group has in cache already is not held against it."""
@@ -178,9 +196,8 @@ class Group1(Group):
     #: that takes until each core has passed through the scheduler, 6 ms on a busy machine (Linux 6.18).
     door = "tasks"
 
-    def oom_killed(self) -> bool:
-        """Whether the kernel killed something in the group for want of memory."""
-        return self._keyed("memory", "memory.oom_control").get("oom_kill", 0) > 0
+    def _killed(self) -> int:
+        return self._keyed("memory", "memory.oom_control").get("oom_kill", 0)
 
     def kill(self) -> None:
         """Stop all processes of the group at once, kill them, and let them go on to their end."""
@@ -221,9 +238,8 @@ class Group2(Group):
 
     door = PROCESSES
 
-    def oom_killed(self) -> bool:
-        """Whether the kernel killed something in the group for want of memory."""
-        return self._keyed("memory", "memory.events")["oom_kill"] > 0
+    def _killed(self) -> int:
+        return self._keyed("memory", "memory.events")["oom_kill"]
 
     def kill(self) -> None:
         """Kill all processes of the group at once."""
@@ -272,12 +288,27 @@ class Groups:
     folders: Mapping[str, Path]
     here: Path | None
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _spare: deque[Group] = field(default_factory=deque)
 
     def make(self, limits: Limits) -> Group:
         """Make a group with these limits of memory and processes. Raises OSError."""
         group = self._group(f"{_CELL}{next(self._numbers)}")
         group.make(limits)
         return group
+
+    def lend(self, limits: Limits) -> Group:
+        """Return a group with these limits, one that was given back if there is any. Raises OSError."""
+        try:
+            group = self._spare.pop()
+        except IndexError:
+            return self.make(limits)
+        group.renew(limits)
+        return group
+
+    def give_back(self, group: Group) -> None:
+        """Take back a group that was lent, whatever is still in it is killed. Raises OSError."""
+        group.end()
+        self._spare.append(group)
 
     def _group(self, name: str) -> Group:
         kind = Group1 if self.version == 1 else Group2

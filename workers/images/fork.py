@@ -75,8 +75,8 @@ class Fork:
     def _start(self, send: Send, request: Mapping[str, Any], files: Sequence[int]) -> None:
         self._group = None
         if self._isolation.groups is not None:
-            self._group = self._isolation.groups.make(self._limits)
-            self._files.callback(self._group.close)
+            self._group = self._isolation.groups.lend(self._limits)
+            self._files.callback(self._isolation.groups.give_back, self._group)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import platform
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,11 +23,14 @@ from workers.box import launch, seccomp
 from workers.images import order
 from workers.images.frontend import Frontend
 from workers.images.keeper import NEW_PIDS, Place, keep, seal_in
-from workers.images.warm import programs
+from workers.images.warm import PROOF, STATEMENT, programs
 from workers.replay.lean import LeanError
+from workers.seal import Request, seal
 
 #: What Lean's event loop and its tasks have open, by what the kernel calls it; all else must not be there.
 _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", "/dev/null")
+#: How often it takes until Python's interpreter has specialized what a seal does most.
+_SEALS = 10
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -58,14 +63,52 @@ def _ready(worker: socket.socket, library: Path, options: list[str]) -> tuple[Fr
     with open(files[0], encoding="utf-8") as file:  # noqa: PTH123
         header = file.read()
     frontend.import_header(header)
+    kernel = frontend.kernel_environment()
+    with _nothing_said():
+        for program in programs(header):
+            frontend.elaborate(program, None)
+        _seal_once_or_more(frontend, kernel, header)
+    gc.collect()
+    gc.freeze()  # what is there stays: no fork looks through it, and copies it by that
+    gc.disable()
+    return frontend, kernel
+
+
+@contextlib.contextmanager
+def _nothing_said() -> Iterator[None]:
+    """Let what Lean says go nowhere."""
     nothing, stdout = os.open(os.devnull, os.O_WRONLY), os.dup(1)
     os.dup2(nothing, 1)
-    for program in programs(header):
-        frontend.elaborate(program, None)
+    yield
     os.dup2(stdout, 1)
     os.close(nothing)
     os.close(stdout)
-    return frontend, frontend.kernel_environment()
+
+
+def _seal_once_or_more(frontend: Frontend, kernel: int, header: str) -> None:
+    """Seal a proof of ours a few times: Python is quick at what it has done before."""
+    modules = [_compiled(frontend, header + text) for text in (PROOF, STATEMENT)]
+    if None in modules:
+        return
+    for _ in range(_SEALS):
+        seal(frontend, kernel, Request(module=modules[0] or b"", challenge=modules[1]))
+
+
+def _compiled(frontend: Frontend, program: str) -> bytes | None:
+    """Return the module of a program of ours, which a fork writes; None where it is none."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(LeanError, OSError):
+            if frontend.elaborate(program, order.MODULE_NAME):
+                with open(order.MODULE_NAME, "rb") as module, open(writing, "wb") as pipe:  # noqa: PTH123
+                    pipe.write(module.read())
+        os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:  # noqa: PTH123
+        content = pipe.read()
+    os.waitpid(pid, 0)
+    return content or None
 
 
 def _place(worker: socket.socket, *, namespaces: bool, user: int) -> Place:

@@ -14,6 +14,10 @@ _BODIES = (
     "example (p : Prop) : p := sorry",
 )
 
+#: What is sealed: a proof, and the statement of it.
+PROOF = "theorem farm_warm (p q : Prop) (h : p) (k : p → q) : q := k h\n"
+STATEMENT = "theorem farm_warm (p q : Prop) (h : p) (k : p → q) : q := sorry\n"
+
 
 def programs(header: str) -> list[str]:
     """Return the programs under a header."""
