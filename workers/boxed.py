@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import threading
 from collections import OrderedDict
@@ -18,6 +19,7 @@ from typing import Any
 
 from farm.job import Limits
 from farm.tiers import Tier
+from farm.verdict import COMPARED, UNCHECKED
 from workers import audit
 from workers.box import once as box
 from workers.box.bubblewrap import python
@@ -53,7 +55,12 @@ class Boxed:
         """
         with self._shown(sealable) as shown:
             facts = self._audited(sealable, shown)
-            facts |= {"sealed_sha256": None, "replay": None}
+            facts |= {
+                "module_sha256": hashlib.sha256((shown / _MODULE).read_bytes()).hexdigest(),
+                "sealed_sha256": None,
+                "statement": UNCHECKED if sealable.challenge is None else COMPARED,
+                "replay": None,
+            }
             if facts["accepted"] and sealable.assurance.tier == Tier.KERNEL:
                 facts["replay"] = self._replayed(shown / _MODULE, sealable.environment, sealable.limits)
         return facts
