@@ -156,8 +156,7 @@ def _seal(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -
     if request.challenge is None:
         request = replace(request, imports=frontend.imported)
     frontend.begin()
-    os.dup2(files[order.STDOUT], 1)
-    os.dup2(files[order.STDERR], 2)
+    _take_descriptors(files, place.kept)
     _limit(asked, place.data_bytes)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
     _filter(place.seal_calls)
@@ -203,16 +202,18 @@ def _limit(asked: dict[str, Any], data_bytes: int) -> None:
     launch.limit(resource.RLIMIT_NOFILE, launch.OPEN_FILES)
 
 
+class _Program(ctypes.Structure):
+    """A filter as the kernel takes it: struct sock_fprog of <linux/filter.h>."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
 def _filter(calls: bytes | None) -> None:
     """Take on a filter of system calls, for good, in all threads."""
     if calls is None:
         return
     program = ctypes.create_string_buffer(calls, len(calls))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-    given = Program(len(calls) // 8, ctypes.addressof(program))
+    given = _Program(len(calls) // 8, ctypes.addressof(program))
     number = _SECCOMP[os.uname().machine]
     _require(_LIBC.syscall(number, _SET_FILTER, _ALL_THREADS, ctypes.byref(given)), "seccomp")
 
