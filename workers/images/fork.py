@@ -210,6 +210,7 @@ class Fork:
             said = self._socket.recv(order.MOST_BYTES)
         except (BlockingIOError, ConnectionResetError):
             said = b""
+        said = said if self._what == order.CHECK else b""
         try:
             self._end(in_peace=bool(said) or self._what == order.SEAL)
             return self._facts(said)

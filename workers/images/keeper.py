@@ -155,8 +155,8 @@ def _seal(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -
     )
     if request.challenge is None:
         request = replace(request, imports=frontend.imported)
+    _take_descriptors(files, place.kept, files[order.SOCKET])  # its end is what tells the worker
     frontend.begin()
-    _take_descriptors(files, place.kept)
     _limit(asked, place.data_bytes)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
     _filter(place.seal_calls)
@@ -176,17 +176,16 @@ def _read(file: int) -> dict[str, Any]:
     return found
 
 
-def _take_descriptors(files: Sequence[int], kept: frozenset[int]) -> None:
-    """Leave this process its own output; whatever else was open is closed, or is /dev/null."""
+def _take_descriptors(files: Sequence[int], kept: frozenset[int], *stay: int) -> None:
+    """Leave this process its own output, and what is to stay; all else is closed, or is /dev/null."""
     nothing = os.open(os.devnull, os.O_RDWR)
     stdout, stderr = (os.dup(files[number]) for number in (order.STDOUT, order.STDERR))
-    os.dup2(nothing, 0)
+    for descriptor in kept | {0}:
+        os.dup2(nothing, descriptor)
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
-    for descriptor in kept - {0, 1, 2}:
-        os.dup2(nothing, descriptor)
     first = 3
-    for descriptor in sorted(kept - {0, 1, 2}):
+    for descriptor in sorted({*kept, *stay} - {0, 1, 2}):
         os.closerange(first, descriptor)
         first = descriptor + 1
     os.closerange(first, launch.OPEN_FILES)
