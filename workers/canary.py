@@ -26,7 +26,8 @@ _log = logger(__name__)
 class Canary:
     """What follows an environment's header, the reason that judging it must give, and within which limits.
 
-    With a `statement` it is judged on `tier`, as a proof of that.
+    With a `statement` it is judged on `tier`, as a proof of that. `also` is what it may come out as besides,
+    where a header lacks what it is made of.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Canary:
     expected: Reason
     limits: Limits
     statement: str = ""
+    also: frozenset[Reason] = frozenset()
     tier: str = Tier.AUDIT
 
     def check(self, header: str) -> Check:
@@ -84,6 +86,15 @@ _TRUE = "theorem farm_canary : True := sorry\n"
 #: What is compiled and audited: a module that the audit cannot read must not cost proofs their verdict.
 AUDITED = Canary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
 REPLAYED = replace(AUDITED, name="replayed", tier=Tier.KERNEL)
+#: Lean is told not to ask its kernel about what it leaves to the kernel alone.
+REFUSED = replace(
+    REPLAYED,
+    name="refused",
+    body="set_option debug.skipKernelTC true\ntheorem farm_canary : False := by decide +kernel\n",
+    expected=Reason.KERNEL,
+    statement="theorem farm_canary : False := sorry\n",
+    also=frozenset({Reason.ERROR}),
+)
 OTHER = replace(AUDITED, name="other", body=_OTHER, expected=Reason.STATEMENT_MISMATCH)
 
 #: Two cores is what a small machine has; more at once would take longer there.
@@ -102,14 +113,14 @@ class Examination:
 def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
 
-    Where the other ways cannot be had, they fall back on a fresh Lean. Two modules are audited and one is
-    replayed, as far as the environment's tiers go.
+    Where the other ways cannot be had, they fall back on a fresh Lean. Two modules are audited and two
+    replayed, one of which the kernel must refuse, as far as the environment's tiers go.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:
         questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
     tiers = environment.tiers
-    questions += [(each, checker.way) for each in (AUDITED, REPLAYED, OTHER) if each.tier in tiers]
+    questions += [(each, checker.way) for each in (AUDITED, REPLAYED, REFUSED, OTHER) if each.tier in tiers]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reports = list(pool.map(lambda asked: _report(environment, checker, *asked), questions))
     return Examination(
@@ -139,7 +150,7 @@ def what_is_wrong(environment: LeanEnvironment, checker: Checker, canary: Canary
 
 def _remedy(examined: Examination) -> str:
     """Say what can be done where nothing is wrong but that modules cannot be audited."""
-    names = {AUDITED.name, OTHER.name, REPLAYED.name}
+    names = {AUDITED.name, OTHER.name, REPLAYED.name, REFUSED.name}
     full = os.strerror(errno.ENOSPC)
     if any(each.partition(" (")[0] not in names or full in each for each in examined.wrong):
         return ""
@@ -158,6 +169,6 @@ def _wrong(answers: Iterable[tuple[tuple[Canary, str], Report]]) -> tuple[str, .
     alike: dict[str, list[str]] = {}
     for (canary, way), report in answers:
         verdict = judge(report)
-        if verdict.reason is not canary.expected:
+        if verdict.reason not in {canary.expected, *canary.also}:
             alike.setdefault(f"{verdict.reason}: {verdict.detail}", []).append(f"{canary.name} ({way})")
     return tuple(f"{', '.join(names)} came out as {how}" for how, names in alike.items())
