@@ -40,31 +40,36 @@ def main() -> NoReturn:
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
     with socket.socket(fileno=os.dup(0)) as worker:
+        _silence(0, 1)
         try:
             frontend, kernel = _ready(worker, Path(library), options)
             place = _place(worker, namespaces=namespaces == "1", user=int(user))
         except (LeanError, CannotFork, OSError, AttributeError) as error:
             worker.send(f"no image can be made: {error}".encode()[: order.MOST_BYTES])
             os._exit(1)
+        _silence(2)
         worker.send(order.READY)
         _serve(worker, frontend, kernel, place)
     os._exit(0)
+
+
+def _silence(*descriptors: int) -> None:
+    """Lead these descriptors nowhere: the worker does not read what is said there, and forks inherit them."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in descriptors:
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
 
 
 def _ready(worker: socket.socket, library: Path, options: list[str]) -> tuple[Frontend, int]:
     """Return Lean with the header imported and a few programs behind it, and what its kernel has of that."""
     frontend = Frontend(library, options)
     _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
-    with open(files[0], encoding="utf-8") as file:  # noqa: PTH123
+    with open(files[0], encoding="utf-8", newline="") as file:  # noqa: PTH123
         header = file.read()
     frontend.import_header(header)
-    nothing, stdout = os.open(os.devnull, os.O_WRONLY), os.dup(1)
-    os.dup2(nothing, 1)
     for program in programs(header):
         frontend.elaborate(program, None)
-    os.dup2(stdout, 1)
-    os.close(nothing)
-    os.close(stdout)
     return frontend, frontend.kernel_environment()
 
 
