@@ -117,18 +117,27 @@ def _serve(worker: socket.socket, frontend: Frontend, kernel: int, place: Place)
         what, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, order.MOST_FILES)
         if not what:
             return
-        if what == order.CHECK and home is not None:
-            _require(_LIBC.unshare(NEW_PIDS), "unshare")
-        pid = os.fork()
-        if pid == 0:
+        apart = home if what == order.CHECK else None
+        if _forked(apart, files[order.SOCKET]) == 0:
             worker.close()
             if what == order.CHECK:
                 keep(frontend, place, files)
             seal_in(frontend, kernel, place, files)
-        if what == order.CHECK and home is not None:
-            _require(_LIBC.setns(home, NEW_PIDS), "setns")
+        if apart is not None:
+            _require(_LIBC.setns(apart, NEW_PIDS), "setns")
         for file in files:
             os.close(file)
+
+
+def _forked(home: int | None, asker: int) -> int | None:
+    """Fork, from the pid namespace `home` into a new one where there is any; the asker is told why not."""
+    try:
+        if home is not None:
+            _require(_LIBC.unshare(NEW_PIDS), "unshare")
+        return os.fork()
+    except OSError as error:  # too many processes, or no memory: others are being served
+        order.tell(asker, error)
+        return None
 
 
 def _require(outcome: int, what: str) -> None:
