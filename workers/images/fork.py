@@ -28,6 +28,8 @@ from workers.taking import taken
 _START_SECONDS = 30.0
 _CREDENTIALS = struct.Struct("iII")  # pid, uid, gid: struct ucred of unix(7)
 
+_NO_WORD = "the keeper of a cell ended before its check"
+
 #: Sends an order with its descriptors to an image.
 Send = Callable[[bytes, Sequence[int]], None]
 
@@ -63,6 +65,7 @@ class Fork:
         self._breach: str | None = None
         self._handle: int | None = None
         self._folder: int | None = None
+        self._place: Path | None = None
         self._files = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
             undo.callback(self._files.close)
@@ -77,6 +80,7 @@ class Fork:
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
+        rest = files if self._what == order.SEAL else [self._workplace()]
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)
@@ -88,7 +92,6 @@ class Fork:
             asked = given.enter_context(as_file(json.dumps(request).encode()))
             self.stdout, stdout = self._pipe(given)
             self.stderr, stderr = self._pipe(given)
-            rest = files if self._what == order.SEAL else [self._workplace()]
             doors = given.enter_context(self._group.doors()) if self._group else []
             try:
                 send(self._what, [theirs.fileno(), asked, stdout, stderr, *rest, *doors])
@@ -108,7 +111,7 @@ class Fork:
         if self._isolation.namespaces:
             path = Path(os.devnull)
         else:
-            path = self._files.enter_context(fresh_folder(self._isolation.folder))
+            path = self._place = self._files.enter_context(fresh_folder(self._isolation.folder))
             if (user := user_of_checks(self._isolation)) >= 0:
                 os.chown(path, user, user)
         folder = os.open(path, os.O_RDONLY)
@@ -119,11 +122,13 @@ class Fork:
         self._socket.settimeout(_START_SECONDS)
         room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4)
         try:
-            said, ancillary, _, _ = self._socket.recvmsg(order.MOST_BYTES, room)
+            said, ancillary, _, _ = self._socket.recvmsg(order.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
         except TimeoutError:
             raise BoxFailed(f"a fork was not ready within {_START_SECONDS:g} s") from None
         except ConnectionResetError as error:
             raise ImageGone(str(error)) from error
+        if said.startswith(order.FAILED):
+            raise BoxFailed(_why(said))
         if said != order.READY:
             raise ImageGone("an image ended, or a fork of it failed")
         for _, kind, data in ancillary:
@@ -170,14 +175,21 @@ class Fork:
         with contextlib.suppress(OSError):  # closing makes sure
             if self._group:
                 self._group.kill()
-        # Without a pid namespace the keeper has to do it: with it, its own end is the end of all.
-        alone = self._isolation.namespaces is not None or self._what == order.SEAL
-        self._signal(signal.SIGKILL if alone else signal.SIGTERM)
+        if self._dies_whole:
+            self._signal(signal.SIGKILL)
+        else:
+            self._signal(signal.SIGTERM, signal.SIGCONT)  # something of the check may have stopped it
 
-    def _signal(self, number: int) -> None:
-        if self._handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, number)
+    @property
+    def _dies_whole(self) -> bool:
+        """Whether the end of its first process is the end of all; else the keeper has to kill the rest."""
+        return self._isolation.namespaces is not None or self._what == order.SEAL
+
+    def _signal(self, *numbers: int) -> None:
+        for number in numbers:
+            if self._handle is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._handle, number)
 
     def _end_hard(self) -> None:
         """Kill what is left, when nothing else has ended it."""
@@ -189,7 +201,11 @@ class Fork:
             self._is_over(GRACE)
 
     def _is_over(self, seconds: float) -> bool:
-        return bool(self._handle is None or select.select([self._handle], [], [], seconds)[0])
+        if self._handle is None:
+            return True
+        poll = select.poll()  # unlike select it takes any descriptor
+        poll.register(self._handle, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def _close_handle(self) -> None:
         if self._handle is not None:
@@ -222,10 +238,13 @@ class Fork:
             self._end_hard()
         if self._group:
             self._group.end()
+        elif not in_peace and self._place is not None:  # who has killed its keeper is nobody's child
+            procfs.kill_strays(self._place, seconds=GRACE)
 
     def _facts(self, said: bytes) -> Ended:
         now = self._group.usage() if self._group else self.seen
-        status, *spent = map(int, said.split()) if said else (None,)
+        failed = said.startswith(order.FAILED)
+        status, *spent = map(int, said.split()) if said and not failed else (None,)
         own = sum(spent) / 1e6
         return Ended(
             exit_status=None if status is None or not os.WIFEXITED(status) else os.WEXITSTATUS(status),
@@ -234,7 +253,7 @@ class Fork:
             peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
             oom_killed=bool(self._group and self._group.oom_killed()),
             process_limit_hit=self._group.process_limit_hit() if self._group else self._breach == "processes",
-            error=None if said or self._what == order.SEAL else "the keeper of a cell ended before its check",
+            error=_why(said) if failed else None if said or self._what == order.SEAL else _NO_WORD,
         )
 
     def left(self) -> BinaryIO | None:
@@ -248,6 +267,10 @@ def user_of_checks(isolation: Isolation) -> int:
         user = isolation.namespaces.checks.user
         return -1 if user is None else user
     return -1 if isolation.user is None else isolation.user
+
+
+def _why(said: bytes) -> str:
+    return f"a fork {said.decode(errors='replace')}"
 
 
 def _bounds(limits: Limits) -> dict[str, int]:

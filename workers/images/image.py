@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,11 +27,17 @@ _START_SECONDS = 600.0
 _UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
+#: How often one that is being made looks whether it is still to be.
+_LOOK_SECONDS = 0.1
 _MOST_SAID = 4096
 
 
 class NoImage(Exception):
     """No image can be made of a header: the message says why."""
+
+
+class ImageDied(NoImage):
+    """An image ended without a word before it was ready: nobody knows whether the next one would."""
 
 
 class Image:
@@ -98,17 +105,30 @@ class Image:
                 trusted=True,
             )
         files.callback(self._cell.close)
-        ours.settimeout(_START_SECONDS)
         with as_file(self._header.encode("utf-8", "surrogatepass")) as header:
             socket.send_fds(ours, [order.HEADER], [header])
-        try:
-            said = ours.recv(order.MOST_BYTES)
-        except OSError as error:
-            raise NoImage(f"an image did not get ready: {error}") from error
+        said = self._answer(ours)
+        if not said:
+            raise ImageDied(f"an image ended: {self._said()}")
         if said != order.READY:
-            raise NoImage(said.decode(errors="replace") or f"an image ended: {self._said()}")
+            raise NoImage(said.decode(errors="replace"))
         ours.settimeout(None)
         self._socket = ours
+
+    def _answer(self, ours: socket.socket) -> bytes:
+        """Return what the image says when it has imported its header, nothing when it died of that."""
+        ours.settimeout(_LOOK_SECONDS)
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._closing.is_set():
+            try:
+                return ours.recv(order.MOST_BYTES)
+            except ConnectionResetError:  # it died before it read the header
+                return b""
+            except TimeoutError:
+                pass
+            if time.monotonic() > deadline:
+                raise NoImage(f"an image was not ready within {_START_SECONDS:g} s")
+        raise BoxFailed("an image was closed before it was ready")
 
     def _command(self) -> list[str]:
         library = self._environment.library

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from farm.log import logger
 from workers.box.isolation import Isolation
 from workers.box.supervisor import BoxFailed
 from workers.environments import LeanEnvironment
-from workers.images.image import Image, NoImage
+from workers.images.image import Image, ImageDied, NoImage
 
 _log = logger(__name__)
 
@@ -34,7 +35,8 @@ class Images:
         self._lock = threading.Lock()
         self._images: OrderedDict[_Key, Image] = OrderedDict()
         self._used: Counter[Image] = Counter()
-        self._refused: OrderedDict[_Key, str] = OrderedDict()
+        self._refused: OrderedDict[bytes, str] = OrderedDict()
+        self._closed = False
 
     @contextlib.contextmanager
     def lease(
@@ -67,15 +69,17 @@ class Images:
     def close(self) -> None:
         """End all images; nothing may be asked any more."""
         with self._lock:
+            self._closed = True
             images = list(self._images.values())
             self._images.clear()
-        for image in images:
-            image.close()
+        self._close(images)
 
     def _lent(self, key: _Key) -> Image:
         with self._lock:
-            if key in self._refused:
-                raise NoImage(self._refused[key])
+            if self._closed:
+                raise BoxFailed("the images of this worker are closed")
+            if (why := self._refused.get(_short(key))) is not None:
+                raise NoImage(why)
             image = self._images.get(key)
             if image is None:
                 image = self._images[key] = Image(*key, self._isolation)
@@ -98,7 +102,9 @@ class Images:
                     raise NotWanted
         except NoImage as error:
             _log.warning("No image of a header of %s: %s", key[0].name, error)
-            self._refuse(key, str(error))
+            self._forget(key, image)
+            if not isinstance(error, ImageDied):
+                self._refuse(key, str(error))
             raise
         except BoxFailed:
             self._forget(key, image)
@@ -106,10 +112,9 @@ class Images:
 
     def _refuse(self, key: _Key, why: str) -> None:
         with self._lock:
-            self._refused[key] = why
+            self._refused[_short(key)] = why
             if len(self._refused) > _MOST_REFUSED:
                 self._refused.popitem(last=False)
-            self._images.pop(key, None)
 
     def _forget(self, key: _Key, image: Image) -> None:
         with self._lock:
@@ -128,3 +133,10 @@ class Images:
     def _close(images: list[Image]) -> None:
         for image in images:
             image.close()
+
+
+def _short(key: _Key) -> bytes:
+    """Return what stands for a header where many are remembered: a header can have megabytes."""
+    environment, header = key
+    words = f"{environment.digest}\0{header}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(words).digest()

@@ -17,7 +17,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -67,11 +66,12 @@ class Place:
 
 def keep(frontend: Frontend, place: Place, files: Sequence[int]) -> NoReturn:
     """Be the keeper of one check's cell, to its end."""
-    try:
-        with socket.socket(fileno=files[order.SOCKET]) as worker:
+    with socket.socket(fileno=files[order.SOCKET]) as worker:
+        try:
             _join(files[order.FIRST_DOOR[order.CHECK] :])
             launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a check of the same user could send it
             signal.signal(signal.SIGTERM, lambda *_: launch.kill_all())
             folder = _furnished(max(place.user, 0)) if place.namespaces else files[order.FOLDER]
             socket.send_fds(worker, [order.READY], [folder])
@@ -83,15 +83,19 @@ def keep(frontend: Frontend, place: Place, files: Sequence[int]) -> NoReturn:
             reaped = launch.Reaped(child)
             launch.reap_all(reaped)
             worker.send(reaped.said())
-    except OSError as error:
-        print(f"a cell failed: {error}", file=sys.stderr)  # noqa: T201 - talk
+        except OSError as error:
+            order.tell(worker.fileno(), error)
     os._exit(0)
 
 
 def seal_in(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -> NoReturn:
     """Be the process of one seal, to its end: its answer is one JSON object on its standard output."""
     with socket.socket(fileno=files[order.SOCKET]) as worker:
-        _join(files[order.FIRST_DOOR[order.SEAL] :])
+        try:
+            _join(files[order.FIRST_DOOR[order.SEAL] :])
+        except OSError as error:
+            order.tell(worker.fileno(), error)
+            os._exit(1)
         worker.send(order.READY)
         if worker.recv(order.MOST_BYTES) == order.GO:
             _leave(lambda: _seal(frontend, kernel, place, files), worker)
@@ -122,7 +126,8 @@ def _furnished(owner: int) -> int:
         file.write(launch.OOM_SCORE)
     _require(_LIBC.unshare(NEW_MOUNTS | NEW_IPC), "unshare")
     _require(_LIBC.mount(None, b"/", None, _PRIVATE | _RECURSIVE, None), "mount")
-    _require(_LIBC.umount2(b"/proc", _DETACH), "umount")
+    for shared in (b"/proc", b"/dev/pts"):
+        _require(_LIBC.umount2(shared, _DETACH), "umount")
     options = f"size={launch.FILE_BYTES},nr_inodes=4096,mode=0755,uid={owner},gid={owner}".encode()
     _require(_LIBC.mount(b"tmpfs", _FOLDER, b"tmpfs", _NO_SUID | _NO_DEVICES, options), "mount")
     return os.open(_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
@@ -131,6 +136,7 @@ def _furnished(owner: int) -> int:
 def _check(frontend: Frontend, place: Place, files: Sequence[int], folder: int, keeper: int) -> int:
     """Give up all that the image has, then have Lean elaborate the program."""
     os.fchdir(folder)
+    os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
     asked = _read(files[order.REQUEST])
     _take_descriptors(files, place.kept)
     os.setsid()
@@ -176,8 +182,8 @@ def _read(file: int) -> dict[str, Any]:
     return found
 
 
-def _take_descriptors(files: Sequence[int], kept: frozenset[int], *stay: int) -> None:
-    """Leave this process its own output, and what is to stay; all else is closed, or is /dev/null."""
+def _take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -> None:
+    """Leave this process its own output and what is spared; the rest is closed, or is /dev/null."""
     nothing = os.open(os.devnull, os.O_RDWR)
     stdout, stderr = (os.dup(files[number]) for number in (order.STDOUT, order.STDERR))
     for descriptor in kept | {0}:
@@ -185,7 +191,7 @@ def _take_descriptors(files: Sequence[int], kept: frozenset[int], *stay: int) ->
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     first = 3
-    for descriptor in sorted({*kept, *stay} - {0, 1, 2}):
+    for descriptor in sorted(kept.union(spared) - {0, 1, 2}):
         os.closerange(first, descriptor)
         first = descriptor + 1
     os.closerange(first, launch.OPEN_FILES)

@@ -1,16 +1,20 @@
-"""Image step, the wire: what a worker and an image, or a cell of it, say to each other. Pure.
+"""Image step, the wire: what a worker and an image, or a cell of it, say to each other.
 
 Both speak over sockets that keep messages apart (SOCK_SEQPACKET). The worker's first message to an image is
 `HEADER` with a file of the header's text; the image answers `READY`, or why it cannot serve. From then on the
 worker sends orders, one byte and file descriptors, and the image answers nothing: the cell's own socket is
 among the descriptors, and over that the cell says `READY` (with its folder), is told `GO`, and says at its
-end what became of it. So nothing that belongs to one check is ever in the memory of the image.
+end what became of it; in place of either it says that it `FAILED`, and why. So nothing that belongs to one
+check is ever in the memory of the image.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 HEADER, CHECK, SEAL = b"h", b"c", b"s"
-READY, GO = b"ready", b"go"
+READY, GO, FAILED = b"ready", b"go", b"failed: "
 MOST_BYTES, MOST_FILES = 1 << 16, 16
 
 #: The descriptors of an order, in this order; what follows them are doors of a control group.
@@ -22,3 +26,9 @@ FIRST_DOOR = {CHECK: 5, SEAL: 6}
 
 #: What a check leaves in its folder.
 MODULE_NAME = "Module.olean"
+
+
+def tell(asker: int, error: OSError) -> None:
+    """Say that there is no fork, and why; `asker` is the socket of its order."""
+    with contextlib.suppress(OSError):  # nobody waits any more
+        os.write(asker, FAILED + f"{type(error).__name__}: {error}".encode()[:1000])

@@ -15,7 +15,6 @@ import platform
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -45,44 +44,42 @@ def main() -> NoReturn:
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
     with socket.socket(fileno=os.dup(0)) as worker:
+        _silence(0, 1)
         try:
             frontend, kernel = _ready(worker, Path(library), options)
             place = _place(worker, namespaces=namespaces == "1", user=int(user))
         except (LeanError, CannotFork, OSError, AttributeError) as error:
             worker.send(f"no image can be made: {error}".encode()[: order.MOST_BYTES])
             os._exit(1)
+        _silence(2)
         worker.send(order.READY)
         _serve(worker, frontend, kernel, place)
     os._exit(0)
+
+
+def _silence(*descriptors: int) -> None:
+    """Lead these descriptors nowhere: the worker does not read what is said there, and forks inherit them."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in descriptors:
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
 
 
 def _ready(worker: socket.socket, library: Path, options: list[str]) -> tuple[Frontend, int]:
     """Return Lean with the header imported and a few programs behind it, and what its kernel has of that."""
     frontend = Frontend(library, options)
     _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
-    with open(files[0], encoding="utf-8") as file:  # noqa: PTH123
+    with open(files[0], encoding="utf-8", newline="") as file:  # noqa: PTH123
         header = file.read()
     frontend.import_header(header)
     kernel = frontend.kernel_environment()
-    with _nothing_said():
-        for program in programs(header):
-            frontend.elaborate(program, None)
-        _seal_once_or_more(frontend, kernel, header)
+    for program in programs(header):
+        frontend.elaborate(program, None)
+    _seal_once_or_more(frontend, kernel, header)
     gc.collect()
     gc.freeze()  # what is there stays: no fork looks through it, and copies it by that
     gc.disable()
     return frontend, kernel
-
-
-@contextlib.contextmanager
-def _nothing_said() -> Iterator[None]:
-    """Let what Lean says go nowhere."""
-    nothing, stdout = os.open(os.devnull, os.O_WRONLY), os.dup(1)
-    os.dup2(nothing, 1)
-    yield
-    os.dup2(stdout, 1)
-    os.close(nothing)
-    os.close(stdout)
 
 
 def _seal_once_or_more(frontend: Frontend, kernel: int, header: str) -> None:
@@ -155,18 +152,27 @@ def _serve(worker: socket.socket, frontend: Frontend, kernel: int, place: Place)
         what, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, order.MOST_FILES)
         if not what:
             return
-        if what == order.CHECK and home is not None:
-            _require(_LIBC.unshare(NEW_PIDS), "unshare")
-        pid = os.fork()
-        if pid == 0:
+        apart = home if what == order.CHECK else None
+        if _forked(apart, files[order.SOCKET]) == 0:
             worker.close()
             if what == order.CHECK:
                 keep(frontend, place, files)
             seal_in(frontend, kernel, place, files)
-        if what == order.CHECK and home is not None:
-            _require(_LIBC.setns(home, NEW_PIDS), "setns")
+        if apart is not None:
+            _require(_LIBC.setns(apart, NEW_PIDS), "setns")
         for file in files:
             os.close(file)
+
+
+def _forked(home: int | None, asker: int) -> int | None:
+    """Fork, from the pid namespace `home` into a new one where there is any; the asker is told why not."""
+    try:
+        if home is not None:
+            _require(_LIBC.unshare(NEW_PIDS), "unshare")
+        return os.fork()
+    except OSError as error:  # too many processes, or no memory: others are being served
+        order.tell(asker, error)
+        return None
 
 
 def _require(outcome: int, what: str) -> None:
