@@ -38,6 +38,14 @@ def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: 
     ), report
 
 
+def test_where_no_checker_is_named_the_kernel_answers_in_an_image_of_lean(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    alone = dataclasses.replace(core, digest="without a checker", checker=None)
+    report = checker.check(Check(program=PROGRAM, assurance=Assurance()), alone, way="cold")
+    assert (report.way, judge(report).reason) == ("cold", Reason.OK)
+
+
 def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:
     assert {case.name for case in CASES.iterdir()} == set(Outcome) - {Outcome.JUDGE_ERROR}
 
