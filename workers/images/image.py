@@ -61,6 +61,16 @@ class Image:
         return ready
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it can fork, as far as is known."""
+        return self._made.is_set() and self._error is None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it could not be made, or has ended before its time."""
+        return self._error is not None
+
+    @property
     def memory_kib(self) -> int:
         """The private memory of the image, without its forks."""
         return self._cell.usage().memory_kib if self._made.is_set() and self._cell else 0

@@ -19,6 +19,8 @@ _log = logger(__name__)
 _Key = tuple[LeanEnvironment, str]
 #: How often somebody who waits for an image looks whether it is still wanted.
 _LOOK_SECONDS = 0.25
+#: So many checks at once one image is enough for: it forks some three hundred times a second.
+_AT_ONCE = 4
 #: So many headers that cannot be imported are remembered.
 _MOST_REFUSED = 1000
 
@@ -28,12 +30,16 @@ class NotWanted(Exception):
 
 
 class Images:
-    """Keeps at most `most` images, those longest not asked for go first; for many threads."""
+    """Keeps at most `most` images, those longest not asked for go first; for many threads.
+
+    One image forks for one check after the other: a header that more checks want at once than it can serve
+    gets further images, as long as there is room.
+    """
 
     def __init__(self, isolation: Isolation, *, most: int) -> None:
         self._isolation, self._most = isolation, most
         self._lock = threading.Lock()
-        self._images: OrderedDict[_Key, Image] = OrderedDict()
+        self._images: OrderedDict[_Key, list[Image]] = OrderedDict()
         self._used: Counter[Image] = Counter()
         self._refused: OrderedDict[bytes, str] = OrderedDict()
         self._closed = False
@@ -57,8 +63,7 @@ class Images:
     def replace(self, environment: LeanEnvironment, header: str, image: Image) -> None:
         """Forget an image that has ended, so that the next who asks gets another one."""
         with self._lock:
-            if self._images.get((environment, header)) is image:
-                del self._images[environment, header]
+            self._drop((environment, header), image)
         self._close([image])
 
     def prewarm(self, environment: LeanEnvironment, header: str) -> None:
@@ -70,7 +75,7 @@ class Images:
         """End all images; nothing may be asked any more."""
         with self._lock:
             self._closed = True
-            images = list(self._images.values())
+            images = [image for alike in self._images.values() for image in alike]
             self._images.clear()
         self._close(images)
 
@@ -80,20 +85,39 @@ class Images:
                 raise BoxFailed("the images of this worker are closed")
             if (why := self._refused.get(_short(key))) is not None:
                 raise NoImage(why)
-            image = self._images.get(key)
-            if image is None:
-                image = self._images[key] = Image(*key, self._isolation)
-            self._images.move_to_end(key)
+            image = self._chosen(key)
             self._used[image] += 1
             leaving = self._leaving()
         self._close(leaving)
         return image
 
+    def _chosen(self, key: _Key) -> Image:
+        """Return the image of a header with the least to do; begin another one where all have much to do."""
+        alike = [image for image in self._images.get(key, []) if not image.has_failed]
+        self._images[key] = alike
+        self._images.move_to_end(key)
+        ready = [image for image in alike if image.is_ready]
+        best = min(ready or alike[:1], key=self._used.__getitem__, default=None)
+        is_busy = best is not None and len(ready) == len(alike) and self._used[best] >= _AT_ONCE
+        has_room = sum(map(len, self._images.values())) < self._most
+        if best is None or (is_busy and has_room):
+            alike.append(Image(*key, self._isolation))
+        return best or alike[-1]
+
     def _leaving(self) -> list[Image]:
         """Take those away that are one too many and not in use."""
-        idle = [key for key, image in self._images.items() if not self._used[image]]
-        too_many = max(0, len(self._images) - self._most)
-        return [self._images.pop(key) for key in idle[:too_many]]
+        too_many = max(0, sum(map(len, self._images.values())) - self._most)
+        found = [(key, each) for key, alike in self._images.items() for each in alike if not self._used[each]]
+        for key, image in found[:too_many]:
+            self._drop(key, image)
+        return [image for _, image in found[:too_many]]
+
+    def _drop(self, key: _Key, image: Image) -> None:
+        alike = self._images.get(key, [])
+        if image in alike:
+            alike.remove(image)
+        if not alike:
+            self._images.pop(key, None)
 
     def _await(self, key: _Key, image: Image, cancelled: Callable[[], bool]) -> None:
         try:
@@ -118,8 +142,7 @@ class Images:
 
     def _forget(self, key: _Key, image: Image) -> None:
         with self._lock:
-            if self._images.get(key) is image:
-                del self._images[key]
+            self._drop(key, image)
 
     def _give_back(self, image: Image) -> None:
         with self._lock:
