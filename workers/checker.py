@@ -146,7 +146,7 @@ class Checker:
             return replace(report, box_error="Lean accepted the program and left no compiled module")
         try:
             sealable = self._sealable(reply.module.fileno(), check, assurance, question)
-            return replace(report, audit=self._seal(sealable, reply.way))
+            return replace(report, audit=self._seal(sealable))
         except BadChallenge as error:
             return replace(report, challenge_error=str(error))
         except KernelLimit as limit:
@@ -169,14 +169,12 @@ class Checker:
             cancelled=question.cancelled,
         )
 
-    def _seal(self, sealable: Sealable, way: str) -> dict[str, object]:
-        environment = sealable.environment
-        if way == FORKED or (environment.checker is None and environment.library is not None):
-            try:
-                return self._seals.seal(sealable)
-            except NoImage as error:
-                _log.warning("A module is sealed in boxes: %s", error)
-        return self._boxed.seal(sealable)
+    def _seal(self, sealable: Sealable) -> dict[str, object]:
+        try:
+            return self._seals.seal(sealable)
+        except NoImage as error:
+            _log.debug("A module is sealed in boxes: %s", error)
+            return self._boxed.seal(sealable)
 
 
 #: What speaks against a program when something before the target has changed what it states.
