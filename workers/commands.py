@@ -122,8 +122,9 @@ def check_file(
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)] = None,
     way: Annotated[
-        str, Option(help="How Lean is run on the tier lean: cold, snapshot or resident.")
-    ] = "cold",
+        str | None,
+        Option(help="How Lean is run: forked, snapshot or cold; FARM_WAY by default.", show_default=False),
+    ] = None,
     policy: PolicyActions = None,
     challenge: Annotated[
         Path | None,
@@ -145,7 +146,7 @@ def check_file(
 
     settings = Settings.load()
     limits = _limits(settings, timeout, cpu, memory_mib)
-    if way not in WAYS:
+    if way is not None and way not in WAYS:
         raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
     check = Check(
         program=_text(file),
