@@ -288,7 +288,8 @@ def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
         words.append(f"audit: {worth} {audit.get('target') or 'the module'}; axioms: {axioms}")
     if (replay := audit.get("replay")) is not None:
         worth = "accepted" if replay["accepted"] else "rejected"
-        words.append(f"replay: {worth} by {replay.get('checker') or 'the kernel'}: {replay['said']}")
+        said = f": {replay['said']}" if replay["said"] else ""
+        words.append(f"replay: {worth} by {replay.get('checker') or 'the kernel'}{said}")
     return words
 
 

@@ -271,7 +271,6 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
             trusts=report.trusts,
             way=report.way,
             isolation=report.isolation,
-            stopped_at=report.stopped_at,
             wall_seconds=round(report.wall_seconds, 3),
             cpu_seconds=round(report.cpu_seconds, 3),
             peak_memory_mib=round(report.peak_memory_kib / 1024, 1),
@@ -303,5 +302,4 @@ def _facts(report: Report) -> str:
     return (
         f"tier {report.tier}, way {report.way}, isolation {report.isolation}, {report.wall_seconds:.2f} s, "
         f"{report.cpu_seconds:.2f} s of processor time, {report.peak_memory_kib / 1024:.0f} MiB"
-        + (f", stopped at line {report.stopped_at}" if report.stopped_at else "")
     )

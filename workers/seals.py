@@ -22,9 +22,10 @@ from workers.box.isolation import Isolation
 from workers.box.once import as_file
 from workers.box.supervisor import BoxFailed
 from workers.environments import LeanEnvironment
-from workers.images.fork import ImageGone
+from workers.images.fork import Fork
+from workers.images.image import Image
 from workers.images.images import Images, NotWanted
-from workers.ways.forked import watched
+from workers.ways.forked import forked, watched
 
 _log = logger(__name__)
 
@@ -56,9 +57,9 @@ class Sealable:
     cancelled: Callable[[], bool]
 
     @property
-    def header(self) -> str:
-        """The header of the image that it is sealed in."""
-        return self.stated[: header_end(self.stated)] + "\n"
+    def key(self) -> tuple[LeanEnvironment, str]:
+        """The environment and the header of the image that it is sealed in."""
+        return self.environment, self.stated[: header_end(self.stated)] + "\n"
 
 
 class Seals:
@@ -98,22 +99,16 @@ class Seals:
             return self._forked(sealable, request, [sealable.module, challenge])
 
     def _forked(self, sealable: Sealable, request: dict[str, Any], files: list[int]) -> box.Run:
-        key, limits = (sealable.environment, sealable.header), _answering(sealable.limits)
-        for _ in range(_TURNS):
-            try:
-                with self._images.lease(*key, sealable.cancelled) as image:
-                    try:
-                        fork = image.seal(request, limits, files)
-                    except ImageGone:
-                        self._images.replace(*key, image)
-                        raise
-                    with contextlib.closing(fork):
-                        return watched(fork, limits, self._isolation, sealable.cancelled)
-            except ImageGone:
-                continue
-            except NotWanted:
-                return _not_run(box.CANCELLED)
-        return _not_run("an image ended, and a fresh one too")
+        limits = replace(sealable.limits, output_kib=_ANSWER_KIB)
+
+        def begun(image: Image) -> Fork:
+            return image.seal(request, limits, files)
+
+        try:
+            with forked(self._images, sealable.key, sealable.cancelled, begun) as fork:
+                return watched(fork, limits, self._isolation, sealable.cancelled)
+        except NotWanted:
+            raise BoxFailed(box.CANCELLED) from None
 
     def _require_working(self, sealable: Sealable) -> None:
         """Raise BoxFailed unless a module that nobody made to deceive gets an answer."""
@@ -126,12 +121,3 @@ class Seals:
             json.loads(run.stdout)
         except ValueError:
             raise BoxFailed("no module can be sealed") from None
-
-
-def _answering(limits: Limits) -> Limits:
-    """Return a line's limits with room for the answer."""
-    return replace(limits, output_kib=_ANSWER_KIB)
-
-
-def _not_run(error: str) -> box.Run:
-    return replace(box.NOT_RUN, box_error=error)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from farm.job import Limits
 from workers.box import once as box
 from workers.box.isolation import Isolation
 from workers.box.supervisor import BoxFailed
+from workers.environments import LeanEnvironment
 from workers.images import order
 from workers.images.fork import Fork, ImageGone
-from workers.images.image import NoImage
+from workers.images.image import Image, NoImage
 from workers.images.images import Images, NotWanted
 from workers.lean import NO_ANSWER, parse
 from workers.ways.way import FORKED, Doubtful, Question, Reply
 
-#: An image that has ended since it was last asked has a successor, which is asked once.
+#: An image may have ended since it was last asked; the one that replaces it is asked once.
 _TURNS = 2
 
 
@@ -34,35 +35,50 @@ class Forked:
         BoxFailed.
         """
         request = {"program": question.program, "module": order.MODULE_NAME if with_module else None}
-        for _ in range(_TURNS):
-            try:
-                with self._forked(question, request) as fork:
-                    return self._reply(fork, question)
-            except ImageGone:
-                continue
-            except NoImage as error:
-                raise Doubtful(str(error)) from error
-            except NotWanted:
-                run = replace(box.NOT_RUN, box_error=box.CANCELLED, isolation=self._isolation.name)
-                return Reply(run=run, answer=NO_ANSWER, way=FORKED)
-        raise BoxFailed("an image ended, and a fresh one too")
 
-    @contextlib.contextmanager
-    def _forked(self, question: Question, request: dict[str, Any]) -> Any:
-        with self._images.lease(*question.key, question.cancelled) as image:
-            try:
-                fork = image.check(request, question.limits)
-            except ImageGone:
-                self._images.replace(*question.key, image)
-                raise
-            with contextlib.closing(fork):
-                yield fork
+        def begun(image: Image) -> Fork:
+            return image.check(request, question.limits)
+
+        try:
+            with forked(self._images, question.key, question.cancelled, begun) as fork:
+                return self._reply(fork, question)
+        except NoImage as error:
+            raise Doubtful(str(error)) from error
+        except NotWanted:
+            run = replace(box.NOT_RUN, box_error=box.CANCELLED, isolation=self._isolation.name)
+            return Reply(run=run, answer=NO_ANSWER, way=FORKED)
 
     def _reply(self, fork: Fork, question: Question) -> Reply:
         run = watched(fork, question.limits, self._isolation, question.cancelled)
         in_peace = run.exit_status == 0 and run.limit is None and run.box_error is None
         answer = parse(run.stdout, run.stderr, mark=question.mark)
         return Reply(run=run, answer=answer, way=FORKED, module=fork.left() if in_peace else None)
+
+
+@contextlib.contextmanager
+def forked(
+    images: Images,
+    key: tuple[LeanEnvironment, str],
+    cancelled: box.Cancelled,
+    begun: Callable[[Image], Fork],
+) -> Iterator[Fork]:
+    """Give a fork that `begun` makes of the image of an environment and header; it is ended with the block.
+
+    An image that turns out to have ended is replaced, once. Raises NoImage where none can be made, NotWanted
+    when `cancelled` says so meanwhile, and BoxFailed.
+    """
+    with contextlib.ExitStack() as held:
+        for _ in range(_TURNS):
+            image = held.enter_context(images.lease(*key, cancelled))
+            try:
+                fork = begun(image)
+            except ImageGone:
+                images.replace(*key, image)
+            else:
+                held.enter_context(contextlib.closing(fork))
+                yield fork
+                return
+        raise BoxFailed("an image ended, and a fresh one too")
 
 
 def watched(
