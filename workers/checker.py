@@ -16,6 +16,7 @@ from farm.tiers import Tier
 from farm.verdict import Preamble, Reason, Report, judge, judge_text, needs_seal
 from workers.box import once as box
 from workers.box.isolation import Isolation
+from workers.box.launch import FILE_BYTES
 from workers.box.supervisor import BoxFailed
 from workers.boxed import Boxed
 from workers.challenges import BadChallenge, Challenges
@@ -143,7 +144,7 @@ class Checker:
     ) -> Report:
         """Return the report with what processes that never saw the program find in its module."""
         if reply.module is None:
-            return replace(report, box_error="Lean accepted the program and left no compiled module")
+            return replace(report, audit=_NO_MODULE)
         try:
             sealable = self._sealable(reply.module.fileno(), check, assurance, question)
             return replace(report, audit=self._seal(sealable))
@@ -176,6 +177,14 @@ class Checker:
             _log.debug("A module is sealed in boxes: %s", error)
             return self._boxed.seal(sealable)
 
+
+#: What is found where Lean ended well and no module is left. Lean ends well only when it has written one: the
+#: program took it away, or ended the process in Lean's place.
+_NO_MODULE = {
+    "accepted": False,
+    "reason": Reason.MALFORMED_OLEAN,
+    "what": f"no plain file of at most {FILE_BYTES >> 20} MiB was left",
+}
 
 #: What speaks against a program when something before the target has changed what it states.
 _STATED_OTHERWISE = frozenset({Reason.STATEMENT_MISMATCH})

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import struct
 import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from farm.assurance import GOLD
+from farm.job import Limits
+from farm.tiers import Tier
 from farm.verdict import Outcome, Reason, judge
-from tests.processes import PATIENCE, eventually, family
+from tests.memories import files_with, holders, memory_files, shared_memory, started
+from tests.processes import PATIENCE, eventually
 from workers.box.isolation import Isolation
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
 from workers.exploits.corpus import Case, asked, judged, read
+from workers.leans import Leans
+from workers.ways.way import Question
 
-TIER = GOLD
+TIER = Tier.KERNEL
 #: How many honest and how many false lines come after the tricks, and one of each beside every trick.
 AFTER = int(os.environ.get("FARM_TEST_AFTER", "10"))
-TRICKS = [case for case in read() if case.kind.startswith("native code")]
-#: Of a process, so much is read at a time, overlapping by the length of what is looked for.
-_BLOCK = 1 << 24
+TRICKS = [case for case in read() if case.runs_code and not case.is_honest]
 
 
 @pytest.fixture
@@ -74,6 +78,7 @@ def lines(first: int, count: int) -> list[Line]:
 def test_tricks_that_run_code_change_no_other_verdict(alone: Checker, core: LeanEnvironment) -> None:
     before, beside, after = lines(100, 2), lines(200, len(TRICKS)), lines(300, AFTER)
     assert [line.judged(alone, core) for line in before] == [line.right for line in before]
+    images = _images()
     with ThreadPoolExecutor(2) as threads:
         tricks = [threads.submit(judged, alone, core, case, TIER) for case in TRICKS[:2]]
         others = []
@@ -85,8 +90,16 @@ def test_tricks_that_run_code_change_no_other_verdict(alone: Checker, core: Lean
             each.result().case.name for each in tricks if each.result().verdict.outcome is Outcome.PROVED
         ] == []
     assert [line.judged(alone, core) for line in after] == [line.right for line in after]
+    assert _images() == images
 
 
+def _images() -> set[int]:
+    """Return the images, and what holds them, while no check is at work."""
+    return {each.pid for each in started() if "workers.images.serve" in each.command}
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="reads memory of processes that cannot be dumped")
+_STATEMENT = "theorem t : 1 = 1 := by sorry"
 #: A program that sleeps in native code, with what is to be found in its memory.
 _SLEEPER = """\
 @[extern "native"] opaque IO.sleep (ms : Nat) (now : Lean.Syntax) : Nat
@@ -96,57 +109,111 @@ macro "sleep!" : term => do
   | _ => `(True.intro)
 theorem t : 1 = 1 := sleep! -- MARK
 """
+(_SLOW,) = (case for case in read() if case.name == "a reduction too long for the kernel")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="reads the memory of processes that cannot be dumped")
+@dataclass(frozen=True)
+class Marked:
+    """A program that was judged, with marks in a name, a string and a comment that nothing else has."""
+
+    name: str
+    string: str
+    comment: str
+
+    @classmethod
+    def judged(cls, checker: Checker, core: LeanEnvironment) -> Marked:
+        """Have one judged to the end."""
+        marks = cls(*(uuid.uuid4().hex for _ in range(3)))
+        report = checker.check(asked(core, marks.case, TIER), core)
+        assert judge(report).reason is Reason.OK
+        return marks
+
+    @property
+    def case(self) -> Case:
+        told = f'theorem own_{self.name} : "{self.string}" = "{self.string}" := rfl -- {self.comment}\n'
+        program = f"{told}theorem t : 1 = 1 := rfl\n"
+        return Case(name="marked", kind="line", statement=_STATEMENT, program=program)
+
+    @property
+    def holders(self) -> list[str]:
+        return holders(self.name, self.string, self.comment)
+
+
+@needs_root
+def test_nothing_of_a_check_is_left_when_it_is_over(
+    alone: Checker, core: LeanEnvironment, isolation: Isolation, tmp_path: Path
+) -> None:
+    marked = Marked.judged(alone, core)
+    assert _images()
+    assert (marked.holders, memory_files(), shared_memory()) == ([], [], [])
+    assert files_with(marked.name.encode(), tmp_path, isolation.folder) == []
+
+
+@needs_root
+def test_what_lean_computes_of_a_name_is_not_in_an_image(
+    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    mark = uuid.uuid4().hex
+    case = Marked(mark, "string", "comment").case
+    question = Question.of(asked(core, case, TIER).program, core, Limits(), lambda: False)
+    leans = Leans(isolation, home=tmp_path, way="forked", most_images=1, snapshot_mib=0)
+    try:
+        with leans.compiled(question) as reply:
+            assert reply.module is not None
+            found = name_hash(reply.module.read(), f"own_{mark}".encode())
+        assert _images()
+        assert holders(found) == []
+    finally:
+        leans.close()
+
+
+def name_hash(module: bytes, part: bytes) -> bytes:
+    """Return the hash that a module has for a name that ends with a part.
+
+    A string is an object of four words before its text; a name is a header, its prefix, its last part and the
+    hash. Addresses count from the one in the file's eleventh word.
+    """
+    (base,) = struct.unpack_from("<Q", module, 80)
+    string = struct.pack("<Q", base + module.index(part + b"\0") - 32)
+    place = module.index(string)
+    return module[place + 8 : place + 16]
+
+
+@needs_root
 def test_the_text_of_one_check_is_in_the_memory_of_no_other(alone: Checker, core: LeanEnvironment) -> None:
-    first, second = (uuid.uuid4().hex for _ in range(2))
-    told = f'theorem own_{first} : "{first}" = "{first}" := rfl -- {first}\ntheorem t : 1 = 1 := rfl\n'
-    stated = Case(name="marked", kind="line", statement="theorem t : 1 = 1 := by sorry", program=told)
-    assert judge(alone.check(asked(core, stated, TIER), core)).reason is Reason.OK
-    sleeper = Case(
-        name="sleeper",
-        kind="line",
-        statement="theorem t : 1 = 1 := by sorry",
-        program=_SLEEPER.replace("MARK", second),
-        seconds=10.0 * PATIENCE,
+    marked, own = Marked.judged(alone, core), uuid.uuid4().hex
+    program = _SLEEPER.replace("MARK", own)
+    sleeper = Case(name="", statement=_STATEMENT, program=program, seconds=20.0 * PATIENCE)
+    with at_work(alone, core, sleeper):
+        eventually(lambda: holders(own), seconds=18.0)
+        assert (marked.holders, memory_files(), shared_memory()) == ([], [], [])
+
+
+@needs_root
+def test_a_seal_has_seen_neither_another_check_nor_the_text_of_its_own(
+    alone: Checker, core: LeanEnvironment
+) -> None:
+    marked, name, comment = Marked.judged(alone, core), uuid.uuid4().hex, uuid.uuid4().hex
+    program = f"theorem own_{name} : 1 = 1 := rfl -- {comment}\n{_SLOW.program}"
+    slow = replace(_SLOW, program=program, seconds=20.0 * PATIENCE)
+    with at_work(alone, core, slow):
+        # The elaborating process knows both marks, the replaying one the name alone.
+        eventually(lambda: holders(name) and not holders(comment), seconds=18.0)
+        assert (marked.holders, shared_memory()) == ([], [])
+        assert holders(name) != []  # it is still at work
+
+
+@contextlib.contextmanager
+def at_work(checker: Checker, core: LeanEnvironment, case: Case) -> Iterator[None]:
+    """Have a case judged in another thread while the block lasts."""
+    cancelled = threading.Event()
+    check = asked(core, case, TIER)
+    thread = threading.Thread(
+        target=checker.check, args=(check, core), kwargs={"cancelled": cancelled.is_set}
     )
-    thread = threading.Thread(target=alone.check, args=(asked(core, sleeper, TIER), core))
     thread.start()
     try:
-        eventually(lambda: holders(second), seconds=8.0)
-        assert holders(first) == []
+        yield
     finally:
+        cancelled.set()
         thread.join()
-
-
-def holders(mark: str) -> list[str]:
-    """Return what processes that this one started, or theirs, have a mark in their memory."""
-    own = os.getpid()
-    return [each.command for each in family(own) if each.pid != own and _holds(each.pid, mark.encode())]
-
-
-def _holds(pid: int, mark: bytes) -> bool:
-    try:
-        with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
-            return any(
-                mark in block for region in _regions(pid) for block in _blocks(memory.fileno(), *region, mark)
-            )
-    except OSError:  # it is gone
-        return False
-
-
-def _regions(pid: int) -> Iterator[tuple[int, int]]:
-    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-        place, rights, *_ = line.split()
-        if rights.startswith("rw") or (rights.startswith("r") and "memfd:" in line):
-            start, end = (int(word, 16) for word in place.split("-"))
-            yield start, end
-
-
-def _blocks(memory: int, start: int, end: int, mark: bytes) -> Iterator[bytes]:
-    for place in range(start, end, _BLOCK):
-        try:
-            yield os.pread(memory, min(_BLOCK, end - place) + len(mark), place)
-        except OSError:  # what is mapped and not there
-            continue

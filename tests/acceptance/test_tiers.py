@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from commands import Command, lines, write
-from test_corpus import MISCALLED
 
 HEADER = "prelude\nimport Core\n"
 STATEMENT = "theorem t : 1 = 1 := by sorry"
@@ -102,7 +101,7 @@ def test_a_machine_tries_a_trick_of_every_class(farm: Command) -> None:
     said = farm("selftest", "--exploits", "--json")
     told = json.loads(said.stdout)
     assert told["wrong"] == []
-    assert {each["case"] for each in told["unjudged"]} <= set(MISCALLED)
+    assert told["unjudged"] == []
     assert told["tried"] + told["left"] > 100
 
 

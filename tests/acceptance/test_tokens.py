@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.assurance import GOLD
+from farm.tiers import Tier
 from farm.verdict import Outcome
 from workers.checker import Checker
 from workers.environments import LeanEnvironment
@@ -48,7 +48,7 @@ def texts() -> Iterator[str]:
 @pytest.mark.timeout(3600)
 def test_no_token_hides_a_keyword(checker: Checker, core: LeanEnvironment) -> None:
     chosen = random.Random(SEED).sample(list(texts()), MOST)
-    found = [judged(checker, core, _case(text), GOLD) for text in chosen]
+    found = [judged(checker, core, _case(text), Tier.KERNEL) for text in chosen]
     proved = [each.case.program for each in found if each.verdict.outcome is Outcome.PROVED]
     assert proved == [], f"FARM_TEST_SEED={SEED}"
     odd = [each.verdict.detail for each in found if each.verdict.outcome is Outcome.JUDGE_ERROR]
@@ -60,7 +60,7 @@ def test_lean_reads_a_keyword_straight_behind_a_numeral(
     checker: Checker, core: LeanEnvironment, command: str, proof: str
 ) -> None:
     text = f"set_option warn.sorry false\nexample : Nat := 1{command}\ntheorem t : 1 = 2 := {proof}\n"
-    assert judged(checker, core, _case(text), GOLD).verdict.reason in ("axiom", "kernel", "has_sorry")
+    assert judged(checker, core, _case(text), Tier.KERNEL).verdict.reason in ("axiom", "kernel", "has_sorry")
 
 
 def _case(text: str) -> Case:

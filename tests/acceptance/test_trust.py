@@ -22,7 +22,7 @@ LIMITS = Limits(wall_seconds=20.0)
 
 
 def cases(*, honest: bool) -> list[Any]:
-    found = (case for case in read() if case.is_honest is honest and not case.is_class)
+    found = (case for case in read() if case.is_honest is honest and not case.kind)
     return [pytest.param(case, id=case.name) for case in found]
 
 

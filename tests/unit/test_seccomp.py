@@ -15,11 +15,18 @@ COMMON = {"x86_64": (0, 1, 9, 59, 231), "aarch64": (63, 64, 222, 221, 94)}
 NEW_USER, NEW_THREAD = 0x10000000, 0x003D0F00
 
 
-def said(machine: str, call: int, *arguments: int, audit: int | None = None, trusted: bool = False) -> int:
+def said(
+    machine: str,
+    call: int,
+    *arguments: int,
+    audit: int | None = None,
+    trusted: bool = False,
+    killing: bool = True,
+) -> int:
     """Run the filter on a call: classic BPF, of which it uses four instructions."""
     words = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("<iIQ6Q", call, MACHINES[machine].audit if audit is None else audit, 0, *words)
-    code = filter_for(machine, trusted=trusted)
+    code = filter_for(machine, trusted=trusted, killing=killing)
     assert code is not None
     program = list(struct.iter_unpack("<HBBI", code))
     accumulator = position = 0
@@ -69,6 +76,28 @@ def test_the_upper_half_of_an_argument_hides_nothing(machine: str) -> None:
     here = MACHINES[machine]
     assert said(machine, here.ioctl, 0, 0x5412 | 1 << 40) == ERROR | errno.EPERM
     assert said(machine, here.socket, 40 | 1 << 40) == ERROR | errno.EAFNOSUPPORT
+
+
+#: kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal; which argument is the signal.
+SENDING = {
+    "x86_64": ((62, 1), (200, 1), (234, 2), (129, 1), (297, 2), (424, 1)),
+    "aarch64": ((129, 1), (130, 1), (131, 2), (138, 1), (240, 2), (424, 1)),
+}
+#: Signals that come of a process's own faults and limits, that only stop it, or that a C library sends to
+#: its threads.
+HARMLESS = {0, 4, 5, 6, 7, 8, 11, 17, 18, 19, 20, 21, 22, 23, 24, 25, 28, 31, 32, 33}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_who_sends_a_deadly_signal_dies_of_it_where_that_is_not_allowed(machine: str) -> None:
+    for call, place in SENDING[machine]:
+        answers = {
+            number: said(machine, call, *place * [1], number | 1 << 40, killing=False) for number in range(65)
+        }
+        assert {number for number, answer in answers.items() if answer == ALLOW} == HARMLESS
+        assert set(answers.values()) == {ALLOW, KILL}
+        assert said(machine, call, *place * [1], 9) == ALLOW
+    assert {said(machine, call, killing=False) for call in COMMON[machine]} == {ALLOW}
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -123,7 +123,12 @@ class Isolation:
             environment = _clean(environment, folder or Path(bubblewrap.HERE))
             supervisor = Supervisor(
                 [setting.ways.word(word) for word in command],
-                setting=replace(setting, joins=doors, meanwhile=self.groups.warm if self.groups else None),
+                setting=replace(
+                    setting,
+                    joins=doors,
+                    meanwhile=self.groups.warm if self.groups else None,
+                    stack_bytes=launch.THREAD_STACK_BYTES if trusted else launch.STACK_BYTES,
+                ),
                 limits=limits,
                 stdin=stdin,
                 environment={name: setting.ways.word(value) for name, value in environment.items()},

@@ -14,8 +14,8 @@ It stands at the root of the check's process tree and does what must be done fro
 Arguments: file descriptor of the socket to the box, file descriptors of the files by which the command joins
 its control group (with commas; - for none), user id for the command (-1: as it is), 1 when that user is to
 read all files (else 0), processor seconds (-1: any number), bytes of private memory, bytes of one file,
-number of open files; then the command. A command whose first word ends in ``.so`` is Lean's shared library:
-its ``lean_main`` is called by the forked child itself, which saves a program start.
+number of open files, bytes of the stack; then the command. A command whose first word ends in ``.so`` is
+Lean's shared library: its ``lean_main`` is called by the forked child itself, which saves a program start.
 
 The socket keeps messages apart (SOCK_SEQPACKET). The child says `READY`, which tells the box its process id
 (SCM_CREDENTIALS), or why it cannot run. The box answers `GO`. The last message is the result: wait status,
@@ -61,6 +61,8 @@ CAP_DAC_READ_SEARCH = 2
 
 #: Lean's main thread gets what shells give, so that a deep recursion ends at the same depth on every machine.
 STACK_BYTES = 8 << 20
+#: What Lean's own threads have: since 4.35 its command line works in one of them, not in the main thread.
+THREAD_STACK_BYTES = 1 << 30
 #: The kernel's out-of-memory killer takes Lean first, never the worker.
 OOM_SCORE = b"1000"
 #: One written file, and all that fits into a box's own folders; Lean's largest ones, compiled modules, stay
@@ -174,14 +176,14 @@ def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> No
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
         signal(number, SIG_DFL)
-    reads_all, cpu_seconds, data_bytes, file_bytes, open_files = numbers
+    reads_all, cpu_seconds, data_bytes, file_bytes, open_files, stack_bytes = numbers
     limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds >= 0:
         limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     limit(resource.RLIMIT_DATA, data_bytes)
     limit(resource.RLIMIT_FSIZE, file_bytes)
     limit(resource.RLIMIT_NOFILE, open_files)
-    limit(resource.RLIMIT_STACK, STACK_BYTES)
+    limit(resource.RLIMIT_STACK, stack_bytes)
     if user >= 0:
         os.umask(0o022)  # what it leaves, others may have to read
         become(user, reads_all=bool(reads_all))
@@ -273,14 +275,14 @@ def reap_all(reaped: Reaped) -> None:
 def main(words: list[str]) -> None:
     """Run the command to its end, leave nothing of it, and send the result."""
     box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
-    user, *numbers = map(int, words[2:8])
+    user, *numbers = map(int, words[2:9])
     if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap: with it, everything
         prctl(PR_SET_PDEATHSIG, SIGTERM)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: kill_all())
-    reaped = Reaped(_start(box, joins, user, numbers, words[8:]))
+    reaped = Reaped(_start(box, joins, user, numbers, words[9:]))
     reap_all(reaped)
     os.write(box, reaped.said())
     os._exit(0)  # there is nothing to take down

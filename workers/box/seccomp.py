@@ -79,6 +79,21 @@ REFUSED: Mapping[str, tuple[int, int | None, int | None]] = MappingProxyType(
 SOCKET_FAMILIES = (1, 2, 10, 16)
 
 
+#: Calls that send a signal: their numbers on x86-64 and arm64, and which argument is the signal.
+_SENDING = (
+    (62, 129, 1),  # kill
+    (200, 130, 1),  # tkill
+    (234, 131, 2),  # tgkill
+    (129, 138, 1),  # rt_sigqueueinfo
+    (297, 240, 2),  # rt_tgsigqueueinfo
+    (424, 424, 1),  # pidfd_send_signal
+)
+#: Signals that end a process and are nobody's own fault: all that is deadly but what a fault or a limit of
+#: the process itself brings (SIGABRT, SIGSEGV, SIGXCPU and the like), then those without a set meaning.
+_DEADLY = (1, 2, 3, 9, 10, 12, 13, 14, 15, 16, 26, 27, 29, 30)
+_FIRST_FREE = 34
+
+
 #: Calls by which a trusted process, the image of a header, makes the cells of its children.
 FOR_CELLS = frozenset({"unshare", "setns", "mount", "umount2", "pivot_root"})
 
@@ -114,14 +129,18 @@ _TERMINAL_REQUESTS = (0x5412, 0x541C)
 _LOAD, _IS, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL_PROCESS, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _NUMBER, _AUDIT = 0, 4
-_ARGUMENTS = (16, 24)  # the low halves, on these little-endian machines
+_ARGUMENTS = (16, 24, 32)  # the low halves, on these little-endian machines
 
 
-def filter_for(machine: str, *, trusted: bool = False, sockets: bool = True) -> bytes | None:
+def filter_for(
+    machine: str, *, trusted: bool = False, sockets: bool = True, killing: bool = True
+) -> bytes | None:
     """Return the filter for a machine as ``uname -m`` names it; None for one whose calls are not known.
 
     A `trusted` process is left the calls that make namespaces and mounts. Without `sockets` none can be made,
-    so that processes which share a network namespace cannot find each other there.
+    so that processes which share a network namespace cannot find each other there. Without `killing`
+    a process that sends a deadly signal, to itself or another, dies of a fault (SIGSYS): what is killed
+    otherwise is killed from outside.
     """
     here = MACHINES.get(machine)
     if here is None:
@@ -141,6 +160,11 @@ def filter_for(machine: str, *, trusted: bool = False, sockets: bool = True) -> 
     allowed = SOCKET_FAMILIES if sockets else ()
     families = [i for family in allowed for i in ((_IS, 0, 1, family), _give(_ALLOW))]
     program += _only(here.socket, _ARGUMENTS[0], [*families, _give(_ERROR | errno.EAFNOSUPPORT)])
+    if not killing:
+        deadly = [i for number in _DEADLY for i in ((_IS, 0, 1, number), _give(_KILL_PROCESS))]
+        deadly += [(_AT_LEAST, 0, 1, _FIRST_FREE), _give(_KILL_PROCESS)]
+        for *numbers, argument in _SENDING:
+            program += _only(numbers[here.place - 1], _ARGUMENTS[argument], deadly)
     program.append(_give(_ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 

@@ -58,6 +58,7 @@ class Setting:
     folder: Path | None = None
     user: int | None = None
     reads_all: bool = False
+    stack_bytes: int = launch.STACK_BYTES
     ways: Ways = NO_WAYS
     joins: Sequence[int] = ()
     pass_fds: Sequence[int] = ()
@@ -225,6 +226,7 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
         (limits.memory_mib << 20) + launch.RESERVED_BYTES,
         launch.FILE_BYTES,
         launch.OPEN_FILES,
+        setting.stack_bytes,
     )
     return [str(number) for number in numbers]
 

@@ -33,6 +33,10 @@ _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 _Setup = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
 
 
+class NotWritten(LeanError):
+    """Lean could not write a module where it was to."""
+
+
 class Frontend(Lean):
     """Lean's frontend in this process: imports one header, then elaborates programs that begin with it.
 
@@ -74,7 +78,10 @@ class Frontend(Lean):
         return self.call("lean_elab_environment_to_kernel_env", shared(environment))
 
     def elaborate(self, program: str, module: str | None) -> bool:
-        """Elaborate a program, printing messages as they come, and write its module; False after an error."""
+        """Elaborate a program, printing messages as they come, and write its module; False after an error.
+
+        Raises NotWritten.
+        """
         self.begin()
         snapshot = self._process(program, self._constructor(1, [shared(self._header)]))
         failed = self._report(snapshot)
@@ -82,12 +89,17 @@ class Frontend(Lean):
         if failed or state == NOTHING:
             return False
         if module is not None:
-            environment = shared(field(field(state, 0), 0))
+            self._write(shared(field(field(state, 0), 0)), module)
+        self._flush(None)
+        return True
+
+    def _write(self, environment: int, module: str) -> None:
+        try:
             self.result(
                 self.call("l_Lean_writeModule___boxed", environment, self.string(module), TRUE, NOTHING)
             )
-        self._flush(None)
-        return True
+        except LeanError as error:
+            raise NotWritten(str(error)) from error
 
     def _process(self, text: str, earlier: int) -> int:
         size = len(text.encode("utf-8", "surrogatepass")) << 1 | 1

@@ -114,7 +114,7 @@ def _place(worker: socket.socket, *, namespaces: bool, user: int) -> Place:
     return Place(
         namespaces=namespaces,
         user=user,
-        check_calls=seccomp.filter_for(machine, sockets=False),
+        check_calls=seccomp.filter_for(machine, sockets=False, killing=False),
         seal_calls=seccomp.only_computing(machine),
         kept=_own_descriptors() - {worker.fileno()},
         data_bytes=_data_bytes(),
