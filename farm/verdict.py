@@ -146,11 +146,8 @@ class Report:
     `reached_end` says that Lean read the program to its end. `foreign_output` is what stands on stdout beside
     Lean's messages, then stderr, bounded. `box_error` and `environment_error` say how the farm itself
     failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced, `way`
-    how Lean was run: ``cold``, ``snapshot`` or ``resident``. A resident Lean does not end with a check: its
-    exit status is 1 after an error and 0 otherwise, as that of a process of its own would be. `stopped_at`
-    is the line that Lean was at work on when a limit ended the check, where that can be known. `hits` is what
-    the policy found in the submission's own part, `refused` the hit for which Lean was not even run.
-    `challenge_error` says what is wrong with the statement that was to be proved, whatever the proof.
+    how Lean was run: ``forked``, ``snapshot`` or ``cold``, ``none`` where it was not. `hits` is what the policy
+    found in the submission's own part, `refused` the hit for which Lean was not even run. `challenge_error` says what is wrong with the statement that was to be proved, whatever the proof.
 
     `tier` is the one that the check was judged under. `audit` is what was found of the compiled module, None
     where no answer came or none was asked for:
@@ -181,7 +178,6 @@ class Report:
     isolation: str
     tier: str = Tier.KERNEL
     way: str = "cold"
-    stopped_at: int | None = None
     environment_error: str | None = None
     text_error: str | None = None
     hits: tuple[Hit, ...] = ()
@@ -334,8 +330,7 @@ def _limit_ended_it(report: Report) -> Verdict | None:
 
 def _over(limit: str, report: Report) -> Verdict:
     reason, detail = _LIMITS[limit]
-    where = "" if report.stopped_at is None else f" It was at work on line {report.stopped_at}."
-    return _verdict(reason, detail.format(report) + where)
+    return _verdict(reason, detail.format(report))
 
 
 #: Signals that a process gets for its own faults; all others (KILL, TERM, HUP, ...) are sent by someone else,

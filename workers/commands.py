@@ -121,9 +121,7 @@ def check_file(
     timeout: Annotated[float, Option(help="Seconds the check may take.")] = 30.0,
     cpu: CpuSeconds = None,
     memory_mib: Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)] = None,
-    way: Annotated[
-        str, Option(help="How Lean is run on the tier lean: cold, snapshot or resident.")
-    ] = "cold",
+    way: Annotated[str, Option(help="How Lean is run: forked, snapshot or cold.")] = WAYS[0],
     policy: PolicyActions = None,
     challenge: Annotated[
         Path | None,
@@ -270,7 +268,6 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
             trusts=report.trusts,
             way=report.way,
             isolation=report.isolation,
-            stopped_at=report.stopped_at,
             wall_seconds=round(report.wall_seconds, 3),
             cpu_seconds=round(report.cpu_seconds, 3),
             peak_memory_mib=round(report.peak_memory_kib / 1024, 1),
@@ -302,5 +299,4 @@ def _facts(report: Report) -> str:
     return (
         f"tier {report.tier}, way {report.way}, isolation {report.isolation}, {report.wall_seconds:.2f} s, "
         f"{report.cpu_seconds:.2f} s of processor time, {report.peak_memory_kib / 1024:.0f} MiB"
-        + (f", stopped at line {report.stopped_at}" if report.stopped_at else "")
     )
