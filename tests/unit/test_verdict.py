@@ -118,7 +118,7 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("sorry made an error", failed(said("error", "declaration uses 'sorry'")), Reason.HAS_SORRY),
     ("stopped before its end", {"reached_end": False}, Reason.STOPPED_EARLY),
     ("stopped before its end, after an error", failed(said("error", "no"), reached_end=False), Reason.ERROR),
-    ("sorry in the module alone", {"audit": finding("sorry")}, Reason.HAS_SORRY),
+    ("sorry in the module alone", {"audit": finding("has_sorry")}, Reason.HAS_SORRY),
     ("sorry of the statement's own", {"messages": (SORRY,), **sealed(statement_has_sorry=True)}, Reason.OK),
     ("sorry that left no trace", {"messages": (SORRY,)}, Reason.HAS_SORRY),
     ("sorry before an early stop", {"messages": (SORRY,), "reached_end": False}, Reason.HAS_SORRY),
