@@ -146,9 +146,9 @@ class Report:
     `reached_end` says that Lean read the program to its end. `foreign_output` is what stands on stdout beside
     Lean's messages, then stderr, bounded. `box_error` and `environment_error` say how the farm itself
     failed, `text_error` why Lean was not even run on such a text. `isolation` names what was enforced, `way`
-    how Lean was run: ``forked``, ``snapshot`` or ``cold``. `hits` is what the policy found in the
-    submission's own part, `refused` the hit for which Lean was not even run. `challenge_error` says what is
-    wrong with the statement that was to be proved, whatever the proof.
+    how Lean was run: ``forked``, ``snapshot`` or ``cold``, ``none`` where it was not. `hits` is what the
+    policy found in the submission's own part, `refused` the hit for which Lean was not even run.
+    `challenge_error` says what is wrong with the statement that was to be proved, whatever the proof.
 
     `tier` is the one that the check was judged under. `audit` is what was found of the compiled module, None
     where no answer came or none was asked for:

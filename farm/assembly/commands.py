@@ -24,6 +24,9 @@ SETTINGS = frozenset({"open", "set_option", "universe", "universes", "export", "
 SCOPES = frozenset({"variable", "variables", "include", "omit"})
 """Words of commands that may give what follows more arguments than it says."""
 
+NOTATIONS = frozenset({"notation", "notation3", "infix", "infixl", "infixr", "prefix", "postfix"})
+"""Words of commands that give terms another reading, the statement's too."""
+
 OPENERS = frozenset({"namespace", "section", "mutual"})
 """Words of commands that an ``end`` closes."""
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from farm.assembly.answer import Span
-from farm.assembly.commands import SCOPES, SETTINGS, Command, namespaces, words
+from farm.assembly.commands import NOTATIONS, SCOPES, SETTINGS, Command, namespaces, words
 from farm.assembly.declaration import Declaration, Target
 from farm.assembly.stated import IN_HEADER, Stated, read_stated, split_lead
 
@@ -195,7 +195,12 @@ class _Planner:
         notes += [("header_differs", min(lost))] if lost else []
         notes += [("scope_dropped", around[0].start)] if around else []
         plan = Plan(self._pieces(model), ins, self._stated.lead, reader.ends(around))
-        return Preamble(plan, careful, tuple(notes))
+        return Preamble(plan, careful or self._without_notations(model, plan), tuple(notes))
+
+    def _without_notations(self, model: Sequence[Command], plan: Plan) -> Plan | None:
+        """Return the plan without the model's notations, None where there are none."""
+        plain = [command for command in model if command.word not in NOTATIONS]
+        return None if len(plain) == len(model) else plan._replace(kept=self._pieces(plain))
 
     def _pieces(self, kept: Sequence[Command]) -> tuple[Kept, ...]:
         """Return the pieces of text that hold these commands, each with its place in the statement."""

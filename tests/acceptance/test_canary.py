@@ -28,21 +28,21 @@ def checker_of(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -
     return lambda way: Checker(isolation, home=tmp_path_factory.mktemp("home"), way=way, concurrency=2)
 
 
-@pytest.mark.parametrize("way", ["resident", "snapshot", "cold"])
+@pytest.mark.parametrize("way", ["forked", "snapshot", "cold"])
 def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run(
     checker_of: Callable[[str], Checker], core: LeanEnvironment, way: str
 ) -> None:
     with checker_of(way) as checker:
         examined = examine(core, checker)
     assert examined.wrong == ()
-    assert examined.ways == {way, "cold", "forked"}
+    assert examined.ways == {way, "cold"}
     assert examined.canaries == (8 if way == "cold" else 11)
 
 
 def test_a_new_farm_does_not_wait_long_for_its_canaries(
     checker_of: Callable[[str], Checker], core: LeanEnvironment
 ) -> None:
-    with checker_of("resident") as checker:
+    with checker_of("forked") as checker:
         started = time.monotonic()
         require_sound(core, checker)
         assert time.monotonic() - started < 10  # it takes a second; the machine may be busy
@@ -56,7 +56,7 @@ def test_an_environment_whose_modules_are_gone_is_not_fit_to_judge(
         require_sound(broken, checker)
 
 
-@pytest.mark.parametrize("way", ["resident", "snapshot", "cold"])
+@pytest.mark.parametrize("way", ["forked", "snapshot", "cold"])
 def test_a_lean_that_believes_everything_is_not_fit_to_judge(
     isolation: Isolation, checker_of: Callable[[str], Checker], tmp_path: Path, way: str
 ) -> None:
@@ -81,7 +81,7 @@ def test_a_lean_whose_modules_cannot_be_audited_is_served_without_when_its_owner
     file = tmp_path / "environments.toml"
     file.write_text(unread.table("strange", *lines) + unread.table("known", *lines, "audit = false"))
     found = installed(tmp_path, file, isolation)
-    with pytest.raises(FarmError, match=r"audited \(cold\).*`audit = false`"):
+    with pytest.raises(FarmError, match=r"audited \(forked\).*`audit = false`"):
         require_sound(found["strange"], checker)
     known = found["known"]
     require_sound(known, checker)

@@ -58,8 +58,8 @@ def test_a_check_tells_how_lean_was_run_and_what_held_it(prepared: Path, isolati
 
 @pytest.mark.parametrize("way", ["snapshot", "cold"])
 def test_a_check_can_be_made_in_another_way(prepared: Path, way: str) -> None:
-    farm = Command({"FARM_HOME": str(prepared)})
-    facts = json.loads(farm("check", "-", "--way", way, "--json", stdin=program(PROVED)).stdout)
+    asked = ("check", "-", "--json", "--way", way)
+    facts = json.loads(Command({"FARM_HOME": str(prepared)})(*asked, stdin=program(PROVED)).stdout)
     assert (facts["way"], facts["verdict"]) == (way, "proved")
 
 

@@ -1,1 +1,1 @@
-"""The ways to run Lean: cold, from a snapshot of the header, and resident; one interface."""
+"""The ways to run Lean: forks of images, from a snapshot of the header, and cold; one interface."""
