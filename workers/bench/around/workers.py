@@ -51,7 +51,7 @@ def farm_worker(
     `more` are variables for it. Raises FarmError when it does not serve in time.
     """
     words = ["farm", "worker", "--concurrency", str(at_once)]
-    with _running(farm, words, {"FARM_WAY": "resident", **more}) as process:
+    with _running(farm, words, more) as process:
         _wait_until_served(farm, process, environment)
         yield Workers(process=process, at_once=at_once, forked=False)
 
