@@ -13,7 +13,7 @@ from functools import partial
 
 from farm.assembly.declaration import read_target
 from farm.challenge import challenge_of
-from farm.header import brings_code, header_end, prefix_end
+from farm.header import header_end
 from farm.manifest import Entry
 from farm.policy import Policy, Screen
 from farm.program import AssemblyOptions, Program, assemble
@@ -129,8 +129,6 @@ def steps(family: str, size: int) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "opaque_spans", lambda: sum(1 for _ in opaque_spans(text, 0, len(text)))
     yield "sorry_tokens", lambda: sorry_tokens(text + "\nsorry")
     yield "header_end", lambda: header_end(text)
-    yield "prefix_end", lambda: prefix_end("import A\n" + text, len("import A"))
-    yield "brings_code", lambda: brings_code(text)
     yield "hits", lambda: _POLICY.hits(text + "\naxiom")
     yield "challenge_of", lambda: challenge_of(_entry("", statement=f"{text}\n{_STATEMENT}{text}"))
     yield "assemble header", lambda: assemble(_entry("rfl", header=text), AssemblyOptions())

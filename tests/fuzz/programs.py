@@ -30,7 +30,7 @@ from typing import ParamSpec, TypeVar
 from farm.assembly.segments import locate
 from farm.assurance import Assurance
 from farm.challenge import challenge_of
-from farm.header import brings_code, header_end, prefix_end
+from farm.header import header_end
 from farm.policy import MOST_HITS, RULES, Action, Hit, Policy, Screen, refusing
 from farm.program import Program, assemble
 from farm.scanner import Kind, Token, opaque_spans, sorry_tokens, tokens
@@ -152,11 +152,6 @@ class Checks:
         assert header_end(text[:end]) == end
         kinds = {token.kind for token in tokens(text, 0, end)}
         assert kinds <= {Kind.NAME, Kind.COMMENT}, kinds
-        prefix = self.timed(prefix_end, text, end)
-        assert end <= prefix <= len(text)
-        self.timed(brings_code, text)
-        for probe in ("#eval 0", "run_cmd zz", "@[extern zz] def zz := 0", "unsafe def zz := 0"):
-            assert brings_code(f"{text}\n{probe}\n"), probe
         self.outcomes["with a header"] += end > 0
 
     def policy(self, text: str, spans: Sequence[tuple[int, int]], chosen: random.Random) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge
-from farm.header import brings_code
 from farm.job import Check, Limits
 from farm.policy import LONGEST_READ
 from farm.tiers import Tier
@@ -54,8 +53,7 @@ def all_that_a_worker_does(text: str) -> None:
     check = Check(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
     judge_text(text)
     screened(check, ENVIRONMENT)
-    question = Question.of(text, ENVIRONMENT, Limits(), lambda: False)
-    brings_code(question.program)
+    Question.of(text, ENVIRONMENT, Limits(), lambda: False)
     blames_statement(check, CHALLENGE, REPORT)
 
 

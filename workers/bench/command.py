@@ -10,12 +10,14 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import AsJson, print_json
-from farm.errors import UsageError
-from farm.settings import WAYS, Settings
+from farm.settings import Settings
 
 # What costs time to import is imported when the command runs: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from workers.bench.around.run import Plan as AroundPlan
+    from workers.bench.figures import Figure
     from workers.bench.run import Plan
     from workers.bench.subject import Subject
 
@@ -29,7 +31,7 @@ class What(StrEnum):
 
 def add_to(app: typer.Typer) -> None:
     """Add `farm bench` to the `farm` command."""
-    example = "Example: farm bench --seconds 20; farm bench farm --lines 10000; farm bench --quick --json"
+    example = "Example: farm bench --modules 600; farm bench farm --lines 10000; farm bench --quick --json"
     app.command("bench", epilog=example)(bench)
 
 
@@ -37,16 +39,18 @@ def bench(
     what: Annotated[
         What, Argument(help="lean: checks beside bare Lean. farm: all around them, submit to export.")
     ] = What.LEAN,
-    seconds: Annotated[
-        float, Option(help="Seconds that each way is measured, bare and through the farm.")
-    ] = 10.0,
-    ways: Annotated[str, Option(help="The ways to measure, joined by commas.")] = ",".join(WAYS),
+    rounds: Annotated[int, Option(min=1, help="Turns of the farm and of bare Lean, of a second each.")] = 12,
     environment: Annotated[
         str | None, Option(help="The Lean environment; one with a header of its own needs no library.")
     ] = None,
     soak: Annotated[int, Option(min=50, help="Checks over which the worker's own memory is watched.")] = 2000,
     modules: Annotated[
-        int, Option(min=1, help="Modules of the library that is generated for the embedded Lean.")
+        int,
+        Option(
+            min=1,
+            help="Modules of the library that is generated for the embedded Lean. "
+            "Of more than 60 a second, larger header is made and compared: 600 have 250 000 declarations.",
+        ),
     ] = 60,
     lines: Annotated[int, Option(min=100, help="farm: lines to submit and to export.")] = 100_000,
     million: Annotated[
@@ -62,20 +66,17 @@ def bench(
     their bars are marked.
     """
     from workers.bench import screen
-    from workers.bench.subject import subject
+    from workers.bench.subject import sizes, subject
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then, either
-    if not seconds > 0:
-        raise UsageError(f"--seconds {seconds:g}: give a time above 0")
     settings = Settings.load()
     name = environment or settings.environment
-    plan = planned(name, _ways(ways), seconds=seconds, soak=soak, modules=modules, quick=quick)
-    with screen.compiling(modules + 1) as compiled:
+    with screen.compiling(sum(size + 1 for size in sizes(modules))) as compiled:
         subjected = subject(settings, name, modules, compiled)
     if what is What.FARM:
         _around(settings, planned_around(lines, million=million, quick=quick), subjected, as_json=as_json)
     else:
-        _lean(settings, plan, subjected, as_json=as_json)
+        _lean(settings, planned(rounds, soak, quick=quick), subjected, as_json=as_json)
 
 
 def _lean(settings: Settings, plan: Plan, what: Subject, *, as_json: bool) -> None:
@@ -84,12 +85,10 @@ def _lean(settings: Settings, plan: Plan, what: Subject, *, as_json: bool) -> No
 
     with screen.measuring() as say:
         results = measure(settings, plan, what, say)
-    rows = [row for contest in results.contests for row in contest.rows()]
     if as_json:
-        facts = [figure.facts() for figure in results.figures]
-        print_json(machine=results.machine, ways=rows, figures=facts)
+        _print(results.machine, results.figures, checks=results.rows)
     else:
-        screen.show(results.machine, screen.ways(rows), results.figures)
+        screen.show(results.machine, screen.checks(results.rows), results.figures)
 
 
 def _around(settings: Settings, plan: AroundPlan, what: Subject, *, as_json: bool) -> None:
@@ -100,50 +99,21 @@ def _around(settings: Settings, plan: AroundPlan, what: Subject, *, as_json: boo
         results = measure(settings, plan, what, say)
     rows = [cluster.row() for cluster in results.clusters]
     if as_json:
-        facts = [figure.facts() for figure in results.figures]
-        print_json(machine=results.machine, clusters=rows, figures=facts)
+        _print(results.machine, results.figures, clusters=rows)
     else:
         screen.show(results.machine, screen.clusters(rows), results.figures)
 
 
-def _ways(joined: str) -> tuple[str, ...]:
-    """Take the ways apart; the order in which they are measured is always the same."""
-    asked = {way.strip() for way in joined.split(",")}
-    if unknown := sorted(asked - set(WAYS)):
-        raise UsageError(f"--ways: Lean is not run {unknown[0]!r}; the ways are {', '.join(WAYS)}")
-    return tuple(way for way in WAYS if way in asked)
+def _print(machine: Mapping[str, object], figures: Sequence[Figure], **rows: object) -> None:
+    isolation = str(machine["isolation"])
+    print_json(machine=machine, **rows, figures=[figure.facts(isolation) for figure in figures])
 
 
-def planned(
-    environment: str, ways: tuple[str, ...], *, seconds: float, soak: int, modules: int, quick: bool
-) -> Plan:
+def planned(rounds: int, soak: int, *, quick: bool) -> Plan:
     """Return how often everything is measured; a quick bench looks at little, but at everything."""
-    from workers.bench.contest import Rules
     from workers.bench.run import Plan
 
-    if quick:
-        return Plan(
-            environment=environment,
-            rules=Rules(ways=ways, seconds=1.2, turn_seconds=0.4),
-            header_times=3,
-            resident_checks=40,
-            cold_checks=8,
-            timeouts=4,
-            timeout_rounds=1,
-            soak_checks=min(soak, 400),
-            modules=modules,
-        )
-    return Plan(
-        environment=environment,
-        rules=Rules(ways=ways, seconds=seconds, turn_seconds=1.0),
-        header_times=10,
-        resident_checks=300,
-        cold_checks=30,
-        timeouts=8,
-        timeout_rounds=12,
-        soak_checks=soak,
-        modules=modules,
-    )
+    return Plan(rounds=3, soak_checks=min(soak, 400)) if quick else Plan(rounds=rounds, soak_checks=soak)
 
 
 #: Sizes of the simulated cluster: workers, the seconds that their checks take, and checks of a turn. Those of

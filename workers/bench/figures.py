@@ -40,11 +40,12 @@ class Figure:
             return self.measured >= self.at_least
         return None if self.at_most is None else self.measured <= self.at_most
 
-    def facts(self) -> dict[str, object]:
-        """Return the figure for scripts."""
+    def facts(self, isolation: str | None = None) -> dict[str, object]:
+        """Return the figure for scripts, with the isolation under which it was measured."""
         return {
             "key": self.key,
             "figure": self.name,
+            "isolation": isolation,
             "unit": self.unit,
             "measured": rounded(self.measured),
             "bar": self.bar,

@@ -1,69 +1,34 @@
-"""Bench step: what a header costs in each way to run Lean, without the farm."""
+"""Bench step: what a larger header costs."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-from workers.bench import bare
+from workers.bench.checks import ATTEMPTS, TURN
 from workers.bench.figures import Figure
-from workers.bench.programs import Program, Worth
-from workers.bench.turns import timed
-from workers.environments import LeanEnvironment
+from workers.bench.programs import Program, programs
+from workers.bench.ring import Ring
+from workers.bench.turns import ratios
 
-#: A program that imports nothing at all.
-_NOTHING = "prelude\n"
-
-
-def costs(environment: LeanEnvironment, header: str, folder: Path, *, times: int) -> Iterator[Figure]:
-    """Yield what a header costs a check in each way.
-
-    For a process per check it is the time of a program that is the header alone, less that of a program which
-    imports nothing. A resident Lean pays once, from its start until it has the header, likewise compared.
-    """
-    cold = partial(_alone, bare.Processes(environment))
-    yield _cost("header_cold", "header, cold: each check", cold, cold, header, times)
-    snapshot, seconds = _saved(environment, header, folder)
-    if snapshot is not None:
-        load = partial(_alone, bare.Processes(environment, snapshot))
-        yield _cost("header_snapshot", "header, snapshot: each check", load, cold, header, times)
-        yield _figure("header_snapshot_save", "header, snapshot: saving it, once", "s", (seconds,))
-        mib = snapshot.stat().st_size / (1 << 20)
-        yield _figure("header_snapshot_file", "header, snapshot: its file", "MiB", (mib,))
-    start = partial(_until_ready, environment)
-    yield _cost("header_resident", "header, resident: once per process", start, start, header, times)
+_AT_LEAST = 0.75
 
 
-def _cost(
-    key: str,
-    name: str,
-    with_header: Callable[[str], float],
-    without: Callable[[str], float],
-    header: str,
-    times: int,
-) -> Figure:
-    samples = tuple(with_header(header) - without(_NOTHING) for _ in range(times))
-    return _figure(key, name, "s", samples)
+def larger(ring: Ring) -> Iterator[Figure]:
+    """Yield the rate of small programs under the larger header over that under the usual one."""
+    if ring.larger is None:
+        return
+    environments = {"usual": ring.environment, "larger": ring.larger}
 
+    def given(which: str, number: int) -> Sequence[Program]:
+        ring.say(f"the larger header: round {number} of {ring.rounds}")
+        return programs(environments[which].header, number * TURN, TURN, attempts=ATTEMPTS)
 
-def _figure(key: str, name: str, unit: str, samples: tuple[float, ...]) -> Figure:
-    return Figure(key=key, name=name, unit=unit, samples=samples)
-
-
-def _alone(processes: bare.Processes, header: str) -> float:
-    return timed(processes.check, Program(text=header, worth=Worth.PROVED))
-
-
-def _saved(environment: LeanEnvironment, header: str, folder: Path) -> tuple[Path | None, float]:
-    begun = time.perf_counter()
-    snapshot = bare.save_snapshot(environment, header, folder)
-    return snapshot, time.perf_counter() - begun
-
-
-def _until_ready(environment: LeanEnvironment, header: str) -> float:
-    begun = time.perf_counter()
-    with bare.resident(environment, header) as lean:
-        timed(lean.check, Program(text=header, worth=Worth.PROVED))
-        return time.perf_counter() - begun
+    contenders = {name: ring.farm(environment=each) for name, each in environments.items()}
+    turns = ring.crew.side_by_side(contenders, given, ring.rounds)
+    yield Figure(
+        key="larger_over_usual",
+        name="small programs with the larger header over the usual one, tier kernel",
+        unit="",
+        samples=ratios(turns["larger"], turns["usual"]),
+        at_least=_AT_LEAST,
+    )

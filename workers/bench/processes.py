@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import re
 import resource
@@ -19,25 +17,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _TIMES = slice(11, 15)
 
 
-#: From <linux/prctl.h>.
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-def adopt_orphans() -> None:
-    """Become the parent of those below whose own parent ends first, so that their time is not lost."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
-
-
 def tree_cpu_seconds() -> float:
-    """Return the user and system time of this process and of all below it, the ended ones included.
-
-    Ended orphans (see `adopt_orphans`) are taken off the system's list meanwhile. Nobody may be waiting for a
-    process of his own at this moment.
-    """
-    _reap()
-    own = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    ticks = sum(map(_ticks, descendants(os.getpid())))
-    return sum(used.ru_utime + used.ru_stime for used in own) + ticks / _TICKS
+    """Return the user and system time of this process and of those below it that are alive."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return own.ru_utime + own.ru_stime + sum(map(own_cpu_seconds, descendants(os.getpid())))
 
 
 def own_cpu_seconds(pid: int) -> float:
@@ -48,12 +31,6 @@ def own_cpu_seconds(pid: int) -> float:
 def cpu_seconds(pids: Iterable[int]) -> float:
     """Return the user and system time of these processes and of their children that have ended."""
     return sum(map(_ticks, pids)) / _TICKS
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _ticks(pid: int) -> int:
@@ -79,20 +56,16 @@ def machine_cpu_seconds() -> float:
     return sum(int(columns[column]) for column in _BUSY) / _TICKS
 
 
-class Others:
-    """Watches what else uses the processors, from its making on."""
+#: So long the machine is looked at while nothing is measured.
+_IDLE_SECONDS = 2.0
 
-    def __init__(self) -> None:
-        self._begun = self._now()
 
-    def share(self) -> float:
-        """Return the share of all processor time that went elsewhere meanwhile."""
-        wall, machine, own = (now - then for now, then in zip(self._now(), self._begun, strict=True))
-        return rounded(max(0.0, machine - own) / (wall * (os.cpu_count() or 1)))
-
-    @staticmethod
-    def _now() -> tuple[float, float, float]:
-        return time.monotonic(), machine_cpu_seconds(), tree_cpu_seconds()
+def used_by_others() -> float:
+    """Return the share of all processor time that others use now; nothing may be measured meanwhile."""
+    begun, before = time.monotonic(), machine_cpu_seconds()
+    time.sleep(_IDLE_SECONDS)
+    busy, wall = machine_cpu_seconds() - before, time.monotonic() - begun
+    return rounded(busy / (wall * (os.cpu_count() or 1)))
 
 
 def peak_mib(pid: int | str = "self") -> float:

@@ -1,7 +1,7 @@
 """Bench step: whether the worker's own process grows, in a process of its own.
 
 ``python -m workers.bench.soak ENVIRONMENT CHECKS`` loads what a worker loads, checks so many different
-programs with resident Leans, and prints now and then, as a line of JSON, how many checks it has behind it and
+programs on the tier kernel, and prints now and then, as a line of JSON, how many checks it has behind it and
 its own private memory in KiB. Lean's memory is not part of that.
 """
 
@@ -16,13 +16,13 @@ from statistics import median
 
 from farm.errors import FarmError
 from farm.settings import Settings
+from farm.tiers import Tier
 from workers.bench.engine import asked
 from workers.bench.figures import Figure
 from workers.bench.processes import private_kib
 from workers.bench.programs import programs
 from workers.bench.turns import crew
 from workers.machine import opened
-from workers.ways.way import RESIDENT
 
 _MOST_MIB = 120.0
 #: What still counts as flat: this much between the second fifth of the checks and the last one.
@@ -84,9 +84,9 @@ def main(name: str, checks: int) -> None:
     import workers.serve  # noqa: F401
 
     settings = Settings.load()
-    with opened(settings, way=RESIDENT, concurrency=settings.concurrency) as machine:
+    with opened(settings, concurrency=settings.concurrency) as machine:
         environment = machine.installed[name]
-        check = asked(machine.checker, environment, RESIDENT)
+        check = asked(machine.checker, environment, Tier.KERNEL)
         with crew(settings.concurrency) as hired:
             _look(0)
             for number in range(_LOOKS):

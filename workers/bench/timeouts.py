@@ -3,65 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
-from workers.bench.contest import Ring
-from workers.bench.engine import asked
+from workers.bench.checks import TURN
 from workers.bench.figures import Figure
-from workers.bench.programs import ENDLESS, GOES_ON, STOPS, Program, program, programs, with_endless
-from workers.bench.turns import Turn
-from workers.ways.way import RESIDENT
+from workers.bench.programs import Program, with_endless
+from workers.bench.ring import Ring
+from workers.bench.turns import ratios
 
-#: One check of so many never ends.
-_EVERY = 20
-#: Seconds after which it is stopped.
-WALL_SECONDS = 0.5
-#: The bar is for programs that stop when told. A process that must be killed is replaced, and its successor's
-#: header takes processor time, which on a machine whose cores are all busy is missing elsewhere.
-_AT_LEAST = {STOPS: 0.90}
-_KEYS = {STOPS: "stop", GOES_ON: "killed"}
+#: One check of so many never ends and must be killed, after so many seconds.
+_EVERY, _WALL_SECONDS = 20, 0.5
+_AT_LEAST = 0.95
 
 
-def cost(ring: Ring, header: str, *, timeouts: int, rounds: int) -> Iterator[Figure]:
-    """Yield, for each kind of endless programs, the engine's rate with 5 % of them over its rate without.
+def cost(ring: Ring) -> Iterator[Figure]:
+    """Yield the rate of the checks that end by themselves beside 5 % that do not, over the rate without.
 
-    Both rates are of the checks that end by themselves, resident, and the timeouts' limits are taken out as
-    `Turn.per_second` says. A turn has `timeouts` of them; turns with and without alternate. Beside it stands
-    how much longer than others the check takes that follows a timeout on its lane.
+    The timeouts' limits are taken out as `workers.bench.turns.Turn.per_second` says; whatever a timeout takes
+    beyond its limit, and whatever it costs the checks that follow, counts.
     """
-    check = [asked(ring.checker, ring.environment, RESIDENT)] * ring.crew.lanes
-    ring.crew.turn(check, programs(header, 0, 10 * ring.crew.lanes))
-    size = timeouts * _EVERY
-    for place, kind in enumerate(ENDLESS):
-        pairs: list[tuple[Turn, Turn]] = []
-        for number in range(rounds):
-            ring.say(f"timeouts {kind}: round {number + 1} of {rounds}")
-            first = (place * rounds + number + 1) * 10 * size
-            troubled = with_endless(kind, header, first, size, every=_EVERY, wall_seconds=WALL_SECONDS)
-            calm = _calm(header, first + size, troubled)
-            pairs.append((ring.crew.turn(check, troubled), ring.crew.turn(check, calm)))
-        yield from _figures(kind, pairs)
 
+    def given(which: str, number: int) -> Sequence[Program]:
+        ring.say(f"timeouts: round {number} of {ring.rounds}")
+        made = with_endless(ring.header, number * TURN, TURN, every=_EVERY, wall_seconds=_WALL_SECONDS)
+        return [each for each in made if which == "troubled" or each.wall_seconds is None]
 
-def _calm(header: str, first: int, troubled: Sequence[Program]) -> list[Program]:
-    """Return as many programs that end, of the same mixture, none of which was seen before."""
-    places = [place for place, each in enumerate(troubled) if each.wall_seconds is None]
-    return [program(header, first + place) for place in places]
-
-
-def _figures(kind: str, pairs: Sequence[tuple[Turn, Turn]]) -> Iterator[Figure]:
+    checks = ring.farm()
+    turns = ring.crew.side_by_side({"troubled": checks, "calm": checks}, given, ring.rounds)
     yield Figure(
-        key=f"timeouts_{_KEYS[kind]}",
-        name=f"resident checks/s with 5 % timeouts over without, of programs {kind}",
+        key="timeouts",
+        name="small programs with 5 % timeouts that must be killed over none, tier kernel",
         unit="",
-        samples=tuple(troubled.per_second / calm.per_second for troubled, calm in pairs),
-        at_least=_AT_LEAST.get(kind),
-    )
-    yield Figure(
-        key=f"after_timeout_{_KEYS[kind]}",
-        name=f"delay of the check after a timeout, of programs {kind}",
-        unit="ms",
-        samples=tuple(
-            (median(troubled.after_timeouts) - median(calm.latencies)) * 1000 for troubled, calm in pairs
-        ),
+        samples=ratios(turns["troubled"], turns["calm"]),
+        at_least=_AT_LEAST,
     )

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 
 from farm.errors import FarmError
-from workers.bench.processes import tree_cpu_seconds
 from workers.bench.programs import Program, Worth
 
 #: Checks one program: what each lane of a contender does.
@@ -29,13 +27,9 @@ class Checked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """What one contender did in one turn: each lane's checks in order, and the processor time of all.
-
-    `cpu_seconds` is that of the whole tree of processes, the contender's client included.
-    """
+    """What one contender did in one turn: each lane's checks in order."""
 
     lanes: tuple[tuple[Checked, ...], ...]
-    cpu_seconds: float
 
     @property
     def checks(self) -> list[Checked]:
@@ -56,21 +50,6 @@ class Turn:
         limits are subtracted: over c equal lanes, T timeouts with limit L take T * L / c from the wall time.
         """
         return sum(map(_rate, self.lanes))
-
-    @property
-    def cpu_per_check(self) -> float:
-        """Processor seconds per check."""
-        return self.cpu_seconds / sum(map(len, self.lanes))
-
-    @property
-    def after_timeouts(self) -> list[float]:
-        """The seconds of those checks whose lane had a timeout just before."""
-        pairs = [pair for lane in self.lanes for pair in pairwise(lane)]
-        return [
-            later.seconds
-            for before, later in pairs
-            if before.program.wall_seconds is not None and later.program.wall_seconds is None
-        ]
 
 
 def _rate(lane: Sequence[Checked]) -> float:
@@ -94,10 +73,26 @@ class Crew:
         """
         waiting = deque(programs)
         together = threading.Barrier(len(checks))
-        before = tree_cpu_seconds()
         under_way = [self._pool.submit(_lane, check, waiting, together) for check in checks]
-        lanes = tuple(tuple(lane.result()) for lane in under_way)
-        return Turn(lanes=lanes, cpu_seconds=tree_cpu_seconds() - before)
+        return Turn(lanes=tuple(tuple(lane.result()) for lane in under_way))
+
+    def side_by_side(
+        self,
+        contenders: Mapping[str, Sequence[Ask]],
+        given: Callable[[str, int], Sequence[Program]],
+        rounds: int,
+    ) -> dict[str, list[Turn]]:
+        """Let each contender have a turn in each round, forwards and then backwards; return their turns.
+
+        `given` makes a contender's programs for a round; those of round 0 get everybody ready.
+        """
+        turns: dict[str, list[Turn]] = {name: [] for name in contenders}
+        for name, checks in contenders.items():
+            self.turn(checks, given(name, 0))
+        for number in range(1, rounds + 1):
+            for name in list(contenders)[:: 1 if number % 2 else -1]:
+                turns[name].append(self.turn(contenders[name], given(name, number)))
+        return turns
 
 
 @contextmanager
@@ -126,3 +121,8 @@ def timed(check: Ask, program: Program) -> float:
     if worth is not program.worth:
         raise FarmError(f"the bench's program came out as {worth}, not {program.worth}:\n{program.text}")
     return seconds
+
+
+def ratios(ones: Sequence[Turn], others: Sequence[Turn]) -> tuple[float, ...]:
+    """Return the rates of one contender over those of another, turn by turn."""
+    return tuple(one.per_second / other.per_second for one, other in zip(ones, others, strict=True))

@@ -120,5 +120,7 @@ def write_programs(path: Path, given: Sequence[Program]) -> Path:
     """Write a manifest of whole programs, and return its path."""
     with path.open("w", encoding="utf-8") as file:
         for number, program in enumerate(given):
-            file.write(json.dumps({"name": f"program_{number}", "predicted_proof": program.text}) + "\n")
+            fields = {"name": f"program_{number}", "header": program.header}
+            fields |= {"formal_statement": program.statement, "predicted_proof": program.text}
+            file.write(json.dumps(fields) + "\n")
     return path

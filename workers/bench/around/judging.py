@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.05
 #: Seconds without a verdict after which a turn has failed.
 _PATIENCE_SECONDS = 120.0
 
-_REASONS = {Worth.PROVED: Reason.OK, Worth.ERROR: Reason.ERROR, Worth.SORRY: Reason.HAS_SORRY}
+_REASONS = {Worth.PROVED: Reason.OK, Worth.ERROR: Reason.ERROR}
 
 _UNFINISHED = text("SELECT EXISTS (SELECT FROM checks WHERE status IN ('queued', 'running'))")
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.settings import Settings, usable_cpus
+from farm.settings import Settings
 from workers.bench.around import cluster, loading, whole
 from workers.bench.around.cluster import Cluster, Size
 from workers.bench.around.loading import Lines
 from workers.bench.around.site import FarmAtWork, farm_at_work
 from workers.bench.around.workers import environments_file, farm_worker
 from workers.bench.figures import Figure
-from workers.bench.processes import Others, adopt_orphans
+from workers.bench.processes import used_by_others
+from workers.bench.run import machine_facts
 from workers.bench.subject import Subject
 from workers.bench.turns import crew
 from workers.environments import EMBEDDED, installed
@@ -56,8 +56,7 @@ class Results:
 
 def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], None]) -> Results:
     """Measure everything in a farm of its own, of which nothing is left; `say` is told what is under way."""
-    adopt_orphans()
-    others = Others()
+    before = used_by_others()
     connections = max(size.connections for size in plan.sizes)
     say("servers")
     with farm_at_work(connections=connections, servers=settings.servers) as farm:
@@ -70,7 +69,9 @@ def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], 
         found += _without_lean(settings.concurrency, plan, farm, say)
         clusters = cluster.simulated(farm, plan.sizes, plan.rounds, say)
         found += cluster.figures(clusters)
-    machine = _machine(settings, what) | {"used_by_others": others.share()}
+    with isolated(settings) as isolation:
+        facts = machine_facts(settings, what, isolation.name)
+    machine = facts | {"used_by_others": max(before, used_by_others())}
     return Results(machine=machine, clusters=clusters, figures=found)
 
 
@@ -88,7 +89,6 @@ def _end_to_end(
         bench = whole.Bench(
             farm=farm,
             environment=what.environment,
-            header=what.heavy,
             crew=hired,
             rounds=plan.rounds,
             turn_seconds=plan.turn_seconds,
@@ -117,16 +117,3 @@ def _add_library(settings: Settings, what: Subject, farm: FarmAtWork) -> None:
         served = installed(farm.home, None, isolation)[EMBEDDED]
     (target,) = map(Path, served.lean_path)
     shutil.copytree(what.environment.lean_path[-1], target, dirs_exist_ok=True)
-
-
-def _machine(settings: Settings, what: Subject) -> dict[str, object]:
-    return {
-        "cpus": usable_cpus(),
-        "checks_at_once": settings.concurrency,
-        "kernel": platform.release(),
-        "processor": platform.machine(),
-        "python": platform.python_version(),
-        "lean": what.environment.toolchain,
-        "environment": what.environment.name,
-        "library": what.library,
-    }

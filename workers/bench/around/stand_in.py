@@ -66,7 +66,7 @@ _PATIENCE_SECONDS = 0.05
 class StandIn:
     """In the place of `workers.checker.Checker`: every check takes as long, and every other one fails."""
 
-    way = "resident"
+    way = "forked"
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -97,7 +97,7 @@ def _report(seconds: float, *, fails: bool) -> Report:
         foreign_output="",
         box_error=None,
         isolation="none",
-        way="resident",
+        way="forked",
         audit=_AUDIT,
     )
 

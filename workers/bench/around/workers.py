@@ -53,7 +53,7 @@ def farm_worker(
     """
     words = ["farm", "worker", "--concurrency", str(at_once)]
     least = os.environ.get("FARM_ISOLATION") or ANY
-    with _running(farm, words, {"FARM_WAY": "resident", "FARM_ISOLATION": least, **more}) as process:
+    with _running(farm, words, {"FARM_ISOLATION": least, **more}) as process:
         _wait_until_served(farm, process, environment)
         yield Workers(process=process, at_once=at_once, forked=False)
 
