@@ -17,6 +17,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
