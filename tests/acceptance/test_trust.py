@@ -17,6 +17,8 @@ from farm.verdict import Outcome, Reason, Report, judge
 from workers.checker import Checker
 from workers.environments import KernelChecker, LeanEnvironment
 from workers.exploits.corpus import Case, judged, read
+from workers.leans import Leans
+from workers.ways.way import Question
 
 LIMITS = Limits(wall_seconds=20.0)
 
@@ -175,15 +177,28 @@ def test_a_statement_that_a_submission_breaks_is_the_submission_s_fault(
     assert judge(report).reason in (Reason.ERROR, Reason.STATEMENT_MISMATCH)
 
 
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The programs that Lean is given while a test runs."""
+    found: list[str] = []
+    compiled = Leans.compiled
+
+    def recording(leans: Leans, question: Question, way: str | None = None) -> Any:
+        found.append(question.program)
+        return compiled(leans, question, way)
+
+    monkeypatch.setattr(Leans, "compiled", recording)
+    return found
+
+
 def test_an_error_of_the_proof_does_not_ask_what_the_statement_is(
-    isolation: Any, core: LeanEnvironment, tmp_path: Path
+    checker: Checker, core: LeanEnvironment, given: list[str]
 ) -> None:
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     pieces = ("theorem t : 1 = 1 := by\n", "  exact nothing\n")
-    with Checker(isolation, home=tmp_path) as own:
-        report = stated(own, core, Tier.KERNEL, *pieces, challenge=asked)
+    report = stated(checker, core, Tier.KERNEL, *pieces, challenge=asked)
     assert judge(report).reason is Reason.ERROR
-    assert not (tmp_path / "strict").exists()
+    assert len(given) == 1
 
 
 SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide +kernel"
@@ -201,7 +216,7 @@ def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
 @pytest.mark.parametrize(
     ("script", "reason"), [("exit 0", "ok"), ("echo no; exit 1", "kernel"), ("exit 2", "box_failed")]
 )
-def test_the_checker_of_an_environment_has_the_last_word(
+def test_the_checker_of_an_environment_has_the_last_word_where_lean_is_not_forked(
     checker: Checker, core: LeanEnvironment, script: str, reason: str
 ) -> None:
     words = ("/bin/sh", "-c", f'test -s "{{olean}}" -a "{{module}}" = Module || exit 9; {script}')
@@ -209,24 +224,25 @@ def test_the_checker_of_an_environment_has_the_last_word(
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
-    assert judge(checker.check(check, own)).reason == reason
+    assert judge(checker.check(check, own, way="cold")).reason == reason
 
 
-def test_without_a_checker_the_tier_kernel_has_no_verdict(checker: Checker, core: LeanEnvironment) -> None:
+def test_with_neither_forks_nor_a_checker_the_tier_kernel_has_no_verdict(
+    checker: Checker, core: LeanEnvironment
+) -> None:
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
-    verdict = judge(checker.check(check, replace(core, checker=None)))
+    verdict = judge(checker.check(check, replace(core, checker=None), way="cold"))
     assert verdict.outcome is Outcome.JUDGE_ERROR
     assert "no checker" in verdict.detail
 
 
-def test_a_challenge_is_compiled_once(isolation: Any, core: LeanEnvironment, tmp_path: Path) -> None:
+def test_a_challenge_is_compiled_once(
+    isolation: Any, core: LeanEnvironment, tmp_path: Path, given: list[str]
+) -> None:
     statement, program = "theorem t : 1 = 1 := by sorry", "theorem t : 1 = 1 := rfl"
     case = Case(name="plain", statement=statement, program=program)
     with Checker(isolation, home=tmp_path) as checker:
-        judged(checker, core, case, Tier.AUDIT)
-        kept = {file: file.stat().st_mtime_ns for file in (tmp_path / "strict").glob("*/*")}
-        assert sorted({file.name for file in kept}) == ["Module.olean", "axioms", "imports", "names"]
-        judged(checker, core, case, Tier.AUDIT)
-        assert {file: file.stat().st_mtime_ns for file in (tmp_path / "strict").glob("*/*")} == kept
+        assert [judged(checker, core, case, Tier.AUDIT).verdict.reason for _ in range(2)] == ["ok", "ok"]
+    assert ["sorry" in text for text in given] == [False, True, False]
