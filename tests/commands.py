@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from processes import PATIENCE
+from tests.processes import PATIENCE
 
 HEADER = "prelude\nimport Core\n\n"
 
