@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from tests.processes import PATIENCE
+
 HEADER = "prelude\nimport Core\n\n"
 
 #: Programs by the verdict and the reason they get; `{n}` makes them different from each other.
@@ -98,6 +100,7 @@ class Command:
     def _ended(self, words: list[str], files: list[Path], seconds: float) -> int:
         process = _forking.Process(target=_command, args=(words, self.environment, list(map(str, files))))
         process.start()
+        seconds *= PATIENCE
         process.join(seconds)
         if process.exitcode is None:
             process.kill()

@@ -36,7 +36,7 @@ def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run
         examined = examine(core, checker)
     assert examined.wrong == ()
     assert examined.ways == {way, "cold"}
-    assert examined.canaries == (8 if way == "cold" else 11)
+    assert examined.canaries == (9 if way == "cold" else 12)
 
 
 def test_a_new_farm_does_not_wait_long_for_its_canaries(
