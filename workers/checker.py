@@ -124,7 +124,7 @@ class Checker:
         return self._with_blame(check, question, report)
 
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
-        """Return the report of a program that Lean refused, with the error of its statement if that is wrong."""
+        """Return the report of a program that Lean refused, with its statement's error where that has one."""
         challenge, environment = check.challenge, question.environment
         if judge(report).reason is not Reason.ERROR or challenge is None:
             return report
