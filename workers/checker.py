@@ -141,7 +141,7 @@ class Checker:
     def _sealed(
         self, report: Report, reply: Reply, check: Check, assurance: Assurance, question: Question
     ) -> Report:
-        """Return the report with what audit and kernel find in the module."""
+        """Return the report with what processes that never saw the program find in its module."""
         if reply.module is None:
             return replace(report, box_error="Lean accepted the program and left no compiled module")
         try:
@@ -177,7 +177,7 @@ class Checker:
             return self._boxed.seal(sealable)
 
 
-#: Reasons for which the farm's own preamble is tried: the text before the target changed the statement.
+#: What speaks against a program when something before the target has changed what it states.
 _STATED_OTHERWISE = frozenset({Reason.STATEMENT_MISMATCH})
 #: With less time left the second program is not begun.
 _LEAST_SECONDS = 0.1

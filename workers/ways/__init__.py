@@ -1,1 +1,1 @@
-"""Ways step: Lean in a fork of an image, from a snapshot of the header, or cold; one interface."""
+"""The ways to run Lean: cold, from a snapshot of the header, and resident; one interface."""
