@@ -31,7 +31,7 @@ from workers.seals import KernelLimit, Sealable
 _INDEX_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
-#: How a process of the audit ends that has an answer: nothing found, something found, a malformed file.
+#: Exit statuses of an audit that has an answer: nothing found, something found, a malformed file.
 _ANSWERED = (0, 1, 4)
 #: So many lists of imported names are kept; Mathlib's takes some 20 MB.
 _MOST_LISTS = 16
@@ -51,7 +51,7 @@ class Boxed:
     def seal(self, sealable: Sealable) -> dict[str, Any]:
         """Return what is found in a module, as `workers.seals.Seals.seal` does.
 
-        Raises KernelLimit when the checker exceeds the line's limits, BoxFailed when nothing was found out.
+        Raises KernelLimit when the checker goes over the line's limits, and BoxFailed when the farm fails.
         """
         with self._shown(sealable) as shown:
             facts = self._audited(sealable, shown)
@@ -71,7 +71,7 @@ class Boxed:
         with fresh_folder(self._isolation.folder) as workshop:
             shown = workshop / "shown"
             shown.mkdir()
-            shown.chmod(0o755)  # whoever reads it in a box is nobody, whatever this process's umask is
+            shown.chmod(0o755)  # a box reads it as another user, whatever this process's umask is
             with open(sealable.module, "rb", closefd=False) as module:
                 module.seek(0)
                 _write(shown / _MODULE, module.read())
@@ -134,7 +134,7 @@ class Boxed:
         )
 
     def _replayed(self, module: Path, environment: LeanEnvironment, limits: Limits) -> dict[str, Any]:
-        """Return what the environment's checker says of a module: accepted, said, checker."""
+        """Return the answer of the environment's checker about a module: accepted, said, checker."""
         checker = environment.checker
         if checker is None:
             raise BoxFailed(f"the environment {environment.name!r} has no checker that replays a module")

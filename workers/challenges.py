@@ -1,4 +1,4 @@
-"""Challenge step: statements compiled by the farm itself, kept in this process's memory."""
+"""Challenge step: compiles the statements of datasets, and keeps their modules in this process's memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from workers.box.supervisor import BoxFailed
 from workers.leans import Leans
 from workers.ways.way import Question, Reply
 
-#: What the farm does for itself may take its time and memory.
+#: Compiling a statement is the farm's own work, so no line's limits hold for it.
 _LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
-#: So much of compiled statements is kept; one takes some 10 KiB.
+#: All compiled statements together take no more; one takes some 10 KiB.
 _MOST_BYTES = 256 << 20
 
-#: Makes a question of a program, about the same Lean.
+#: Returns the question about a program, for one environment.
 Ask = Callable[[str, Limits], Question]
 
 
@@ -26,9 +26,10 @@ class BadChallenge(Exception):
 
 
 class Challenges:
-    """Compiles statements, each once as long as it is kept; for many threads.
+    """Compiles statements, in the way that programs are compiled; for many threads.
 
-    They are compiled as programs are and never leave the memory of this process, which no check can reach.
+    Their modules never leave the memory of this process, where no check can change them. Those least recently
+    used are dropped, and compiled again when they are asked for.
     """
 
     def __init__(self, leans: Leans) -> None:
@@ -38,9 +39,9 @@ class Challenges:
         self._bytes = 0
 
     def compiled(self, challenge: Challenge, digest: str, ask: Ask) -> bytes:
-        """Return the module of a statement in the environment with a digest.
+        """Return the compiled module of a statement; `digest` is that of the environment that `ask` asks.
 
-        Raises BadChallenge when Lean refuses it, and BoxFailed when nothing was found out.
+        Raises BadChallenge when Lean refuses the statement, and BoxFailed when the farm fails.
         """
         key = digest, challenge.sha256
         with self._lock:
@@ -55,7 +56,7 @@ class Challenges:
         return found
 
     def _compiled(self, question: Question) -> bytes | str:
-        """Return the module, or what is wrong with the statement in Lean's words."""
+        """Return the statement's module, or Lean's first error where there is none."""
         with self._leans.compiled(question) as reply:
             _require_answer(reply)
             errors = [m.text for m in reply.answer.messages if m.severity == "error"]
@@ -72,7 +73,7 @@ class Challenges:
 
 
 def _require_answer(reply: Reply) -> None:
-    """Raise BoxFailed when a statement could not be compiled for a reason that is not its own."""
+    """Raise BoxFailed when Lean failed or was stopped, so that the statement may be sound."""
     run = reply.run
     if run.box_error is not None or run.limit is not None or run.exit_status not in (0, 1):
         raise BoxFailed(f"the challenge was not compiled: {run.box_error or run.limit or run.exit_status}")

@@ -1,4 +1,4 @@
-"""Check step: a program is given to Lean, and the module it leaves is sealed, as the tier asks."""
+"""Check step: gives a program to Lean, and the module that it leaves to the seal, as the tier asks."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Checker:
         return self._leans.way
 
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Get the environment's headers ready, in the background, where that helps."""
+        """Begin to make images of the environment's headers, where Lean is forked."""
         self._leans.prewarm(environment)
 
     def check(
@@ -88,10 +88,10 @@ class Checker:
     ) -> Report:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
-        What the policy rejects is not given to Lean. Without an assurance Lean's bare word is reported. Where
-        what the model wrote before its theorem is in the way of the statement, the check's fallback is judged
-        within what is left of the limits. `cancelled` is asked every now and then; when it says yes, the
-        check ends and reports a box error.
+        A program that the policy rejects is not run. Without an assurance Lean's bare word is reported.
+        The check's fallback is judged, within what is left of the limits, where the model's own text before
+        the theorem changes the statement or breaks it. `cancelled` is called now and then; when it says yes,
+        the check ends and reports a box error.
         """
         report = self._judged(check, environment, cancelled, way)
         if check.fallback is None:
@@ -125,7 +125,7 @@ class Checker:
         return self._with_blame(check, question, report)
 
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
-        """Return the report of what is not proved; that the statement is to blame is a problem of its own."""
+        """Return the report of a program that Lean refused, with its statement's error where that has one."""
         challenge, environment = check.challenge, question.environment
         if judge(report).reason is not Reason.ERROR or challenge is None:
             return report
@@ -188,12 +188,12 @@ _NO_MODULE = {
 
 #: What speaks against a program when something before the target has changed what it states.
 _STATED_OTHERWISE = frozenset({Reason.STATEMENT_MISMATCH})
-#: Less is not worth beginning a second program for.
+#: With less time left the second program is not begun.
 _LEAST_SECONDS = 0.1
 
 
 def _second(check: Check, fallback: Fallback, report: Report) -> Check | None:
-    """Return the check of the other program within what is left, where the first one is to be tried again."""
+    """Return the check of the fallback, within what is left of the limits, where it is to be tried."""
     reason = judge(report).reason
     in_the_way = reason in _STATED_OTHERWISE or (
         reason is Reason.ERROR
@@ -218,5 +218,5 @@ def _has_sorry(challenge: Challenge | None) -> bool:
 
 
 def _asker(question: Question) -> Callable[[str, Limits], Question]:
-    """Return what asks the same Lean about another program."""
+    """Return a function that makes questions about other programs in the same environment."""
     return lambda text, limits: Question.of(text, question.environment, limits, question.cancelled)

@@ -1,4 +1,4 @@
-"""Asking step: gives one program to Lean, in the way that suits it, and returns the facts."""
+"""Asking step: has one program compiled by Lean, in one of three ways, and returns the facts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _log = logger(__name__)
 
 
 class Leans:
-    """The Leans of this machine, for many threads; `close` ends every process of them.
+    """Runs Lean on this machine; for many threads. `close` ends every process.
 
-    `way` is how Lean is run unless a question says otherwise: ``forked``, ``snapshot`` or ``cold``. A program
-    that one way cannot be asked about is given to the next. `most_images` bounds the images kept,
+    `way` is how Lean is run unless a caller asks for another one: ``forked``, ``snapshot`` or ``cold``. A way
+    that cannot answer gives the program to the next. `most_images` bounds the images that are kept,
     `snapshot_mib` the snapshots in `home`.
     """
 
@@ -48,20 +48,20 @@ class Leans:
         self.images.close()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Get the environment's headers ready, in the background, where that helps."""
+        """Begin to make images of the environment's headers, where Lean is forked."""
         if self.way == FORKED:
             for header in environment.headers:
                 self.images.prewarm(environment, header[: header_end(header)] + "\n")
 
     @contextlib.contextmanager
     def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
-        """Have a program compiled; yield what came of it, whose module is there while the block lasts."""
+        """Give what came of compiling a program; its module is closed at the end of the block."""
         reply = self._compiled(question, way or self.way)
         with reply.module or contextlib.nullcontext():
             yield reply
 
     def report(self, question: Question, reply: Reply) -> Report:
-        """Return the facts of a reply, with what is wrong with the environment, if that is to blame."""
+        """Return the facts of a reply, and what is wrong with the environment where that is to blame."""
         report, wrong = report_of(reply), self._environment_error(reply, question)
         return report if wrong is None else replace(report, environment_error=wrong)
 

@@ -1,7 +1,7 @@
-"""Sealing step: what processes that ran nothing of a submission find in its compiled module.
+"""Sealing step: gives a compiled module to a fork of an image and returns what that finds in it.
 
-Where the environment's Lean can be forked, a fork of an image does all of it (`workers.seal`). Elsewhere the
-audit and the environment's own checker do it, each in a box of its own (`workers.boxed`).
+The fork has run nothing of any submission (`workers.seal`). Where no image can be made, `workers.boxed` takes
+its place.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from workers.ways.forked import forked, watched
 
 _log = logger(__name__)
 
-#: What a process may answer: findings are bounded, names of axioms and extensions are not.
+#: The longest answer of a seal: the number of its findings is bounded, the length of names is not.
 _ANSWER_KIB = 8192
 _KERNEL_LIMITS = {"wall": "time", "cpu": "time", "memory": "memory"}
-#: A death says something about the module only when it comes again.
+#: A seal that dies is done once more: a single death says nothing about the module.
 _TURNS = 2
 
 
 class KernelLimit(Exception):
-    """A seal ended without an answer; the message is ``time``, ``memory`` or ``depth``."""
+    """Audit or kernel went over a limit; the message names it: ``time``, ``memory`` or ``depth``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sealable:
-    """A module that was taken, and what it is held against.
+    """A module to seal, with the statement that it is compared with and the limits that hold.
 
-    `module` is a descriptor of a sealed file; `challenge` the compiled statement, if any; `stated` is
-    the program whose header says what may be imported: the challenge's, or its own.
+    `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None where the line has
+    none. `stated` is the program whose header names the imports: the challenge's, else the check's own.
     """
 
     module: int
@@ -58,7 +58,7 @@ class Sealable:
 
     @property
     def key(self) -> tuple[LeanEnvironment, str]:
-        """The environment and the header of the image that it is sealed in."""
+        """The environment and header of the image in which the module is sealed."""
         return self.environment, self.stated[: header_end(self.stated)] + "\n"
 
 
@@ -69,10 +69,10 @@ class Seals:
         self._isolation, self._images = isolation, images
 
     def seal(self, sealable: Sealable) -> dict[str, Any]:
-        """Return what is found in a module, see `farm.verdict.Report`.
+        """Return what audit and kernel find in a module, as ``audit`` of `farm.verdict.Report` has it.
 
-        Raises NoImage where no image can be made, KernelLimit when the module takes audit or kernel past the
-        limits, and BoxFailed when nothing was found out.
+        Raises NoImage where no image can be made, KernelLimit when audit or kernel go over a limit, and
+        BoxFailed when the farm fails.
         """
         for _ in range(_TURNS):
             run = self._run(sealable)
@@ -111,7 +111,7 @@ class Seals:
             raise BoxFailed(box.CANCELLED) from None
 
     def _require_working(self, sealable: Sealable) -> None:
-        """Raise BoxFailed unless a module that nobody made to deceive gets an answer."""
+        """Seal the statement's own module; raises BoxFailed when that gets no answer either."""
         if sealable.challenge is None:
             return
         with as_file(sealable.challenge) as module:

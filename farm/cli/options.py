@@ -22,25 +22,27 @@ SomeRun = Annotated[str, Argument(metavar="RUN", help="A run's id or how it begi
 AsJson = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
 CpuSeconds = Annotated[
     float | None,
-    Option("--cpu", help="Seconds of processor time; twice the timeout by default.", show_default=False),
+    Option(
+        "--cpu",
+        help="Seconds of processor time a check may use; by default twice the timeout.",
+        show_default=False,
+    ),
 ]
 PolicyActions = Annotated[
     list[str] | None,
     Option(
         "--policy",
         metavar="RULE=ACTION",
-        help="What becomes of what a rule hits: report, off or (tier lean) reject. Can be given again.",
+        help="What a rule of the policy does: report, off, or on tier lean reject. Can be given again.",
         show_default=False,
     ),
 ]
 TierName = Annotated[
     str,
-    Option(
-        "--tier", help="Whom a proved believes: kernel (alone), audit (Lean asked it) or lean (its word)."
-    ),
+    Option("--tier", help="Whom *proved* believes: kernel alone, audit (Lean asked it), or lean (its word)."),
 ]
 Native = Annotated[
-    bool, Option("--native", help="Let proofs rest on the compiler, as native_decide makes them do.")
+    bool, Option("--native", help="Allow proofs that rest on the compiler, such as those by native_decide.")
 ]
 Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
 Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]

@@ -39,14 +39,14 @@ Axioms = Annotated[
     Option(help="An axiom that proofs may rest on, besides Lean's own three. Can be given again."),
 ]
 RequireStatement = Annotated[
-    bool, Option("--require-statement", help="Refuse lines that do not say what they have to prove.")
+    bool, Option("--require-statement", help="Refuse manifests with lines that have no formal_statement.")
 ]
 AcceptAdvisories = Annotated[
     bool,
-    Option("--accept-advisories", help="On the tier kernel, let a Lean with known holes in its kernel do."),
+    Option("--accept-advisories", help="On the tier kernel, accept a Lean whose kernel has known holes."),
 ]
 PriorityClass = Annotated[
-    str, Option("--priority", help="What comes before what: interactive, online or batch.")
+    str, Option("--priority", help="Which queue the run waits in: interactive before online before batch.")
 ]
 Deadline = Annotated[
     str | None,
@@ -56,7 +56,7 @@ StopOnFirstProof = Annotated[
     bool,
     Option("--stop-on-first-proof", help="Cancel the rest of a group (or name) once one is proved."),
 ]
-Share = Annotated[bool, Option(help="Let equal checks, of other runs too, be one.")]
+Share = Annotated[bool, Option(help="Check equal programs once, those of other runs too.")]
 NewRun = Annotated[
     bool, Option("--new-run", help="Make another run where the same manifests were submitted before.")
 ]

@@ -19,7 +19,6 @@ from workers.ways.way import COLD, Question, Reply
 #: So many headers' costs are remembered.
 _MOST_HEADERS = 1000
 
-
 _Key = tuple[LeanEnvironment, str]
 
 
@@ -30,11 +29,11 @@ class _Cost:
 
 
 class Cold:
-    """Asks a fresh Lean each time.
+    """Runs a fresh Lean for each program; for many threads.
 
-    A check's time starts when its imports are read. A fresh process does not tell when that is, but the
-    shortest run so far with the same header says how long it takes at most: that is added to the limits of
-    time. Nothing is added for a header of which no run has ended yet.
+    A check's time starts when its imports are read, which a fresh process does not tell. Reading them takes
+    no longer than the shortest run so far with the same header, so that is added to the limits of time.
+    Nothing is added for a header of which no run has ended yet.
     """
 
     def __init__(self, isolation: Isolation) -> None:
@@ -84,7 +83,7 @@ def in_a_process(
     visible: Sequence[Path],
     snapshot: Path | None = None,
 ) -> Reply:
-    """Run the command `lean` on a program, which begins with a snapshot if there is one; return its reply."""
+    """Run the command `lean` on a program, from a snapshot of its header if there is one."""
     with fresh_folder(isolation.folder) as workshop:
         made = workshop / "made"
         made.mkdir()

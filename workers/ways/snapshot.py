@@ -24,16 +24,16 @@ _SAVE_LIMITS = Limits(wall_seconds=600, cpu_seconds=600, memory_mib=16384)
 
 
 def _is_plain(run: box.Run, said: Answer) -> bool:
-    """Whether Lean ended as it does with a sound snapshot: in peace, or with an error that it tells."""
+    """Whether Lean ended by itself: with status 0, or with an error that it names."""
     return run.exit_status == 0 or (run.exit_status == 1 and bool(said.messages))
 
 
 class Snapshot:
-    """Asks a fresh Lean that loads its header from a snapshot in `folder`.
+    """Runs a fresh Lean for each program, which loads its header from a snapshot in `folder`.
 
-    Lean does not check that a snapshot belongs to its imports, so it is named by the environment's digest
-    and folders and the header's text. Each is made once, however many ask for it at the same time, in this
-    process or another one. Those least recently used go first when all take more than `most_mib`.
+    Lean does not check that a snapshot belongs to its imports, so its name is made of the environment's
+    digest and folders and the header's text. Each is made once, however many threads and processes ask for it
+    at the same time. Those least recently used are removed when all take more than `most_mib`.
     """
 
     def __init__(self, isolation: Isolation, folder: Path, *, most_mib: int) -> None:
@@ -97,7 +97,7 @@ class Snapshot:
             try:
                 yield
             finally:
-                name.unlink(missing_ok=True)  # whoever waits for it finds the work done
+                name.unlink(missing_ok=True)  # those that wait for the lock find the snapshot made
 
     def _save(self, question: Question, folder: Path) -> None:
         with fresh_folder(self._folder) as workshop:

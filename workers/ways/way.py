@@ -1,4 +1,4 @@
-"""What all ways to run Lean have in common: what they are asked and what they reply."""
+"""Ways step, shared: the question that every way to run Lean answers, and its reply."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ WAYS = (FORKED, SNAPSHOT, COLD)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """One program for Lean. `program` ends with the command that prints `mark`.
+    """One program for Lean, which ends with a command that prints `mark`.
 
-    `header_end` is an offset in it, see `farm.header`. `cancelled` is asked every now and then whether the
-    answer is still wanted.
+    `header_end` is an offset in it, see `farm.header`. `cancelled` is called now and then, and says whether
+    nobody wants the answer any more.
     """
 
     program: str
@@ -36,7 +36,7 @@ class Question:
     def of(
         cls, program: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool]
     ) -> Question:
-        """Return what is asked of Lean about a program, with an end mark that nobody can guess."""
+        """Return the question about a program, whose end mark nobody can guess."""
         mark = secrets.token_hex(16)
         return cls(
             program=with_end_mark(program, mark),
@@ -49,21 +49,21 @@ class Question:
 
     @property
     def header(self) -> str:
-        """The header with a line end, which is what is imported once for many programs."""
+        """The header with a line end: the text that an image or a snapshot is made of."""
         return self.program[: self.header_end] + "\n"
 
     @property
     def key(self) -> tuple[LeanEnvironment, str]:
-        """What programs must have in common to share what was imported."""
+        """The environment and the header: programs that have both in common share an image."""
         return self.environment, self.header
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What came of a question: the facts of the process, what Lean said, which way it was asked.
+    """The answer to a question: the facts of the process, Lean's words, and the way that Lean was run.
 
-    `module` is a sealed copy of the compiled module, in memory, where Lean ended well and left one; it is the
-    caller's to close.
+    `module` is a sealed copy, in memory, of the compiled module, where Lean ended well and left one. The
+    caller closes it.
     """
 
     run: Run
