@@ -11,6 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,27 @@ from leans import toolchain
 from processes import PATIENCE, processes
 
 from farm.errors import FarmError
-from farm.settings import WAYS, Settings
-from workers.bench import bare, library, screen
+from farm.settings import Settings
+from farm.tiers import Tier
+from workers.bench import bare, headers, library, screen
+from workers.bench.checks import TURN
+from workers.bench.engine import asked
 from workers.bench.figures import Figure, quantile
-from workers.bench.programs import ENDLESS, Program, Worth, program, programs, with_endless
-from workers.bench.subject import subject
+from workers.bench.programs import Program, Worth, computed, program, programs, stepwise, with_endless
+from workers.bench.ring import Ring
+from workers.bench.subject import sizes, subject
 from workers.bench.turns import Checked, Turn, crew
+from workers.box.isolation import Isolation
+from workers.checker import Checker
 from workers.environments import LeanEnvironment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
 #: Enough of the library to be imported; what that costs is another matter.
 MODULES = 4
-#: The figures that have a bar, those of the strongest box apart.
-TUNED = ("resident", "tuned")
+#: The figures that have a bar; the larger header's is measured where there is one.
 BARRED = {
-    *("resident_over_bare_light", "resident_over_bare_heavy", "cold_over_bare_heavy"),
-    *("resident_over_cold_heavy", "timeouts_stop", "worker_memory", "worker_memory_growth"),
+    *("kernel_over_bare", "long_over_bare", "timeouts", "memory_check", "seal"),
+    *("worker_memory", "worker_memory_growth"),
 }
 
 pytestmark = pytest.mark.timeout(600 * PATIENCE)
@@ -77,62 +83,46 @@ def samples(measured: dict[str, Any], key: str) -> list[float]:
 # The command
 
 
-def test_every_way_is_measured_with_each_header_beside_bare_lean(measured: dict[str, Any]) -> None:
-    found = {(row["header"], row["way"], row["by"]) for row in measured["ways"]}
-    pairs = [(way, by) for way in WAYS for by in ("farm", "bare")]
-    assert found == {(header, *each) for header in ("light", "heavy") for each in [*pairs, TUNED]}
+def test_every_tier_is_measured_beside_bare_lean_at_the_isolation_in_force(measured: dict[str, Any]) -> None:
+    found = {(row["by"], row["statements"], row["isolation"]) for row in measured["checks"]}
+    level = measured["machine"]["isolation"]
+    assert found == {
+        ("bare", "8 attempts", "none"),
+        *((tier.value, "8 attempts", level) for tier in Tier),
+        ("bare", "all new", "none"),
+        ("kernel", "all new", level),
+    }
+    assert {figure["isolation"] for figure in measured["figures"]} == {level}
 
 
-def test_a_way_has_a_rate_a_cost_and_latencies_in_order(measured: dict[str, Any]) -> None:
-    for row in measured["ways"]:
-        assert row["checks"] >= 3, row
+def test_a_row_has_a_rate_and_latencies_in_order(measured: dict[str, Any]) -> None:
+    for row in measured["checks"]:
+        assert row["checks"] == 3 * TURN, row
         assert row["checks_per_second"] > 0, row
-        assert row["cpu_seconds_per_check"] > 0, row
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"], row
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("header", ["light", "heavy"])
-def test_the_engine_is_not_far_behind_bare_lean(measured: dict[str, Any], way: str, header: str) -> None:
-    ratios = samples(measured, f"{way}_over_bare_{header}")
-    assert len(ratios) == 3
-    assert sorted(ratios)[1] > 0.3
-
-
-def test_a_resident_check_is_faster_than_a_cold_one(measured: dict[str, Any]) -> None:
-    assert sorted(samples(measured, "resident_over_cold_heavy"))[1] > 1.5
-
-
-def test_the_engine_uses_no_less_processor_time_than_bare_lean_needs(measured: dict[str, Any]) -> None:
-    cost = {(r["header"], r["way"], r["by"]): r["cpu_seconds_per_check"] for r in measured["ways"]}
-    for header in ("light", "heavy"):
-        for way in ("cold", "snapshot"):  # were a process's time lost, it would be nearly all of it
-            assert cost[header, way, "farm"] > 0.7 * cost[header, way, "bare"]
-
-
-def test_the_box_is_measured_at_every_level_of_isolation_of_the_machine(measured: dict[str, Any]) -> None:
-    levels = measured["machine"]["isolations"]
-    assert levels[0] == "rlimit"
-    assert levels[-1] == measured["machine"]["isolation"]
-    for level in levels:
-        for key in ("box_resident", "box_cold", "box_cold_cpu", "box_memory"):
-            assert samples(measured, f"{key}_{level}")
+def test_a_ratio_is_that_of_neighbouring_turns(measured: dict[str, Any]) -> None:
+    for key in (*(f"{tier.value}_over_bare" for tier in Tier), "kernel_over_bare_new", "long_over_bare"):
+        found = samples(measured, key)
+        assert len(found) == 3
+        assert all(0 < ratio < 3 for ratio in found), (key, found)
 
 
 def test_exactly_these_figures_have_a_bar(measured: dict[str, Any]) -> None:
-    strongest = measured["machine"]["isolation"]
-    barred = {figure["key"] for figure in measured["figures"] if figure["bar"]}
-    assert barred == BARRED | {f"box_resident_{strongest}", f"box_cold_{strongest}"}
+    assert {figure["key"] for figure in measured["figures"] if figure["bar"]} == BARRED
     for figure in measured["figures"]:
         assert (figure["reached"] is None) == (figure["bar"] == ""), figure
 
 
-def test_a_timeout_is_measured_for_programs_that_stop_and_for_those_that_do_not(
-    measured: dict[str, Any],
-) -> None:
-    for kind in ("stop", "killed"):
-        assert all(ratio > 0 for ratio in samples(measured, f"timeouts_{kind}"))
-        assert samples(measured, f"after_timeout_{kind}")
+def test_a_check_takes_less_memory_of_its_own_than_its_image(measured: dict[str, Any]) -> None:
+    (image,) = samples(measured, "memory_image")
+    assert 1 < max(samples(measured, "memory_check")) < image
+
+
+def test_a_seal_costs_time_and_time_of_a_processor(measured: dict[str, Any]) -> None:
+    assert min(samples(measured, "seal")) > 1
+    assert min(samples(measured, "seal_cpu")) > 1
 
 
 def test_the_own_memory_of_a_worker_is_that_of_a_python_process(measured: dict[str, Any]) -> None:
@@ -151,33 +141,30 @@ def test_the_machine_is_told(measured: dict[str, Any], core: LeanEnvironment) ->
 
 
 def test_every_figure_is_explained_with_its_key(measured: dict[str, Any]) -> None:
-    levels = "|".join(map(re.escape, sorted(measured["machine"]["isolations"], key=len, reverse=True)))
     for figure in measured["figures"]:
-        key = re.sub(rf"_({levels})$", "_LEVEL", re.sub(r"_(light|heavy)$", "_HEADER", figure["key"]))
-        assert f"`{key}`" in PAGE or f"`{figure['key']}`" in PAGE, key
+        assert f"`{figure['key']}`" in PAGE, figure["key"]
 
 
-def test_nothing_is_left_of_a_bench_but_its_library_and_snapshots(
-    measured: dict[str, Any], home: Path
-) -> None:
+def test_nothing_is_left_of_a_bench_but_its_library(measured: dict[str, Any], home: Path) -> None:
     assert [each.command for each in processes() if str(home) in each.command] == []
     assert list((home / "work").iterdir()) == []
     (left,) = (home / "bench").iterdir()
     assert re.fullmatch("[0-9a-f]{16}", left.name)
-    assert {each.name for each in home.iterdir()} <= {"environments", "work", "bench", "snapshots"}
+    assert {each.name for each in home.iterdir()} <= {"environments", "work", "bench"}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "variables", "says"),
     [
-        (("--ways", "cold,warm"), "'warm'; the ways are resident, snapshot, cold"),
-        (("--ways", ""), "the ways are resident, snapshot, cold"),
-        (("--environment", "nowhere"), "no environment is called 'nowhere'"),
-        (("--seconds", "0"), "--seconds 0"),
+        (("--environment", "nowhere"), {}, "no environment is called 'nowhere'"),
+        (("--rounds", "0"), {}, "range"),
+        (("--modules", "1"), {"FARM_WAY": "cold"}, "FARM_WAY=cold"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(home: Path, arguments: tuple[str, ...], says: str) -> None:
-    said = Command({"FARM_HOME": str(home)})("bench", *arguments)
+def test_what_cannot_be_measured_is_refused(
+    home: Path, arguments: tuple[str, ...], variables: dict[str, str], says: str
+) -> None:
+    said = Command({"FARM_HOME": str(home), **variables})("bench", *arguments)
     assert said.returncode == 2
     assert says in said.stderr
 
@@ -192,9 +179,36 @@ def test_a_configured_environment_is_measured_with_its_own_header(
     )
     settings = Settings.load({"FARM_HOME": str(home), "FARM_ENVIRONMENTS": str(file)})
     what = subject(settings, "mine", MODULES, _fail)
-    assert what.headers == {"heavy": "prelude\nimport Core\n"}
-    assert what.heavy == what.light
-    assert bare.Processes(what.environment).check(program(what.heavy, 0)) is Worth.PROVED
+    assert (what.environment.header, what.larger) == ("prelude\nimport Core\n", None)
+    with bare.resident(what.environment, what.environment.header) as lean:
+        assert lean.check(program(what.environment.header, 0)) is Worth.PROVED
+
+
+def test_more_modules_than_usual_make_a_second_header() -> None:
+    assert sizes(600) == [60, 600]
+    assert sizes(60) == [60]
+    assert sizes(4) == [4]
+
+
+def test_a_larger_header_is_compared_with_the_usual_one(
+    core: LeanEnvironment, heavy: LeanEnvironment, isolation: Isolation, tmp_path: Path
+) -> None:
+    usual = library.with_library(core, tmp_path, at_once=2, modules=1)
+    with Checker(isolation, home=tmp_path, concurrency=2) as checker, crew(2) as hired:
+        ring = Ring(
+            environment=usual,
+            larger=heavy,
+            checker=checker,
+            isolation=isolation,
+            home=tmp_path,
+            crew=hired,
+            rounds=1,
+            say=lambda _: None,
+        )
+        (figure,) = headers.larger(ring)
+    assert (figure.key, figure.bar) == ("larger_over_usual", ">= 0.75")
+    assert 0 < figure.measured < 3
+    assert f"`{figure.key}`" in PAGE
 
 
 # The library
@@ -221,7 +235,8 @@ def test_the_library_is_there_whole_when_two_compile_it_at_once(
     assert one == other
     (folder,) = tmp_path.iterdir()
     assert one.lean_path == (*core.lean_path, str(folder))
-    assert bare.Processes(one).check(program(one.header, 0)) is Worth.PROVED
+    with bare.resident(one, one.header) as lean:
+        assert lean.check(program(one.header, 0)) is Worth.PROVED
 
 
 def test_what_a_dead_builder_left_is_removed_and_what_a_living_one_works_on_is_not(
@@ -246,26 +261,23 @@ def test_a_library_that_lean_refuses_is_the_farms_own_failure(core: LeanEnvironm
 # The programs, and bare Lean
 
 
-def test_no_two_programs_are_alike_and_half_of_them_hold() -> None:
-    made = programs("", 0, 1000)
-    assert len({each.text for each in made}) == 1000
-    assert Counter(each.worth for each in made) == {Worth.PROVED: 500, Worth.ERROR: 400, Worth.SORRY: 100}
+@pytest.mark.parametrize("attempts", [1, 8])
+def test_no_two_programs_are_alike_and_half_of_them_hold(attempts: int) -> None:
+    made = programs("", 0, 800, attempts=attempts)
+    assert len({each.text for each in made}) == 800
+    assert len({each.statement for each in made}) == 800 // attempts
+    assert Counter(each.worth for each in made) == {Worth.PROVED: 400, Worth.ERROR: 400}
+    assert all(one.statement != other.statement for one, other in pairwise(made))
 
 
-def test_bare_lean_makes_of_every_program_what_it_is_worth_whichever_way_it_is_run(
-    heavy: LeanEnvironment, tmp_path: Path
+def test_bare_lean_and_every_tier_make_of_every_program_what_it_is_worth(
+    heavy: LeanEnvironment, isolation: Isolation, tmp_path: Path
 ) -> None:
-    snapshot = bare.save_snapshot(heavy, heavy.header, tmp_path)
-    assert snapshot
-    with bare.resident(heavy, heavy.header) as resident:
-        for check in (resident.check, bare.Processes(heavy).check, bare.Processes(heavy, snapshot).check):
-            assert [(p, check(p)) for p in programs(heavy.header, 0, 10)] == [
-                (p, p.worth) for p in programs(heavy.header, 0, 10)
-            ]
-
-
-def test_a_snapshot_of_a_header_that_lean_refuses_is_none(core: LeanEnvironment, tmp_path: Path) -> None:
-    assert bare.save_snapshot(core, "prelude\nimport Nowhere\n", tmp_path) is None
+    header = heavy.header
+    given = [*programs(header, 0, 20, attempts=2), stepwise(header, 0, 3), computed(header, 0, 2)]
+    with bare.resident(heavy, header) as lean, Checker(isolation, home=tmp_path) as checker:
+        for check in (lean.check, *(asked(checker, heavy, tier) for tier in Tier)):
+            assert [(each, check(each)) for each in given] == [(each, each.worth) for each in given]
 
 
 def test_a_resident_lean_that_ends_is_noticed(core: LeanEnvironment) -> None:
@@ -277,9 +289,8 @@ def test_a_resident_lean_that_ends_is_noticed(core: LeanEnvironment) -> None:
             lean.check(program(core.header, 1))
 
 
-@pytest.mark.parametrize("kind", ENDLESS)
-def test_one_program_of_twenty_never_ends(kind: str) -> None:
-    made = with_endless(kind, "", 0, 60, every=20, wall_seconds=0.5)
+def test_one_program_of_twenty_never_ends() -> None:
+    made = with_endless("", 0, 60, every=20, wall_seconds=0.5)
     endless = [place for place, each in enumerate(made) if each.worth is Worth.TIMEOUT]
     assert endless == [10, 30, 50]
     assert all(made[place].wall_seconds == 0.5 for place in endless)
@@ -291,8 +302,24 @@ def test_one_program_of_twenty_never_ends(kind: str) -> None:
 
 def test_a_program_that_comes_out_wrong_ends_the_measurement() -> None:
     wrong = Program(text="theorem t : False := sorry", worth=Worth.PROVED)
-    with crew(2) as hired, pytest.raises(FarmError, match="came out as sorry, not proved"):
-        hired.turn([lambda _: Worth.SORRY] * 2, [wrong])
+    with crew(2) as hired, pytest.raises(FarmError, match="came out as error, not proved"):
+        hired.turn([lambda _: Worth.ERROR] * 2, [wrong])
+
+
+def test_contenders_take_turns_forwards_and_then_backwards() -> None:
+    asked_for: list[tuple[str, int]] = []
+
+    def given(who: str, number: int) -> list[Program]:
+        asked_for.append((who, number))
+        return [Program(text="", worth=Worth.PROVED)]
+
+    with crew(1) as hired:
+        checks = [lambda _: Worth.PROVED]
+        turns = hired.side_by_side({"one": checks, "other": checks}, given, 2)
+    assert asked_for == [
+        *[("one", 0), ("other", 0), ("one", 1), ("other", 1), ("other", 2), ("one", 2)],
+    ]
+    assert {who: len(each) for who, each in turns.items()} == {"one": 2, "other": 2}
 
 
 def turn(*lanes: list[tuple[float, float | None]]) -> Turn:
@@ -303,7 +330,7 @@ def turn(*lanes: list[tuple[float, float | None]]) -> Turn:
         )
         for lane in lanes
     )
-    return Turn(lanes=made, cpu_seconds=6.0)
+    return Turn(lanes=made)
 
 
 def test_the_rate_is_the_sum_of_what_each_lane_did_in_its_own_time() -> None:
@@ -314,9 +341,7 @@ def test_of_a_timeout_only_what_it_took_beyond_its_limit_counts() -> None:
     lane = [(0.1, None)] * 5 + [(0.75, 0.5)] + [(0.3, None)] + [(0.1, None)] * 2
     measured = turn(lane)
     assert measured.per_second == pytest.approx(8 / (0.7 + 0.25 + 0.3))
-    assert measured.after_timeouts == [0.3]
     assert len(measured.latencies) == 8
-    assert measured.cpu_per_check == pytest.approx(6.0 / 9)
 
 
 @pytest.mark.parametrize(
@@ -345,19 +370,20 @@ def test_a_quantile_is_one_of_the_values() -> None:
 # The table
 
 
-def test_a_person_sees_the_machine_the_ways_and_which_bar_is_missed(
+def test_a_person_sees_the_machine_the_tiers_and_which_bar_is_missed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    row = {"header": "light", "way": "cold", "by": "farm", "checks": 12, "checks_per_second": 1234.5}
-    row |= {"cpu_seconds_per_check": 0.01234, "p50_ms": 5.678, "p95_ms": 6.0, "p99_ms": 7.0}
+    row = {"by": "kernel", "statements": "all new", "isolation": "bwrap", "checks": 12}
+    row |= {"checks_per_second": 1234.5, "p50_ms": 5.678, "p95_ms": 6.0, "p99_ms": 7.0}
     missed = Figure(key="k", name="a ratio", unit="times", samples=(1.5,), at_least=2)
     reached = replace(missed, name="another", at_least=1)
-    screen.show({"checks_at_once": 2, "used_by_others": 0.25}, screen.ways([row]), [missed, reached])
+    machine = {"checks_at_once": 2, "isolation": "bwrap", "used_by_others": 0.25}
+    screen.show(machine, screen.checks([row]), [missed, reached])
     said = capsys.readouterr()
     assert "checks at once: 2\n" in said.out
-    assert re.search(r"light +cold +farm +12 +1234 +0.0123 +5.68 +6 +7\b", said.out)
-    assert re.search(r"a ratio +1.5 +times +>= 2 +missed", said.out)
-    assert re.search(r"another +1.5 +times +>= 1 +reached", said.out)
+    assert re.search(r"kernel +all new +bwrap +12 +1234 +5.68 +6 +7\b", said.out)
+    assert re.search(r"a ratio +bwrap +1.5 +times +>= 2 +missed", said.out)
+    assert re.search(r"another +bwrap +1.5 +times +>= 1 +reached", said.out)
     assert said.err == (
         "Others used 25% of the processors meanwhile, so take no figure for more than a hint.\n"
         "1 of the bars is missed.\n"

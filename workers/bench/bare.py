@@ -116,8 +116,11 @@ class Resident:
             self._buffer += data
 
     def _write(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._stdin, data) :]
+        try:
+            while data:
+                data = data[os.write(self._stdin, data) :]
+        except BrokenPipeError as error:
+            raise FarmError("bare resident Lean has ended") from error
 
 
 def _frame(**fields: object) -> bytes:

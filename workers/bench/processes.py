@@ -65,7 +65,7 @@ def used_by_others() -> float:
     begun, before = time.monotonic(), machine_cpu_seconds()
     time.sleep(_IDLE_SECONDS)
     busy, wall = machine_cpu_seconds() - before, time.monotonic() - begun
-    return rounded(busy / (wall * (os.cpu_count() or 1)))
+    return rounded(min(1.0, busy / (wall * (os.cpu_count() or 1))))
 
 
 def peak_mib(pid: int | str = "self") -> float:
