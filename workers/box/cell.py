@@ -10,11 +10,12 @@ from pathlib import Path
 
 from farm.job import Limits
 from workers.box import procfs
+from workers.box.cgroup import Group
 from workers.box.isolation import Isolation
 from workers.box.procfs import Usage
 from workers.box.supervisor import GRACE, BoxFailed, Result
 
-__all__ = ["BoxFailed", "Cell", "Ended", "Usage"]
+__all__ = ["BoxFailed", "Cell", "Ended", "Measured", "Usage"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +37,52 @@ class Ended:
     error: str | None
 
 
-class Cell:
+class Measured:
+    """A process tree whose use is read, and held against limits of memory and processes.
+
+    `seen` is the use at the last look. Subclasses set `_group` where there is a control group, and say in
+    `_sampled` what the tree uses where there is none.
+    """
+
+    _group: Group | None
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._most_kib = limits.memory_mib * 1024
+        self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
+        self._breach: str | None = None
+
+    def _sampled(self) -> Usage:
+        raise NotImplementedError
+
+    def usage(self) -> Usage:
+        """Return what the tree uses now: a few file reads in a control group, else a walk through /proc."""
+        now = self._group.usage() if self._group else self._sampled()
+        self.seen = Usage(
+            cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
+            memory_kib=now.memory_kib,
+            peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
+            processes=now.processes,
+        )
+        return self.seen
+
+    def breach(self) -> str | None:
+        """Return ``memory`` or ``processes`` once that limit was hit, else None."""
+        if self._breach is None:
+            self._breach = self._exceeded()
+        return self._breach
+
+    def _exceeded(self) -> str | None:
+        if self._group and self._group.oom_killed():
+            return "memory"
+        now = self.usage()
+        if now.memory_kib > self._most_kib:
+            return "memory"
+        hit = self._group.process_limit_hit() if self._group else now.processes > self._limits.processes
+        return "processes" if hit else None
+
+
+class Cell(Measured):
     """A command, and all that comes of it, within limits of memory, processes, files, stack and cores.
 
     Wall and processor time are the caller's to watch, and so is `breach`. `stdout` and `stderr` are read ends
@@ -68,10 +114,7 @@ class Cell:
         processor time stands behind the caller's watch where ``limits.cpu_seconds`` is finite. Raises
         BoxFailed.
         """
-        self._limits = limits
-        self._most_kib = limits.memory_mib * 1024
-        self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
-        self._breach: str | None = None
+        super().__init__(limits)
         self._ended: Ended | None = None
         self._files = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
@@ -95,32 +138,16 @@ class Cell:
         self.over = self._supervisor.over
         self._supervisor.go()
 
+    def _sampled(self) -> Usage:
+        return procfs.usage(self._supervisor.pid)
+
     def usage(self) -> Usage:
-        """Return what the tree uses now: a few file reads in a control group, else a walk through /proc."""
-        if self._ended is None:
-            now = self._group.usage() if self._group else procfs.usage(self._supervisor.pid)
-            self.seen = Usage(
-                cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
-                memory_kib=now.memory_kib,
-                peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
-                processes=now.processes,
-            )
-        return self.seen
+        """Return what the tree uses now, or at the last look before it had ended."""
+        return super().usage() if self._ended is None else self.seen
 
     def breach(self) -> str | None:
         """Return ``memory`` or ``processes`` once that limit was hit, else None."""
-        if self._breach is None and self._ended is None:
-            self._breach = self._exceeded()
-        return self._breach
-
-    def _exceeded(self) -> str | None:
-        if self._group and self._group.oom_killed():
-            return "memory"
-        now = self.usage()
-        if now.memory_kib > self._most_kib:
-            return "memory"
-        hit = self._group.process_limit_hit() if self._group else now.processes > self._limits.processes
-        return "processes" if hit else None
+        return super().breach() if self._ended is None else self._breach
 
     def allow(self, memory_mib: int) -> None:
         """Set a new limit of memory for the running tree. Raises BoxFailed when the kernel refuses it."""

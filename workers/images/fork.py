@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from farm.job import Limits
 from workers.box import procfs
-from workers.box.cell import Ended
+from workers.box.cell import Ended, Measured
 from workers.box.isolation import Isolation, fresh_folder
 from workers.box.once import as_file
 from workers.box.procfs import Usage
@@ -38,7 +38,7 @@ class ImageGone(Exception):
     """The image ended before a fork of it was at its gate: nothing was done."""
 
 
-class Fork:
+class Fork(Measured):
     """A fork of an image, from its gate to its end; what `workers.box.once.Watch` watches.
 
     `stdout` and `stderr` are read ends of pipes, non-blocking; `over` becomes readable when it has ended.
@@ -59,10 +59,8 @@ class Fork:
         `request` is what it reads there, besides its limits; `files` are a seal's module and challenge, which
         stay the caller's. Raises ImageGone and BoxFailed.
         """
-        self._what, self._limits, self._isolation = what, limits, isolation
-        self._most_kib = limits.memory_mib * 1024
-        self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
-        self._breach: str | None = None
+        self._what, self._isolation = what, isolation
+        super().__init__(limits)
         self._handle: int | None = None
         self._folder: int | None = None
         self._place: Path | None = None
@@ -144,31 +142,8 @@ class Fork:
         with contextlib.suppress(OSError):  # somebody killed it: its end will say so
             self._socket.send(order.GO)
 
-    def usage(self) -> Usage:
-        """Return what it uses now."""
-        now = self._group.usage() if self._group else procfs.usage(self.pid, itself=self._what == order.SEAL)
-        self.seen = Usage(
-            cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
-            memory_kib=now.memory_kib,
-            peak_memory_kib=max(now.peak_memory_kib, self.seen.peak_memory_kib),
-            processes=now.processes,
-        )
-        return self.seen
-
-    def breach(self) -> str | None:
-        """Return ``memory`` or ``processes`` once that limit was hit, else None."""
-        if self._breach is None:
-            self._breach = self._exceeded()
-        return self._breach
-
-    def _exceeded(self) -> str | None:
-        if self._group and self._group.oom_killed():
-            return "memory"
-        now = self.usage()
-        if now.memory_kib > self._most_kib:
-            return "memory"
-        hit = self._group.process_limit_hit() if self._group else now.processes > self._limits.processes
-        return "processes" if hit else None
+    def _sampled(self) -> Usage:
+        return procfs.usage(self.pid, itself=self._what == order.SEAL)
 
     def kill(self) -> None:
         """End it with all that came of it; may be called again."""
