@@ -180,6 +180,7 @@ def name_hash(module: bytes, part: bytes) -> bytes:
     return module[place + 8 : place + 16]
 
 
+@pytest.mark.timeout(900)
 @needs_root
 def test_the_text_of_one_check_is_in_the_memory_of_no_other(alone: Checker, core: LeanEnvironment) -> None:
     marked, own = Marked.judged(alone, core), uuid.uuid4().hex
@@ -190,6 +191,7 @@ def test_the_text_of_one_check_is_in_the_memory_of_no_other(alone: Checker, core
         assert (marked.holders, memory_files(), shared_memory()) == ([], [], [])
 
 
+@pytest.mark.timeout(900)
 @needs_root
 def test_a_seal_has_seen_neither_another_check_nor_the_text_of_its_own(
     alone: Checker, core: LeanEnvironment
