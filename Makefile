@@ -10,7 +10,7 @@ help:
 	@echo "make test    set everything up, run the whole test suite"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
 	@echo "make fuzz    change compiled modules and programs by the hundred thousand and read them"
-	@echo "make exploits try every known trick on the embedded Lean"
+	@echo "make exploits try every known trick on the embedded Lean, and two thousand checks after them"
 	@echo "make chaos   disturb a farm at work in every way, ten times; about an hour"
 	@echo "make setup   make .venv with the farm command in it"
 	@echo "make lint    the linters and the type checker"
@@ -56,8 +56,9 @@ fuzz: .venv/.ready-dev
 	@$(BIN)/python -m tests.fuzz.olean --examples 100000
 	@$(BIN)/python -m tests.fuzz.programs --examples 100000
 
-exploits: setup
+exploits: .venv/.ready-dev
 	@$(BIN)/farm selftest --all
+	@FARM_TEST_AFTER=1000 $(BIN)/python -m pytest tests/acceptance/test_nothing_passes_on.py tests/acceptance/test_tokens.py
 
 chaos: .venv/.ready-dev
 	@$(BIN)/python -m tests.chaos --seeds 10

@@ -84,6 +84,6 @@ def _blocks(memory: int, pages: int, start: int, end: int, marks: Sequence[bytes
     for place in range(start, end, _BLOCK):
         size = min(_BLOCK, end - place)
         entries = memoryview(os.pread(pages, 8 * size // _PAGE, 8 * place // _PAGE)).cast("Q")
-        if max(entries) >> _PRESENT_OR_SWAPPED:
+        if max(entries, default=0) >> _PRESENT_OR_SWAPPED:
             with contextlib.suppress(OSError):  # what is mapped and not there
                 yield os.pread(memory, size + more, place)
