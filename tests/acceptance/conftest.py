@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from farm.embedded import down
 from farm.store import Store
 from tests.levels import Mark
+from tests.processes import PATIENCE
 from workers.box import isolation as isolations
 from workers.checker import Checker
 from workers.environments import LeanEnvironment, installed
@@ -118,7 +119,7 @@ def quiet(database: Engine, redis_database: tuple[str, redis.Redis], prepared: P
         "FARM_HOME": str(prepared),
         "FARM_DATABASE_URL": database.url.render_as_string(hide_password=False),
         "FARM_BROKER_URL": broker_url,
-        "FARM_LEASE_SECONDS": "2",
+        "FARM_LEASE_SECONDS": str(2 * PATIENCE),
         "FARM_CONCURRENCY": "2",
         "FARM_ISOLATION": "rlimit",  # whatever there is: a worker would end where there are no namespaces
     }

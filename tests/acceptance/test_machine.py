@@ -202,7 +202,7 @@ def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, 
         eventually(lambda: mixed.ask(known) == ["core", "mine"])
         said = worker.said
         manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1, environment="mine"))
-        assert mixed.farm("submit", manifest, "--no-wait").returncode == 0
+        assert mixed.farm("submit", manifest, "--no-wait", "--tier", "audit").returncode == 0
         wait_for_run(mixed.queries, manifest, "done")
         worker.process.terminate()
         worker.ended()
