@@ -157,7 +157,7 @@ def test_nothing_is_left_of_a_bench_but_its_library(measured: dict[str, Any], ho
     ("arguments", "variables", "says"),
     [
         (("--environment", "nowhere"), {}, "no environment is called 'nowhere'"),
-        (("--rounds", "0"), {}, "range"),
+        (("--rounds", "0"), {}, "Invalid value for '--rounds'"),
         (("--modules", "1"), {"FARM_WAY": "cold"}, "FARM_WAY=cold"),
     ],
 )
