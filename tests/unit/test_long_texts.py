@@ -64,4 +64,4 @@ def test_no_text_holds_a_worker_up(piece: str, characters: int) -> None:
         text = begun + piece * (characters // len(piece))
         before = time.process_time()
         all_that_a_worker_does(text)
-        assert time.process_time() - before < 1
+        assert time.process_time() - before < 3  # what was not bounded took fifty; machines are shared
