@@ -251,9 +251,9 @@ class Watch:
     def _exceeded(self, wall_seconds: float) -> str | None:
         if breach := self._cell.breach():
             return breach
-        if self._cell.seen.cpu_seconds > self._limits.cpu_seconds:
-            return "cpu"
-        return "wall" if wall_seconds >= self._limits.wall_seconds else None
+        if wall_seconds >= self._limits.wall_seconds:  # first, for who looks late on a busy machine sees both
+            return "wall"
+        return "cpu" if self._cell.seen.cpu_seconds > self._limits.cpu_seconds else None
 
     def facts(self, ended: Ended, isolation: str) -> Run:
         """Return what was seen, once the command is over."""

@@ -81,6 +81,8 @@ def keep(frontend: Frontend, place: Place, files: Sequence[int]) -> NoReturn:
             keeper, child = os.getpid(), os.fork()
             if child == 0:
                 _leave(lambda: _check(frontend, place, files, folder, keeper))
+            for file in files[order.REQUEST : order.FOLDER]:
+                os.close(file)
             reaped = launch.Reaped(child)
             launch.reap_all(reaped)
             worker.send(reaped.said())
