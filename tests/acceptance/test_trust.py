@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leans import toolchain
 
 from farm.assurance import Assurance
 from farm.challenge import Challenge, challenge_of
@@ -217,23 +218,35 @@ def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
     ("script", "reason"), [("exit 0", "ok"), ("echo no; exit 1", "kernel"), ("exit 2", "box_failed")]
 )
 def test_the_checker_of_an_environment_has_the_last_word_where_lean_is_not_forked(
-    checker: Checker, core: LeanEnvironment, script: str, reason: str
+    checker: Checker, core: LeanEnvironment, tmp_path: Path, script: str, reason: str
 ) -> None:
     words = ("/bin/sh", "-c", f'test -s "{{olean}}" -a "{{module}}" = Module || exit 9; {script}')
-    own = replace(core, checker=KernelChecker(name="sh", command=words, visible=()))
+    own = replace(unforked(core, tmp_path), checker=KernelChecker(name="sh", command=words, visible=()))
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
-    assert judge(checker.check(check, own, way="cold")).reason == reason
+    assert judge(checker.check(check, own)).reason == reason
+
+
+def unforked(core: LeanEnvironment, folder: Path) -> LeanEnvironment:
+    """Return the environment as one whose Lean is a program of its own, which cannot be forked."""
+    dressed = toolchain(folder / "toolchain", core)
+    return replace(
+        core,
+        digest="unforked",
+        lean=(str(dressed.lean),),
+        visible=tuple(map(str, dressed.visible)),
+        checker=None,
+    )
 
 
 def test_with_neither_forks_nor_a_checker_the_tier_kernel_has_no_verdict(
-    checker: Checker, core: LeanEnvironment
+    checker: Checker, core: LeanEnvironment, tmp_path: Path
 ) -> None:
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
-    verdict = judge(checker.check(check, replace(core, checker=None), way="cold"))
+    verdict = judge(checker.check(check, unforked(core, tmp_path)))
     assert verdict.outcome is Outcome.JUDGE_ERROR
     assert "no checker" in verdict.detail
 
