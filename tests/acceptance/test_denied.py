@@ -127,7 +127,7 @@ LOOK = """
 import sys
 from pathlib import Path
 from farm.job import Limits
-from workers import box
+from workers.box import once as box
 from workers.box.isolation import prepared
 with prepared(Path(sys.argv[1]), most="rlimit") as found:
     print(found.words)
