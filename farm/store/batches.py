@@ -43,15 +43,9 @@ _TEXTS = """
 
 _JUDGED = "SELECT id, identity FROM checks WHERE identity = ANY(%(identities)s) AND status = 'done'"
 
-# A batch begins at the turn that its class and environment have come to, as any run does. Identities in
-# their order, so that two batches wait for each other instead of locking up.
-_CHECKS = """
-    WITH asked AS (
-        SELECT * FROM jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
-            id bigint, line integer, identity text, program text, submitted json, fallback text,
-            fallback_submitted json, challenge text, challenge_name text, environment text,
-            wall_seconds float8, cpu_seconds float8, memory_mib integer, judged boolean)
-    ), begun AS (
+# A batch begins at the turn that its class and environment have come to, as any run does.
+_BEGUN = """
+    begun AS (
         SELECT environment, coalesce((
             SELECT turn FROM checks
             WHERE status = 'queued' AND checks.environment = named.environment
@@ -59,6 +53,16 @@ _CHECKS = """
             ORDER BY turn LIMIT 1), 0) AS turn
         FROM (SELECT DISTINCT environment FROM asked) AS named
     )
+"""
+
+# Identities in their order, so that two batches wait for each other instead of locking up.
+_CHECKS = f"""
+    WITH asked AS (
+        SELECT * FROM jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
+            id bigint, line integer, identity text, program text, submitted json, fallback text,
+            fallback_submitted json, challenge text, challenge_name text, environment text,
+            wall_seconds float8, cpu_seconds float8, memory_mib integer, judged boolean)
+    ), {_BEGUN}
     INSERT INTO checks (
         id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256,
         challenge_name, environment, environment_digest, checker_version, tier, native, axioms, policy,
@@ -72,7 +76,7 @@ _CHECKS = """
     ORDER BY identity, line
     ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
     RETURNING id
-"""
+"""  # noqa: S608 - a constant
 
 _IDS = "SELECT nextval(pg_get_serial_sequence('checks', 'id')) AS id FROM generate_series(1, %(count)s)"
 
@@ -85,10 +89,16 @@ _JOIN = """
         WHERE checks.id = others.id AND checks.identity = others.identity FOR NO KEY UPDATE
     ) AS locked
 """
-_HASTEN = """
-    UPDATE checks SET priority = %(priority)s, turn = 0
-    WHERE id = ANY(%(ids)s) AND status = 'queued' AND priority > %(priority)s
-"""
+_HASTEN = f"""
+    WITH asked AS (
+        SELECT checks.id, environment, line FROM checks
+        JOIN unnest(CAST(%(ids)s AS bigint[]), CAST(%(lines)s AS integer[])) AS asked (id, line) USING (id)
+    ), {_BEGUN}
+    UPDATE checks SET priority = %(priority)s, turn = begun.turn + line - 1
+    FROM asked JOIN begun USING (environment)
+    WHERE checks.id = asked.id AND status = 'queued'
+      AND (checks.priority, checks.turn) > (%(priority)s, begun.turn + line - 1)
+"""  # noqa: S608 - a constant
 
 _JOBS = """
     INSERT INTO jobs (
@@ -202,11 +212,13 @@ class BatchRows:
 
     def _join(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
         """Hold the equal checks of others, as far as they are there, and have them come as early as these."""
-        ids = {bytes.fromhex(each["identity"]): each["id"] for each in checks if each["identity"]}
-        rows = self._cursor.execute(_JOIN, {"identities": list(ids)}).fetchall()
-        if rows:
-            self._cursor.execute(_HASTEN, {**self._values, "ids": [row["id"] for row in rows]})
-        return {ids[bytes(row["identity"])]: row["id"] for row in rows}
+        asked = {bytes.fromhex(each["identity"]): each for each in checks if each["identity"]}
+        rows = self._cursor.execute(_JOIN, {"identities": list(asked)}).fetchall()
+        found = [(row["id"], asked[bytes(row["identity"])]) for row in rows]
+        if found:
+            joined = {"ids": [id_ for id_, _ in found], "lines": [each["line"] for _, each in found]}
+            self._cursor.execute(_HASTEN, {**self._values, **joined})
+        return {each["id"]: id_ for id_, each in found}
 
     def add_jobs(self, jobs: Sequence[Mapping[str, object]]) -> None:
         """Store the items, each with the check that it waits for."""

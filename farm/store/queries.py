@@ -150,12 +150,13 @@ _BATCH = """
     SELECT line FROM runs LEFT JOIN jobs ON jobs.run_id = runs.id
     WHERE runs.id = %(id)s AND owner = %(owner)s ORDER BY line
 """
-# A batch whose client went away has another deadline than it was given.
+# A batch whose client went away has an earlier deadline than it was given; one that is over has none.
 _BROUGHT_BATCHES = """
     SELECT id, options -> 'accept' AS accept,
            (SELECT array_agg(ARRAY[line::text, key]) FROM item_keys WHERE run_id = runs.id) AS keys,
-           deadline_at IS DISTINCT FROM
-               created_at + CAST(options ->> 'deadline_seconds' AS float8) * interval '1 second' AS is_left
+           coalesce(deadline_at < coalesce(
+               created_at + CAST(options ->> 'deadline_seconds' AS float8) * interval '1 second', 'infinity'
+           ), false) AS is_left
     FROM runs WHERE id = ANY(%(ids)s) AND owner = %(owner)s
 """
 _QUEUE_LENGTH = """

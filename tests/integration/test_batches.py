@@ -136,6 +136,14 @@ class TestEqualItemsAreOneCheck:
         (first,) = claims(store, most=1)
         assert first.check.program.startswith("theorem b")
 
+    def test_and_hastened_it_waits_its_turn_behind_what_has_waited_in_that_class(self, store: Store) -> None:
+        stored(store, item("slow"), priority=Priority.BATCH)
+        stored(store, item("a"), item("b"), item("c"))
+        claims(store, most=2)
+        stored(store, item("d"), item("slow"))
+        order = [claim.check.program.split()[1] for claim in claims(store)]
+        assert order == ["c", "d", "slow"]
+
     @pytest.mark.parametrize(
         "other",
         [{"share": False}, {"wall_seconds": 31.0}, {"environment": "other"}, {"memory_mib": 7}],
@@ -359,6 +367,12 @@ class TestADeadline:
         assert not queries.brought_items([kept.id], "")[kept.id].is_left
         assert self.sweep(store) == 1
         assert (reasons(queries, kept), reasons(queries, left)) == (["queued"], ["deadline"])
+
+    def test_of_a_batch_that_is_over_says_nothing_of_who_asks(self, store: Store, queries: Queries) -> None:
+        batch = stored(store, item("a"), deadline_seconds=0.000_001)
+        self.sweep(store)
+        self.sweep(store)
+        assert not queries.brought_items([batch.id], "")[batch.id].is_left
 
     def test_that_is_sooner_than_a_leave_stays(self, store: Store, queries: Queries) -> None:
         batch = stored(store, item("a"), deadline_seconds=0.000_001)
