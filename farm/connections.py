@@ -57,8 +57,9 @@ class Connections:
         """The way to the database, which is at the revision this farm needs."""
         from farm.store import postgres
 
+        serves = self.threads > _FEW
         engine = postgres.connect(
-            self.urls[0], application="farm", connections=self.threads, works=self.threads > _FEW
+            self.urls[0], application="farm", connections=self.threads, works=serves, plans_once=serves
         )
         postgres.require_schema(engine)
         return engine

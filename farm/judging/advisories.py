@@ -10,7 +10,7 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ class Advisory:
     sources: tuple[str, ...]
 
 
+@lru_cache(maxsize=256)
 def advisories(toolchain: str) -> tuple[Advisory, ...] | None:
     """Return the known bugs of a toolchain, oldest first; None when its name tells no version of Lean 4.
 

@@ -17,7 +17,7 @@ from farm.runs.prepare.options import SubmitOptions, problem_of
 from farm.store import waiting
 from farm.store.batches import BatchRows, ItemKey
 from farm.store.environments import ServedEnvironment
-from farm.store.postgres import driving
+from farm.store.postgres import together
 from farm.store.records import Item
 from farm.store.transitions import Store
 from farm.version import VERSION
@@ -78,10 +78,11 @@ def store_batch(store: Store, items: Items, *, keys: Sequence[ItemKey] = (), own
         **options.columns,
     }
     with store.transaction() as connection:
-        with driving(connection) as cursor:
-            batch = _stored(BatchRows(cursor, values), items, keys, str(values["id"]))
+        with together(connection) as driver:
+            rows = BatchRows(driver, values)
+            batch = _stored(rows, items, keys, str(values["id"]))
             if not batch.queued:
-                cursor.execute("SET LOCAL synchronous_commit TO off")
+                rows.be_quick()
         if options.stop_on_first_proof:
             waiting.stop_rivals_of_run(connection, batch.id)
     return batch

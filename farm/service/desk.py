@@ -195,7 +195,9 @@ class Desk:
 
     def _ask_for(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
         """Return what was asked of the batches of items; those that were left are asked for again."""
-        brought = self._connections.queries.brought_items(list({batch for batch, _ in items}), owner)
+        return self._ask_again(self._connections.queries.asked_of(items, owner))
+
+    def _ask_again(self, brought: dict[str, BroughtBatch]) -> dict[str, BroughtBatch]:
         if left := [batch for batch, each in brought.items() if each.is_left]:
             self._connections.store.ask_again(left)
         return brought
@@ -212,11 +214,12 @@ class Desk:
         return await self._do(lambda: self._results(items, owner, items if only is None else only))
 
     def _results(self, items: Sequence[Item], owner: str, only: Sequence[Item]) -> list[dict[str, Any]]:
-        brought = self._ask_for(only, owner)
+        brought, judged = self._connections.queries.told(only, owner)
+        self._ask_again(brought)
         silent = {each.name: each.silent_seconds for each in self._environments}
         places = {item: index for index, item in enumerate(items)}
         told = []
-        for _, found in in_order(only, self._connections.queries.items(only)):
+        for _, found in in_order(only, judged):
             item = found.run_id, found.line
             asked = brought[found.run_id]
             told.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -25,13 +25,13 @@ class Json(JSONResponse):
         return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def _desk(request: Request) -> Desk:
+async def _desk(request: Request) -> Desk:
     desk: Desk = request.app.state.desk
     return desk
 
 
-def _may(scope: Scope) -> Callable[[Request], Key]:
-    def key(request: Request) -> Key:
+def _may(scope: Scope) -> Callable[[Request], Awaitable[Key]]:
+    async def key(request: Request) -> Key:
         found: Key = request.state.key
         if scope not in found.scopes:
             raise Forbidden(f"the key {found.name} has not the scope {scope}; use another key")
@@ -55,7 +55,7 @@ class Exchange:
     key: Key
 
 
-def _exchange(request: Request, desk: TheDesk, key: Submitter) -> Exchange:
+async def _exchange(request: Request, desk: TheDesk, key: Submitter) -> Exchange:
     require_class(key, USUAL_CLASS)
     return Exchange(request, desk, key)
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import Cursor
-from psycopg.rows import DictRow
+import psycopg
+from psycopg.rows import DictRow, dict_row
 
 from farm.errors import FarmError, UsageError
 from farm.store.records import Item
@@ -29,6 +29,7 @@ _TAKE_KEYS = """
     FROM unnest(CAST(%(keys)s AS text[]), CAST(%(sha256s)s AS bytea[]), CAST(%(lines)s AS integer[]))
          AS asked (key, sha256, line)
     ORDER BY key ON CONFLICT DO NOTHING
+    RETURNING line
 """
 _KEYS = """
     SELECT key, request_sha256, run_id, line FROM item_keys WHERE owner = %(owner)s AND key = ANY(%(keys)s)
@@ -139,19 +140,27 @@ class KeyReused(FarmError):
 
 
 class BatchRows:
-    """Stores one batch, step by step, inside a transaction of whoever calls."""
+    """Stores one batch, step by step, inside a transaction of whoever calls.
 
-    def __init__(self, cursor: Cursor[DictRow], values: Mapping[str, object]) -> None:
-        """Take a cursor, and what is the same for all of the batch: id, owner, options and the like."""
-        self._cursor, self._values = cursor, values
+    What a step need not know before the next is sent together with it, where the connection is in the
+    pipeline mode of libpq: only what is fetched is waited for.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], values: Mapping[str, object]) -> None:
+        """Take a connection, and what is the same for all of the batch: id, owner, options and the like."""
+        self._connection, self._values = connection, values
+
+    def _execute(self, statement: str, values: Mapping[str, object]) -> psycopg.Cursor[DictRow]:
+        # A cursor for each: of one, a statement would take the rows of the one before it.
+        return self._connection.cursor(row_factory=dict_row).execute(statement, values)
 
     def add_run(self) -> None:
         """Store the run itself."""
-        self._cursor.execute(_RUN, self._values)
+        self._execute(_RUN, self._values)
 
     def drop_run(self) -> None:
         """Take the run back: all its items were asked for before."""
-        self._cursor.execute("DELETE FROM runs WHERE id = %(id)s", self._values)
+        self._execute("DELETE FROM runs WHERE id = %(id)s", self._values)
 
     def take_keys(self, keys: Sequence[ItemKey]) -> dict[int, Item]:
         """Return which lines were asked for before, under the same key, and where; take the other keys.
@@ -166,9 +175,9 @@ class BatchRows:
             "sha256s": [each.sha256 for each in keys],
             "lines": [each.line for each in keys],
         }
-        if self._cursor.execute(_TAKE_KEYS, values).rowcount == len(keys):
+        if len(self._execute(_TAKE_KEYS, values).fetchall()) == len(keys):
             return {}
-        known = {row["key"]: row for row in self._cursor.execute(_KEYS, values)}
+        known = {row["key"]: row for row in self._execute(_KEYS, values)}
         if odd := [each.key for each in keys if bytes(known[each.key]["request_sha256"]) != each.sha256]:
             raise KeyReused(odd)
         found = {each.line: (known[each.key]["run_id"], known[each.key]["line"]) for each in keys}
@@ -176,16 +185,16 @@ class BatchRows:
 
     def judged(self, identities: Sequence[bytes]) -> dict[bytes, int]:
         """Return the checks whose verdict is that of every equal check, by identity."""
-        rows = self._cursor.execute(_JUDGED, {"identities": list(identities)}) if identities else ()
+        rows = self._execute(_JUDGED, {"identities": list(identities)}) if identities else ()
         return {bytes(row["identity"]): row["id"] for row in rows}
 
     def add_texts(self, texts: Mapping[bytes, bytes]) -> None:
         """Store the texts that are not there yet, by their sha256."""
-        self._cursor.execute(_TEXTS, {"sha256s": list(texts), "sources": list(texts.values())})
+        self._execute(_TEXTS, {"sha256s": list(texts), "sources": list(texts.values())})
 
     def ids(self, count: int) -> list[int]:
         """Return so many ids for new checks."""
-        return [row["id"] for row in self._cursor.execute(_IDS, {"count": count})]
+        return [row["id"] for row in self._execute(_IDS, {"count": count})]
 
     def add_checks(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
         """Make checks, or find equal ones of others; returns by the id of each the id of the one that counts.
@@ -207,24 +216,28 @@ class BatchRows:
     def _insert(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
         if not checks:
             return {}
-        rows = self._cursor.execute(_CHECKS, {**self._values, "checks": json.dumps(checks)})
+        rows = self._execute(_CHECKS, {**self._values, "checks": json.dumps(checks)})
         return {row["id"]: row["id"] for row in rows}
 
     def _join(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
         """Hold the equal checks of others, as far as they are there, and have them come as early as these."""
         asked = {bytes.fromhex(each["identity"]): each for each in checks if each["identity"]}
-        rows = self._cursor.execute(_JOIN, {"identities": list(asked)}).fetchall()
+        rows = self._execute(_JOIN, {"identities": list(asked)}).fetchall()
         found = [(row["id"], asked[bytes(row["identity"])]) for row in rows]
         if found:
             joined = {"ids": [id_ for id_, _ in found], "lines": [each["line"] for _, each in found]}
-            self._cursor.execute(_HASTEN, {**self._values, **joined})
+            self._execute(_HASTEN, {**self._values, **joined})
         return {each["id"]: id_ for id_, each in found}
 
     def add_jobs(self, jobs: Sequence[Mapping[str, object]]) -> None:
         """Store the items, each with the check that it waits for."""
-        self._cursor.execute(_JOBS, {**self._values, "jobs": json.dumps(jobs)})
+        self._execute(_JOBS, {**self._values, "jobs": json.dumps(jobs)})
+
+    def be_quick(self) -> None:
+        """Do not wait for the disk: what is stored can be asked for again, and nothing has to be judged."""
+        self._execute("SET LOCAL synchronous_commit TO off", {})
 
     def add_verdicts(self, verdicts: Sequence[Mapping[str, object]]) -> None:
         """Store the verdicts of what Lean need not be asked."""
         if verdicts:
-            self._cursor.execute(_VERDICTS, {**self._values, "verdicts": json.dumps(verdicts)})
+            self._execute(_VERDICTS, {**self._values, "verdicts": json.dumps(verdicts)})

@@ -52,13 +52,17 @@ _TCP = {
 _REFUSED_PASSWORD = re.compile('password authentication failed for user "(.*)"')
 
 
-def connect(url: str, *, application: str, connections: int = 2, works: bool = False) -> Engine:
+def connect(
+    url: str, *, application: str, connections: int = 2, works: bool = False, plans_once: bool = False
+) -> Engine:
     """Return an engine for the store; nothing is connected yet.
 
     ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
     Before each use a connection is asked whether it is still there; of who `works`, and does again what
     fails, only after some idle seconds. A worker asks for a few rows at a time, and PostgreSQL does not go
-    through a whole table for them: a plan made when that was small, or unknown, may last for minutes.
+    through a whole table for them: a plan made when that was small, or unknown, may last for minutes. Of who
+    asks the same few things all the time, each statement is planned once, whatever it is asked about: to
+    plan the question for an item takes PostgreSQL as long as to find it.
     """
     engine = create_engine(
         url,
@@ -73,6 +77,8 @@ def connect(url: str, *, application: str, connections: int = 2, works: bool = F
         event.listen(engine, "connect", _look_up)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_when_idle)
+    if plans_once:
+        event.listen(engine, "connect", _plan_once)
     return engine
 
 
@@ -91,6 +97,11 @@ _IDLE_SECONDS = 5.0
 def _look_up(connection: Any, _record: ConnectionPoolEntry) -> None:
     connection.execute("SET enable_seqscan = off")
     connection.execute("SET jit = off")  # it would pay for what seems dear only because it is off
+    connection.commit()
+
+
+def _plan_once(connection: Any, _record: ConnectionPoolEntry) -> None:
+    connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.commit()
 
 
@@ -156,11 +167,14 @@ def single(engine: Engine) -> Iterator[Cursor[DictRow]]:
 
 
 @contextmanager
-def driving(connection: Connection) -> Iterator[Cursor[DictRow]]:
-    """Give the driver's own cursor inside a transaction: SQLAlchemy costs more than short statements do."""
+def together(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
+    """Give the driver inside a transaction, which sends statements together until one's rows are fetched.
+
+    See https://www.postgresql.org/docs/current/libpq-pipeline-mode.html.
+    """
     driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-    with driver.cursor(row_factory=dict_row) as cursor:
-        yield cursor
+    with driver.pipeline():
+        yield driver
 
 
 @contextmanager

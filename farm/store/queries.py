@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -172,6 +172,15 @@ _TALLY = """
     LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
     WHERE run_id = :run GROUP BY 1, 2, 3, 4
 """
+
+
+def _asked_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, BroughtBatch]:
+    return {
+        row["id"]: BroughtBatch(
+            accept=tuple(row["accept"] or ()), keys=dict(row["keys"] or ()), is_left=row["is_left"]
+        )
+        for row in rows
+    }
 
 
 class Queries:
@@ -396,10 +405,15 @@ class Queries:
             driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
             yield from judged(driver, run_id, manifest, first=first, last=last)
 
-    def items(self, items: Sequence[Item]) -> list[Judged]:
-        """Return items of batches in the order given; those that there are not are left out."""
-        with single(self.engine) as cursor:
-            return list(judged_items(cursor.connection, items))
+    def told(self, items: Sequence[Item], owner: str) -> tuple[dict[str, BroughtBatch], list[Judged]]:
+        """Return what this owner asked of the batches of items, and what is known of them.
+
+        The items are in the order given; those that there are not are left out.
+        """
+        with single(self.engine) as cursor, cursor.connection.pipeline():
+            cursor.execute(_BROUGHT_BATCHES, {"ids": list({batch for batch, _ in items}), "owner": owner})
+            judged = judged_items(cursor.connection, items)
+            return _asked_of(cursor), list(judged)
 
     def waited(self, items: Sequence[Item]) -> dict[Item, Waited]:
         """Return what each of these items waits for; those that there are not are left out."""
@@ -418,16 +432,11 @@ class Queries:
             raise UnknownRun(f"no batch has the id {batch_id!r}")
         return [(batch_id, row["line"]) for row in rows if row["line"] is not None]
 
-    def brought_items(self, batch_ids: Sequence[str], owner: str) -> dict[str, BroughtBatch]:
-        """Return what this owner asked of those of these batches that it brought."""
+    def asked_of(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
+        """Return what this owner asked of those of the batches of items that it brought."""
+        values = {"ids": list({batch for batch, _ in items}), "owner": owner}
         with single(self.engine) as cursor:
-            rows = cursor.execute(_BROUGHT_BATCHES, {"ids": list(batch_ids), "owner": owner}).fetchall()
-        return {
-            row["id"]: BroughtBatch(
-                accept=tuple(row["accept"] or ()), keys=dict(row["keys"] or ()), is_left=row["is_left"]
-            )
-            for row in rows
-        }
+            return _asked_of(cursor.execute(_BROUGHT_BATCHES, values))
 
     def queue_length(self, *, most: int) -> int:
         """Return how many checks wait, counted to `most`."""

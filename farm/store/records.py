@@ -7,7 +7,7 @@ by who asks for it; and no more is imported here than the driver, for the childr
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -190,20 +190,17 @@ def judged(
 ) -> Generator[Judged]:
     """Yield the lines of a manifest from the first to the last, both included, streamed from the server."""
     values = {"run_id": run_id, "manifest": manifest, "first": first, "last": last}
-    return _rows(connection, _OF_A_MANIFEST, values)
-
-
-def judged_items(connection: psycopg.Connection[Any], items: Sequence[Item]) -> Generator[Judged]:
-    """Yield items of batches in the order given; those that there are not are left out."""
-    values = {"runs": [run for run, _ in items], "lines": [line for _, line in items]}
-    return _rows(connection, _OF_ITEMS, values)
-
-
-def _rows(
-    connection: psycopg.Connection[Any], statement: str, values: dict[str, object]
-) -> Generator[Judged]:
     # Binary rows, for programs are twice as long in text.
-    cursor = connection.cursor(binary=True)
-    for row in cursor.stream(statement, values, size=_ROWS):
-        verdict = None if row[_OF_A_LINE] is None else StoredVerdict._make(row[_OF_A_LINE:])
-        yield Judged._make((*row[:_OF_A_LINE], verdict))
+    for row in connection.cursor(binary=True).stream(_OF_A_MANIFEST, values, size=_ROWS):
+        yield _judged(row)
+
+
+def judged_items(connection: psycopg.Connection[Any], items: Sequence[Item]) -> Iterator[Judged]:
+    """Ask for items of batches; returns what yields them in the order given, without those there are not."""
+    values = {"runs": [run for run, _ in items], "lines": [line for _, line in items]}
+    return map(_judged, connection.cursor(binary=True).execute(_OF_ITEMS, values))
+
+
+def _judged(row: tuple[Any, ...]) -> Judged:
+    verdict = None if row[_OF_A_LINE] is None else StoredVerdict._make(row[_OF_A_LINE:])
+    return Judged._make((*row[:_OF_A_LINE], verdict))

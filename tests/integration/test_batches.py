@@ -81,7 +81,7 @@ def judge_all(store: Store, **facts: object) -> int:
 
 
 def told(queries: Queries, batch: Batch) -> list[Judged]:
-    return queries.items(batch.items)
+    return queries.told(batch.items, "")[1]
 
 
 def reasons(queries: Queries, batch: Batch) -> list[str]:
@@ -361,10 +361,10 @@ class TestADeadline:
         kept, left = stored(store, item("a"), deadline_seconds=3600), stored(store, item("b"))
         for batch in (kept, left):
             store.leave(batch.id, seconds=0)
-        found = queries.brought_items([kept.id, left.id], "")
+        found = queries.asked_of([*kept.items, *left.items], "")
         assert [found[batch.id].is_left for batch in (kept, left)] == [True, True]
         store.ask_again([kept.id])
-        assert not queries.brought_items([kept.id], "")[kept.id].is_left
+        assert not queries.asked_of(kept.items, "")[kept.id].is_left
         assert self.sweep(store) == 1
         assert (reasons(queries, kept), reasons(queries, left)) == (["queued"], ["deadline"])
 
@@ -372,12 +372,12 @@ class TestADeadline:
         batch = stored(store, item("a"), deadline_seconds=0.000_001)
         self.sweep(store)
         self.sweep(store)
-        assert not queries.brought_items([batch.id], "")[batch.id].is_left
+        assert not queries.asked_of(batch.items, "")[batch.id].is_left
 
     def test_that_is_sooner_than_a_leave_stays(self, store: Store, queries: Queries) -> None:
         batch = stored(store, item("a"), deadline_seconds=0.000_001)
         store.leave(batch.id, seconds=60)
-        assert not queries.brought_items([batch.id], "")[batch.id].is_left
+        assert not queries.asked_of(batch.items, "")[batch.id].is_left
         assert self.sweep(store) == 1
 
 
@@ -408,7 +408,7 @@ class TestWhoMay:
     def test_is_the_owner_alone(self, store: Store, queries: Queries) -> None:
         batch = stored(store, item("a"), owner="x")
         assert queries.batch(batch.id, "x") == list(batch.items)
-        assert queries.brought_items([batch.id], "y") == {}
+        assert queries.asked_of(batch.items, "y") == {}
         with pytest.raises(UsageError):
             queries.batch(batch.id, "y")
 

@@ -38,7 +38,7 @@ def brought(store: Store, *, goals: bool) -> Item:
 
 
 def told(store: Store, item: Item) -> Any:
-    (found,) = Queries(store.engine).items([item])
+    _, (found,) = Queries(store.engine).told([item], "")
     return result(found, index=0, key=None, accept=(), waits_for=None)["goals"]
 
 
@@ -52,7 +52,7 @@ def judge(store: Store, goals: tuple[Goal, ...] | None = None) -> list[bool]:
 
 def test_goals_are_told_in_places_of_the_answer(store: Store) -> None:
     item = brought(store, goals=True)
-    (found,) = Queries(store.engine).items([item])
+    _, (found,) = Queries(store.engine).told([item], "")
     line = found.program.splitlines().index("  sorry") + 1
     goals = (
         Goal(kind="sorry", goal="p : Prop\n⊢ p", line=line, column=2),
