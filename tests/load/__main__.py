@@ -25,6 +25,7 @@ def main() -> int:
             calm_seconds=min(60.0, seconds / 5),
             rate=options.rate,
             killed=options.killed,
+            repeats=options.repeats,
         )
     )
     sys.stdout.write(_report(result))
@@ -37,6 +38,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=1000.0, help="batches of 8 a minute, at most (1000)")
     parser.add_argument(
         "--killed", type=float, default=0.01, help="share of the checks that lose their worker (0.01)"
+    )
+    parser.add_argument(
+        "--repeats", type=float, default=0.125, help="share of the items that were asked before (0.125)"
     )
     parser.add_argument("--seed", type=int, default=1, help="what all chance comes from (1)")
     return parser.parse_args()

@@ -31,7 +31,8 @@ def wrong_answers(everyone: Sequence[Asked]) -> Iterator[str]:
 def _is_right(known: Known, told: Told, *, given_up: bool) -> bool:
     if told.status == "cancelled":
         return given_up and told.reward is None and told.verdict == (None, "user")
-    return (told.status, told.verdict, told.reward) == ("done", known.verdict, known.reward)
+    verdict = known.verdict if told.verdict is None else told.verdict
+    return (told.status, verdict, told.reward) == ("done", known.verdict, known.reward)
 
 
 def wrong_items(everyone: Sequence[Asked], stored: Sequence[Stored]) -> Iterator[str]:
@@ -51,7 +52,7 @@ def wrong_items(everyone: Sequence[Asked], stored: Sequence[Stored]) -> Iterator
 def _wrong(asked: Asked, known: Known, mine: Sequence[Stored], told: Told | None) -> Iterator[str]:
     if asked.once and len(mine) > 1:
         yield f"{known.name} ({asked.way}) is stored {len(mine)} times"
-    if told is not None and told.id not in {each.id for each in mine}:
+    if told is not None and told.verdict is not None and told.id not in {each.id for each in mine}:
         yield f"{known.name} ({asked.way}) was told to be {told.id}, and is {[each.id for each in mine]}"
     for each in mine:
         if each.cancelled is not None and asked.given_up:

@@ -14,8 +14,9 @@ from typing import Any
 import httpx
 
 from farm.client import AsyncClient, Client, Result
+from farm.trainers import asking, trl, verl
 from tests.chaos.facts import UNSERVED
-from tests.load.items import Known
+from tests.load.items import Items, Known
 from tests.processes import PATIENCE
 
 #: How long a client waits for its verdicts: whatever happens to the farm, it must be over by then.
@@ -28,11 +29,11 @@ _OPTIONS: Mapping[str, Any] = {"accept": ["forgeable"]}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What a client was told of an item at last."""
+    """What a client was told of an item at last; a trainer's reward function tells neither id nor verdict."""
 
-    id: str | None
-    status: str
-    verdict: tuple[str | None, str | None]
+    id: str | None = None
+    status: str = "done"
+    verdict: tuple[str | None, str | None] | None = None
     reward: float | None
 
     @classmethod
@@ -90,6 +91,7 @@ class Clients:
         """Close all connections."""
         await self._http.aclose()
         await self._async.close()
+        await asking.close()
         self._sync.close()
         self._threads.shutdown()
 
@@ -127,6 +129,20 @@ class Clients:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._threads, lambda: self._sync.check_all(items))
         return list(map(Told.of, found))
+
+    async def _trl(self, items: Sequence[Mapping[str, Any]]) -> list[Told]:
+        rewards = trl.rewards(deadline=DEADLINE_SECONDS, **_OPTIONS)
+        fields = ("header", "formal_statement", "name")
+        columns = {field: [each[field] for each in items] for field in fields}
+        completions = [[{"role": "assistant", "content": each["generation"]}] for each in items]
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, lambda: rewards(completions=completions, **columns))
+        return [Told(reward=each) for each in found]
+
+    async def _verl(self, items: Sequence[Mapping[str, Any]]) -> list[Told]:
+        options = {"deadline": DEADLINE_SECONDS, **_OPTIONS}
+        asked = (verl.compute_score("lean", each["generation"], each, **options) for each in items)
+        return [Told(reward=each) for each in await asyncio.gather(*asked)]
 
     async def _away(self, items: Sequence[Mapping[str, object]], **more: object) -> None:
         """Ask without keys, and go away before there is an answer."""
@@ -185,10 +201,12 @@ class Way:
     ask: Callable[[Clients, Sequence[Mapping[str, object]]], Awaitable[Sequence[Told] | None]]
     once: bool = True
     given_up: bool = False
+    is_trainer: bool = False
 
-    def asked(self, name: str, items: Sequence[Known]) -> Asked:
-        """Return a batch to be asked in this way."""
-        return Asked(way=name, items=items, once=self.once, given_up=self.given_up)
+    def asked(self, name: str, items: Items, size: int) -> Asked:
+        """Return a batch of new items to be asked in this way."""
+        made = items.generations(size) if self.is_trainer else items.batch(size)
+        return Asked(way=name, items=made, once=self.once, given_up=self.given_up)
 
 
 #: Every way by its name. Those of no weight come once.
@@ -198,6 +216,8 @@ WAYS: Mapping[str, Way] = {
     "AsyncClient": Way(weight=25, ask=Clients._checked),
     "AsyncClient.stream": Way(weight=10, ask=Clients._streamed),
     "Client": Way(weight=20, ask=Clients._in_thread),
+    "TRL": Way(weight=10, ask=Clients._trl, is_trainer=True),
+    "verl": Way(weight=10, ask=Clients._verl, is_trainer=True),
     "goes away": Way(weight=5, ask=Clients._away, given_up=True),
     "cancels": Way(weight=5, ask=Clients._cancels, given_up=True),
     "cancels what waits": Way(weight=2, ask=Clients._cancels_unserved, given_up=True),

@@ -22,11 +22,11 @@ class Crowd(threading.Thread):
     They begin `rate` times a minute, whatever became of the earlier ones; nothing begins at a rate of 0.
     """
 
-    def __init__(self, url: str, token: str, *, seed: int) -> None:
+    def __init__(self, url: str, token: str, *, seed: int, repeats: float) -> None:
         super().__init__(name="crowd", daemon=True)
         self._url, self._token = url, token
         self._chance = random.Random(seed)
-        self._items = Items(self._chance)
+        self._items = Items(self._chance, repeats=repeats)
         self._stopping = threading.Event()
         self._ways = self._drawn()
         self.asked: list[Asked] = []
@@ -64,7 +64,7 @@ class Crowd(threading.Thread):
         return asyncio.run(judged())
 
     def _new(self, way: str) -> Asked:
-        asked = WAYS[way].asked(way, self._items.batch(BATCH))
+        asked = WAYS[way].asked(way, self._items, BATCH)
         self.asked.append(asked)
         return asked
 

@@ -13,8 +13,8 @@ from tests.commands import ADMITTED, ENDLESS, HEADER, PROGRAMS, PROVED, WRONG
 
 #: Proofs of one statement, as a trainer samples them.
 _ATTEMPTS = 8
-#: One item in so many repeats an earlier one, one admits what it should prove, and one never ends.
-_REPEATED, _ADMITTED, _ENDLESS = 8, 8, 400
+#: One new item in so many admits what it should prove, and one never ends.
+_ADMITTED, _ENDLESS = 8, 400
 _ENDLESS_SECONDS = 0.5
 _REMEMBERED = 4096
 _WORTH = {Worth.PROVED: PROVED, Worth.ERROR: WRONG}
@@ -40,10 +40,10 @@ class Known:
 
 
 class Items:
-    """Makes items, the same for the same seed."""
+    """Makes items, the same for the same seed; this share of them `repeats` earlier ones."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, chance: random.Random, *, repeats: float) -> None:
+        self._chance, self._repeats = chance, repeats
         self._made = 0
         self._earlier = deque[Known](maxlen=_REMEMBERED)
 
@@ -51,10 +51,24 @@ class Items:
         """Return the next items."""
         return [self._next() for _ in range(size)]
 
+    def generations(self, size: int) -> list[Known]:
+        """Return items as trainers have them: a statement, and what a model says to it."""
+        return [self._said(number) for number in self._numbers(size)]
+
+    def _numbers(self, size: int) -> range:
+        first, self._made = self._made, self._made + size
+        return range(first, self._made)
+
+    def _said(self, number: int) -> Known:
+        made = program(HEADER, number, attempts=_ATTEMPTS)
+        said = f"This follows at once.\n```lean4\n{made.text.removeprefix(HEADER)}\n```\n"
+        fields = {"header": HEADER, "formal_statement": made.statement, "generation": said}
+        return Known(name=f"item{number}", fields=fields, verdict=_WORTH[made.worth])
+
     def _next(self) -> Known:
-        number, self._made = self._made, self._made + 1
+        (number,) = self._numbers(1)
         name = f"item{number}"
-        if self._earlier and self._chance.randrange(_REPEATED) == 0:
+        if self._earlier and self._chance.random() < self._repeats:
             return replace(self._chance.choice(self._earlier), name=name)
         if self._chance.randrange(_ENDLESS) == 0:
             return _whole(name, number, ENDLESS, timeout=_ENDLESS_SECONDS)

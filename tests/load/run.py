@@ -51,7 +51,8 @@ class Plan:
     """What is to be done: `rate` batches a minute or what the farm can do, for so many seconds.
 
     At the beginning and at the end nothing is disturbed for `calm_seconds`; between them this share of the
-    checks loses its worker. Latencies are compared where there are enough of them for that.
+    checks loses its worker. Latencies are compared where there are enough of them for that. Of the items, a
+    share `repeats` earlier ones: with most of them known, many more batches can be asked for.
     """
 
     seed: int
@@ -59,6 +60,7 @@ class Plan:
     calm_seconds: float
     rate: float = 1000.0
     killed: float = 0.01
+    repeats: float = 0.125
     compares: bool = True
 
 
@@ -134,7 +136,7 @@ class _Load:
         self._facts.know_unserved()
         token = farm.farm("keys", "add", "load").stdout.strip()
         logging.getLogger("farm.client").setLevel(logging.ERROR)  # it tells of each disturbance
-        self._crowd = Crowd(farm.service_url, token, seed=plan.seed)
+        self._crowd = Crowd(farm.service_url, token, seed=plan.seed, repeats=plan.repeats)
         self._peaks: dict[str, float] = {}
         self._killed = 0
 
