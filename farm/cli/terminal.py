@@ -37,7 +37,8 @@ _WIDE = 200
 #: Seconds between two lines of progress where there is no terminal to draw a bar on.
 _PLAIN_SECONDS = 10.0
 
-_COLOURS = {
+#: How each verdict is shown.
+COLOURS = {
     "proved": "green",
     "rejected": "red",
     "timeout": "yellow",
@@ -161,7 +162,7 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def _coloured(verdict: str) -> Text:
-    return Text(verdict, style=_COLOURS.get(verdict, ""))
+    return Text(verdict, style=COLOURS.get(verdict, ""))
 
 
 def print_summary(run: StoredRun, summary: Summary) -> None:
@@ -248,6 +249,14 @@ def print_runs(rows: Iterable[tuple[StoredRun, Tally]]) -> None:
             run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", Text(visible(names + more))
         )
     out.print(table)
+
+
+def print_ended(run: StoredRun, tally: Tally) -> None:
+    """Print in one line how a run ended."""
+    names = ", ".join(path.name for path in run.manifests[:3])
+    judged = f"{sum(tally.verdicts.values())} of {count(tally.total, 'line')} judged"
+    verdicts = f" ({_mix(tally)})" if tally.verdicts else ""
+    _print_plain(f"Newest finished run: {run.id}, {names}: {judged}{verdicts}. See it: farm status {run.id}")
 
 
 def print_lines(judged: Iterable[Judged]) -> None:
