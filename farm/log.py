@@ -124,10 +124,15 @@ def _printable(words: str) -> str:
 def configure(level: str, form: str = FORMATS[0]) -> None:
     """Write the logs of this process to stderr, from the level given (`debug` to `error`), in this form."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    set_format(handler, form)
     logging.basicConfig(level=level.upper(), handlers=[handler])
     for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def set_format(handler: logging.Handler, form: str) -> None:
+    """Have a handler write its lines in this form."""
+    handler.setFormatter(_Json() if form == "json" else _Text())
 
 
 def is_json() -> bool:

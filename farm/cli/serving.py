@@ -63,10 +63,7 @@ def serve(
     with terminal.busy("Preparing the farm"):
         connections.environments()
     # A log is kept, and read by others: no token is told there.
-    if log.is_json():
-        run(connections, where, say=log.logger(__name__).info, tells_token=False)
-    else:
-        run(connections, where, say=terminal.say)
+    run(connections, where, say=terminal.say, tells_token=not log.is_json())
 
 
 def mcp() -> None:

@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import RowMapping
 
+from farm import log
 from farm.cli.doctor import Diagnosis
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE
@@ -46,14 +47,19 @@ COLOURS = {
     "judge_error": "bold magenta",
 }
 
+_log = log.logger(__name__)
+
 _terminal = Console()
 out = _terminal if _terminal.is_terminal else Console(width=_WIDE)
 err = Console(stderr=True, highlight=False)
 
 
 def say(words: str) -> None:
-    """Tell the user something, on stderr."""
-    err.print(visible(words), markup=False, soft_wrap=True)
+    """Tell the user something, on stderr; an event of the log where that is JSON."""
+    if log.is_json():
+        _log.info("%s", words)
+    else:
+        err.print(visible(words), markup=False, soft_wrap=True)
 
 
 def how_to_come_back(run_id: str) -> str:
