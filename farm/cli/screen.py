@@ -14,6 +14,11 @@ from farm.store.workers import FORGOTTEN_SECONDS, State, Worker
 
 #: Of each queue no more checks are counted by who looks every second.
 MOST_COUNTED = 10_000
+#: And no more workers are shown.
+MOST_SHOWN = 30
+
+#: Said in the place of a table of workers.
+NO_WORKERS = "There are no workers; start one with: farm worker"
 
 _STATE_COLOURS = {"silent": "bold red", State.UNWELL: "red", State.STOPPING: "yellow", State.SERVING: "green"}
 
@@ -151,8 +156,19 @@ def top(
         Text("last minute: ").append_text(mix(minute) if minute else Text("nothing decided")),
         Text(f"last 5 minutes: timeouts {shares[0]}, judge errors {shares[1]}"),
         queues_table(queues, workers) if queues else Text("Nothing waits."),
-        workers_table(workers, at_work) if workers else Text("There are no workers; start one: farm worker"),
+        workers_table(_first(workers, at_work), at_work) if workers else Text(NO_WORKERS),
+        *([Text(f"and {len(workers) - MOST_SHOWN} more: farm workers")] if len(workers) > MOST_SHOWN else []),
     )
+
+
+def _first(workers: Sequence[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> list[Worker]:
+    """Return the workers to be looked at first: what is not well, then what has been at one check longest."""
+
+    def urgency(worker: Worker) -> tuple[bool, bool, float]:
+        longest = max((each.seconds for each in at_work.get(worker.name, ())), default=0.0)
+        return not worker.is_silent, worker.state == State.SERVING, -longest
+
+    return sorted(workers, key=urgency)[:MOST_SHOWN]
 
 
 def _one_line(words: str) -> str:

@@ -43,7 +43,7 @@ def workers(as_json: AsJson = False) -> None:
         print_json(workers=[_facts(each, at_work.get(each.name, [])) for each in found])
         return
     if not found:
-        terminal.say("There are no workers; start one with: farm worker")
+        terminal.say(screen.NO_WORKERS)
         return
     terminal.out.print(screen.workers_table(found, at_work))
     for words in screen.remedies(found):

@@ -6,9 +6,11 @@ workers as a large cluster, each with its checks under way.
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Iterator
 
+from rich.console import Console
 from sqlalchemy import text
 
 from farm.cli import screen
@@ -105,16 +107,18 @@ def _fill(farm: FarmAtWork) -> None:
 def _pictures(farm: FarmAtWork) -> Iterator[Figure]:
     overview = Overview(farm.engine)
     workers, pace = Workers(farm.engine), Pace(overview)
+    terminal = Console(file=io.StringIO(), width=200, height=50, force_terminal=True)
 
     def picture() -> None:
         pace.look()
-        screen.top(
+        shown = screen.top(
             minute=pace.verdicts(seconds=60),
             minutes=pace.verdicts(seconds=300),
             queues=overview.queues(most=screen.MOST_COUNTED),
             workers=workers.all(),
             at_work=screen.by_worker(overview.at_work(oldest=True)),
         )
+        terminal.print(shown)
 
     yield _figure("top_first", "farm top, the first picture", picture, times=1)
     yield _figure("top", "farm top, each after it", picture, times=TIMES, at_most=_BAR_MS)

@@ -29,6 +29,7 @@ from farm_workers.lean.way import COLD, FORKED
 from farm_workers.loop import process
 from farm_workers.loop.context import Context
 from farm_workers.loop.heartbeat import Heartbeat
+from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import work
 from farms import a_decision, load
@@ -891,8 +892,8 @@ def test_a_heartbeat_says_that_the_worker_lives_and_its_end_that_it_does_not(
     workers = Workers(context.store.engine)
     heartbeat = Heartbeat(context, app, work)
     with context.threads.at_work():
-        heartbeat.heartbeat()
-    (found,) = workers.all()
+        heartbeat.start()
+        (found,) = workers.all()
     assert (found.name, found.pid, found.threads, found.busy) == ("w1", os.getpid(), 2, 1)
     assert (found.farm_version, found.state, found.lease_seconds) == (VERSION, "serving", 60.0)
     assert [each["digest"] for each in found.environments] == [core.digest]
@@ -919,29 +920,30 @@ def test_a_worker_whose_postgresql_is_away_is_silent_then_and_nothing_else(
     workers = Workers(database)
     with away(database) as (server, engine), new_context(engine, core, checker, lease_seconds=1.0) as context:
         heartbeat = Heartbeat(context, app, work)
-        heartbeat.start()
+        heartbeat.heartbeat()
         run_id = loaded(context, tmp_path, PROVED, WRONG)
         server.unlink()
         engine.dispose()
+        with pytest.raises(ServerDown):
+            heartbeat.heartbeat()
         eventually(lambda: workers.all()[0].is_silent)
         server.symlink_to(str(database.url.query["host"]))
-        eventually(lambda: not workers.all()[0].is_silent)
+        heartbeat.heartbeat()
+        assert not workers.all()[0].is_silent
         work(context)
         recorded(context)
-        heartbeat.stop()
     assert queries.tally(run_id).statuses == {"done": 2}
-    assert workers.all() == []
 
 
 def test_a_worker_that_ends_while_postgresql_is_away_ends_and_seems_silent(
     database: Engine, core: LeanEnvironment, checker: Checker, app: Celery
 ) -> None:
     with away(database) as (server, engine), new_context(engine, core, checker, lease_seconds=1.0) as context:
-        heartbeat = Heartbeat(context, app, work)
-        heartbeat.start()
+        presence = Presence(context)
+        presence.say()
         server.unlink()
         engine.dispose()
-        heartbeat.stop()
+        presence.leave()
     eventually(lambda: Workers(database).all()[0].is_silent)
 
 
