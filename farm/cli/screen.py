@@ -53,25 +53,46 @@ def by_worker(found: Iterable[AtWork]) -> dict[str, list[AtWork]]:
 
 
 def workers_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> Table:
-    """Return one row for each worker."""
-    table = Table(
-        *("worker", "state", "environments", "isolation", "farm", "busy", "at work on", "lives", "heard of")
-    )
+    """Return one row for each worker, with all that it says of itself."""
+    facts = ("environments", "isolation", "farm", "lives", "heard of")
+    table = _table("worker", "state", "busy", "at work on", *facts)
     for each in workers:
-        state = "silent" if each.is_silent else each.state
         environments = ", ".join(f"{one['name']} ({one['toolchain']})" for one in each.environments)
         table.add_row(
-            Text(visible(each.name)),
-            Text(state, style=_STATE_COLOURS.get(state, "")),
+            *_doing(each, at_work),
             Text(visible(environments)),
             Text(visible(each.isolation)),
             Text(visible(each.farm_version)),
-            f"{each.busy}/{each.threads}",
-            Text(_one_line(at_work_words(at_work.get(each.name, ())))),
             duration(each.age_seconds),
             f"{duration(each.silent_seconds)} ago",
         )
     return table
+
+
+def _busy_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> Table:
+    """Return one row for each worker, with what it is at."""
+    table = _table("worker", "state", "busy", "at work on", "heard of")
+    for each in workers:
+        table.add_row(*_doing(each, at_work), f"{duration(each.silent_seconds)} ago")
+    return table
+
+
+def _table(name: str, *others: str) -> Table:
+    table = Table()
+    table.add_column(name, overflow="fold")  # of a name that is cut nobody finds the node
+    for each in others:
+        table.add_column(each)
+    return table
+
+
+def _doing(worker: Worker, at_work: Mapping[str, Sequence[AtWork]]) -> tuple[Text, ...]:
+    state = "silent" if worker.is_silent else worker.state
+    return (
+        Text(visible(worker.name)),
+        Text(state, style=_STATE_COLOURS.get(state, "")),
+        Text(f"{worker.busy}/{worker.threads}"),
+        Text(_one_line(at_work_words(at_work.get(worker.name, ())))),
+    )
 
 
 def remedies(workers: Iterable[Worker]) -> Iterator[str]:
@@ -156,7 +177,7 @@ def top(
         Text("last minute: ").append_text(mix(minute) if minute else Text("nothing decided")),
         Text(f"last 5 minutes: timeouts {shares[0]}, judge errors {shares[1]}"),
         queues_table(queues, workers) if queues else Text("Nothing waits."),
-        workers_table(_first(workers, at_work), at_work) if workers else Text(NO_WORKERS),
+        _busy_table(_first(workers, at_work), at_work) if workers else Text(NO_WORKERS),
         *([Text(f"and {len(workers) - MOST_SHOWN} more: farm workers")] if len(workers) > MOST_SHOWN else []),
     )
 

@@ -39,7 +39,7 @@ _FILL = """
         lease_until)
     SELECT sha256('x'), '[]', 'core', 'kernel', false, '[]', '{{}}', 30, 60, 4096, 'd', '1', 2, n,
            CASE WHEN n <= {verdicts} THEN 'done' WHEN n <= {begun} THEN 'running' ELSE 'queued' END,
-           CASE WHEN n <= {begun} THEN 1 ELSE 0 END, CASE WHEN n <= {begun} THEN 'w' || n % {workers} END,
+           CASE WHEN n <= {begun} THEN 1 ELSE 0 END, CASE WHEN n <= {begun} THEN 'w' || mod(n, {workers}) END,
            CASE WHEN n <= {begun} THEN now() END,
            CASE WHEN n > {verdicts} AND n <= {begun} THEN now() + interval '1 hour' END
     FROM generate_series(1, {all}) AS n;
@@ -48,7 +48,7 @@ _FILL = """
     INSERT INTO verdicts (
         check_id, attempt, verdict, reason, detail, messages, hits, audit, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version, decided_at)
-    SELECT id, 1, (ARRAY['proved', 'rejected', 'timeout'])[1 + turn % 3], 'ok', '', '[]', '[]',
+    SELECT id, 1, (ARRAY['proved', 'rejected', 'timeout'])[1 + mod(turn, 3)], 'ok', '', '[]', '[]',
            jsonb_build_object('sentence', repeat('x', 300)), 1, 1, 1, 'bwrap', 'd', 'Lean', '1',
            now() - ({verdicts} - turn) * interval '1 second' / {rate}
     FROM checks WHERE status = 'done' ORDER BY turn
