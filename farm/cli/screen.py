@@ -15,7 +15,7 @@ from farm.store.workers import FORGOTTEN_SECONDS, State, Worker
 #: Of each queue no more checks are counted by who looks every second.
 MOST_COUNTED = 10_000
 #: And no more workers are shown.
-MOST_SHOWN = 30
+MOST_SHOWN = 20
 
 #: Said in the place of a table of workers.
 NO_WORKERS = "There are no workers; start one with: farm worker"

@@ -96,13 +96,13 @@ _AT_WORK = """
         SELECT {of_each} worker, id AS check_id, attempt, environment,
                extract(epoch FROM now() - started_at)::float8 AS seconds
         FROM checks WHERE status = 'running' AND lease_until IS NOT NULL AND NOT ahead
-        ORDER BY worker, started_at, id
+        ORDER BY worker COLLATE "C", started_at, id
     ) AS held
     LEFT JOIN LATERAL (
         SELECT run_id, line, name FROM jobs
         WHERE jobs.check_id = held.check_id AND cancelled IS NULL LIMIT 1
     ) AS job ON true
-    ORDER BY worker, seconds DESC, check_id
+    ORDER BY worker COLLATE "C", seconds DESC, check_id
 """
 
 # What was known at once came from no worker, and has no attempt.
@@ -150,7 +150,7 @@ class Overview:
 
     def at_work(self, *, oldest: bool = False) -> list[AtWork]:
         """Return what workers are at, by worker, the longest first; with `oldest` only the first of each."""
-        of_each = "DISTINCT ON (worker)" if oldest else ""
+        of_each = 'DISTINCT ON (worker COLLATE "C")' if oldest else ""
         return [AtWork(**row) for row in self._all(_AT_WORK.format(of_each=of_each))]
 
     def decided(self, *, since: int, most_seconds: int) -> tuple[float, Sequence[Decided]]:
