@@ -126,5 +126,5 @@ def _picture(connections: Connections, pace: Pace) -> RenderableType:
         minutes=pace.verdicts(seconds=300),
         queues=overview.queues(most=screen.MOST_COUNTED),
         workers=Workers(connections.engine).all(),
-        at_work=screen.by_worker(overview.at_work(oldest=True)),
+        at_work=screen.by_worker(overview.longest_at_work(most=screen.MOST_SHOWN)),
     )

@@ -90,14 +90,19 @@ _UNFINISHED = """
 """
 
 # The lease's index leads to what runs; what was claimed ahead has not begun.
-_AT_WORK = """
+_RUNNING = """
+    SELECT {of_each} worker, id AS check_id, attempt, environment,
+           extract(epoch FROM now() - started_at)::float8 AS seconds
+    FROM checks WHERE status = 'running' AND lease_until IS NOT NULL AND NOT ahead
+    ORDER BY worker COLLATE "C", started_at, id
+"""
+_LONGEST_OF_EACH = f"""
+    SELECT * FROM ({_RUNNING.format(of_each='DISTINCT ON (worker COLLATE "C")')}) AS longest
+    ORDER BY seconds DESC, check_id LIMIT %(most)s
+"""  # noqa: S608 - a constant
+_WITH_LINES = """
     SELECT worker, check_id, attempt, environment, seconds, run_id, line, left(name, 200) AS name
-    FROM (
-        SELECT {of_each} worker, id AS check_id, attempt, environment,
-               extract(epoch FROM now() - started_at)::float8 AS seconds
-        FROM checks WHERE status = 'running' AND lease_until IS NOT NULL AND NOT ahead
-        ORDER BY worker COLLATE "C", started_at, id
-    ) AS held
+    FROM ({held}) AS held
     LEFT JOIN LATERAL (
         SELECT run_id, line, name FROM jobs
         WHERE jobs.check_id = held.check_id AND cancelled IS NULL LIMIT 1
@@ -148,10 +153,14 @@ class Overview:
             items=sum(row["items"] for row in of_batches),
         )
 
-    def at_work(self, *, oldest: bool = False) -> list[AtWork]:
-        """Return what workers are at, by worker, the longest first; with `oldest` only the first of each."""
-        of_each = 'DISTINCT ON (worker COLLATE "C")' if oldest else ""
-        return [AtWork(**row) for row in self._all(_AT_WORK.format(of_each=of_each))]
+    def at_work(self) -> list[AtWork]:
+        """Return what workers are at, by worker, the longest first."""
+        return [AtWork(**row) for row in self._all(_WITH_LINES.format(held=_RUNNING.format(of_each="")))]
+
+    def longest_at_work(self, *, most: int) -> list[AtWork]:
+        """Return the check that each worker has been at for longest, of so many workers at most."""
+        rows = self._all(_WITH_LINES.format(held=_LONGEST_OF_EACH), most=most)
+        return [AtWork(**row) for row in rows]
 
     def decided(self, *, since: int, most_seconds: int) -> tuple[float, Sequence[Decided]]:
         """Return PostgreSQL's time, and what workers have decided since this time, in seconds since 1970.

@@ -119,7 +119,7 @@ _WORKERS = """
     SELECT name, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
            extract(epoch FROM now() - since)::float8 AS age_seconds,
            extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
-    FROM workers ORDER BY node, pid, since
+    FROM workers ORDER BY node COLLATE "C", pid, since
 """
 
 

@@ -260,7 +260,8 @@ def test_what_a_worker_is_at_is_told_with_the_line_that_waits_for_it(
         ("two", 3),
         ("two", 4),
     ]
-    assert [(each.worker, each.line) for each in overview.at_work(oldest=True)] == [("one", 1), ("two", 2)]
+    assert [(each.worker, each.line) for each in overview.longest_at_work(most=2)] == [("one", 1), ("two", 2)]
+    assert [(each.worker, each.line) for each in overview.longest_at_work(most=1)] == [("one", 1)]
 
 
 # The pace.
