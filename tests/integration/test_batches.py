@@ -188,9 +188,21 @@ class TestWhatLeanNeedNotBeAsked:
 
     def test_in_another_field_harms_nothing(self, store: Store, queries: Queries) -> None:
         odd = "\0\ud800\\u0000"
-        batch = stored(store, item("a", name=odd, group=odd, header=odd, formal_statement=odd))
+        batch = stored(store, item("a", name=odd, group=odd))
         assert judge_all(store) == 1
         assert reasons(queries, batch) == ["ok"]
+
+    @pytest.mark.parametrize("field", ["header", "formal_statement"])
+    @pytest.mark.parametrize("odd", ["\0", "\ud800"], ids=repr)
+    def test_is_a_fault_of_the_statement_where_that_has_it(
+        self, store: Store, queries: Queries, field: str, odd: str
+    ) -> None:
+        said = {"header": "", "formal_statement": "theorem t : True := by"}
+        said[field] += f" -- {odd}\n"
+        asked = item("a", **said), item("", **said, predicted_proof="", generation="trivial")
+        batch = stored(store, *asked)
+        assert reasons(queries, batch) == ["bad_challenge"] * 2
+        assert batch.queued == frozenset()
 
 
 class TestAKey:
