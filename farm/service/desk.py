@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -240,11 +241,22 @@ class Desk:
     async def cancel(self, batch_id: str, owner: str, asked: requests.Cancellation) -> int:
         """Cancel items of a batch and return how many were unfinished; raises `UnknownRun`."""
         items = await self.items_of(batch_id, owner)
-        lines = None
         if asked.items is not None:
-            known = {item_id(item): item[1] for item in items}
+            known = {item_id(item): item for item in items}
             if odd := [each for each in asked.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
-            lines = [known[each] for each in asked.items]
-        store, groups = self._connections.store, asked.groups and [storable(each) for each in asked.groups]
-        return await self._do(lambda: cancel(store, batch_id, lines=lines, groups=groups))
+            items = [known[each] for each in asked.items]
+        groups = asked.groups and [storable(each) for each in asked.groups]
+        whole = batch_id if asked.items is None else None
+        return await self._do(lambda: self._cancel(items, groups, whole))
+
+    def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
+        """Cancel items of batches, or those of them of these groups; `whole` is cancelled as a batch."""
+        lines: dict[str, list[int]] = defaultdict(list)
+        for batch, line in items:
+            lines[batch].append(line)
+        store = self._connections.store
+        return sum(
+            cancel(store, batch, lines=None if batch == whole else some, groups=groups)
+            for batch, some in lines.items()
+        )
