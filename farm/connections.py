@@ -44,6 +44,10 @@ class Connections:
     @cached_property
     def urls(self) -> tuple[str, str]:
         """The database's and the broker's URL; starts the farm's own servers when none are configured."""
+        return self.revived()
+
+    def revived(self) -> tuple[str, str]:
+        """Return the same, with the farm's own servers started again where they have ended."""
         from farm import embedded
 
         settings = self.settings

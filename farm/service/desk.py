@@ -70,6 +70,7 @@ class Desk:
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
+        self._reviving: asyncio.Future[None] | None = None
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
         self._listener.start()
@@ -84,7 +85,20 @@ class Desk:
         return await self._do(lambda: self._connections.queries.waited(items))
 
     async def _do(self, step: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, step)
+        except ServerDown:
+            if self._reviving is None or self._reviving.done():
+                self._reviving = loop.run_in_executor(None, self._revive)
+            raise
+
+    def _revive(self) -> None:
+        """Start the farm's own servers again: nobody else may use this home for days."""
+        try:
+            self._connections.revived()
+        except FarmError as error:
+            _log.warning("%s", error)
 
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
