@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from rich.console import Console
 from sqlalchemy import text
