@@ -125,9 +125,8 @@ def _pictures(farm: FarmAtWork) -> Iterator[Figure]:
     yield _figure("top", "farm top, each after it", picture, times=TIMES, at_most=_BAR_MS)
     yield _figure("top_pace", "of it the pace", pace.look, times=TIMES)
     yield _figure("top_queues", "of it the queues", lambda: overview.queues(most=screen.MOST_COUNTED))
-    yield _figure(
-        "top_at_work", "of it what is under way", lambda: overview.longest_at_work(most=screen.MOST_SHOWN)
-    )
+    longest = partial(overview.longest_at_work, most=screen.MOST_SHOWN)
+    yield _figure("top_at_work", "of it what is under way", longest)
     yield _figure("top_workers", "of it the workers", workers.all)
     yield _figure("status_unfinished", "farm status, what is unfinished", overview.unfinished, times=3)
     yield _figure("status_queues", "farm status, the whole queue", overview.queues, times=3)
