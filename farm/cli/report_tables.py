@@ -23,7 +23,8 @@ def print_report(report: Report) -> None:
     """Print the report, the most important first."""
     out.print(Text(words.title(report), style="bold"))
     for note in words.notes(report):
-        out.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
+        see = f" See: {note.command}" if note.command else ""
+        out.print(Text(f"Note: {note.sentence}{see}", style="yellow"), soft_wrap=True)
     total = report.total
     _print_verdicts(total)
     _say(words.solved(total))
@@ -71,7 +72,7 @@ def _print_verdicts(figures: Figures) -> None:
 
 
 def _print_pass_at(figures: Figures) -> None:
-    right = ["k", "pass@k", "95 % interval", "at least", "at most", "all k time out", "problems"]
+    right = ["k", "pass@k", "95% interval", "at least", "at most", "all k time out", "problems"]
     table = _table("pass@k over problems", (), right)
     for at in figures.pass_at:
         table.add_row(
@@ -173,7 +174,7 @@ def _print_slowest(figures: Figures) -> None:
 
 
 def _print_comparison(found: Comparison) -> None:
-    right = ("k", "here", found.run, "difference (points)", "95 % interval", "problems", "")
+    right = ("k", "here", found.run, "difference (points)", "95% interval", "problems", "")
     table = _table(f"against run {found.run}", (), right)
     for each in found.pass_at:
         table.add_row(

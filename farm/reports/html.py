@@ -94,7 +94,7 @@ def _pass_at(total: Figures) -> str:
     seen = ", ".join(f"pass@{point.name} {words.percent(point.value)}" for point in points)
     bounds = " Dashed lines: unknown samples taken as failures and as proofs." if is_bounded else ""
     caption = Caption(
-        key="pass-at", title="pass@k", description=f"{seen}, in a band of 95 % intervals.{bounds}"
+        key="pass-at", title="pass@k", description=f"{seen}, in a band of 95% intervals.{bounds}"
     )
     return svg.curve(points, caption, axis="k samples of a problem")
 
@@ -108,7 +108,7 @@ def _side_by_side(key: str, what: str, named: Sequence[tuple[str, Figures]]) -> 
     if not points:
         return ""
     seen = ", ".join(f"{point.name} {words.percent(point.value)}" for point in points)
-    caption = Caption(key=key, title=f"pass@1 by {what}", description=f"With 95 % intervals: {seen}.")
+    caption = Caption(key=key, title=f"pass@1 by {what}", description=f"With 95% intervals: {seen}.")
     return svg.rows(points, caption)
 
 
@@ -121,7 +121,7 @@ def _against(found: Comparison) -> str:
     caption = Caption(
         key="against",
         title=f"Difference from run {found.run} in percentage points",
-        description=f"With 95 % intervals: {seen}.",
+        description=f"With 95% intervals: {seen}.",
     )
     return svg.rows(points, caption, signed=True)
 
@@ -139,7 +139,7 @@ def _use(total: Figures) -> str:
         + ".",
     )
     bins = list(zip(proved, rejected, strict=True))
-    labels = [f"{20 * each} %" for each in range(6)]
+    labels = [f"{20 * each}%" for each in range(6)]
     return svg.columns(
         bins, ("proved", "rejected"), caption, axis="share of the wall time limit", labels=labels
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -109,10 +110,25 @@ def _require_distinct(runs: Sequence[StoredRun]) -> None:
 
 
 def _of_values(reader: Reader, names: Sequence[str]) -> Iterator[ValueFigures]:
-    """Yield the values with most lines first, and lines without the field last."""
-    found = sorted(reader.values.items(), key=lambda item: (item[0] is None, -item[1].lines, item[0]))
-    for value, pool in found:
+    """Yield the values: numbers in their order, else those with most lines first; lines without it last."""
+    numbers = {value: _number(value) for value in reader.values if value is not None}
+    are_numbers = None not in numbers.values()
+
+    def place(item: tuple[str | None, Pool]) -> tuple[bool, float, str]:
+        value, pool = item
+        first = numbers.get(value or "") if are_numbers else None
+        return value is None, -pool.lines if first is None else first, value or ""
+
+    for value, pool in sorted(reader.values.items(), key=place):
         yield ValueFigures(value=value, figures=figures(pool, names))
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _compared(pool: Pool, other: Pool, names: Sequence[str], against: StoredRun) -> Comparison:

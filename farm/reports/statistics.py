@@ -117,7 +117,7 @@ def _resampled(values: Mapping[int, int], resamples: int) -> Iterator[int]:
     """Yield the sum of a resample, so many times."""
     random = Random(SEED)  # noqa: S311 - nothing secret
     many = sorted(((n, value) for value, n in values.items() if n >= _MANY), reverse=True)
-    few = [value for value, n in values.items() if n < _MANY for _ in range(n)]
+    few = sorted(value for value, n in values.items() if n < _MANY for _ in range(n))
     problems = sum(values.values())
     for _ in range(resamples):
         left, of, total = problems, problems, 0

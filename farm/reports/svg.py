@@ -15,10 +15,10 @@ from xml.etree import ElementTree as ET
 #: Units across a plot: it is shown a little larger on a desk and a little smaller on a phone.
 WIDTH = 420.0
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 14.0, 22.0, 42.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 22.0, 24.0, 46.0
 #: Where the names in front of rows end, and how many letters fit there.
-_NAMES, _LETTERS = 118.0, 16
-_ROW = 28.0
+_NAMES, _LETTERS = 116.0, 15
+_ROW = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class Point:
 class Drawing:
     """A plot under construction."""
 
-    def __init__(self, height: float, caption: Caption) -> None:
+    def __init__(self, height: float, caption: Caption, *, stretches: bool = False) -> None:
         key = caption.key
         self._root = ET.Element(
             "svg",
@@ -54,6 +54,7 @@ class Drawing:
                 "role": "img",
                 "aria-labelledby": f"{key}-title {key}-description",
                 "class": "plot",
+                **({"preserveAspectRatio": "none"} if stretches else {}),
             },
         )
         for tag, words in (("title", caption.title), ("desc", caption.description)):
@@ -94,7 +95,7 @@ class Drawing:
 
 def stacked(parts: Sequence[tuple[str, int]], caption: Caption) -> str:
     """Return one bar of parts with a class and a number each."""
-    drawing = Drawing(30.0, caption)
+    drawing = Drawing(30.0, caption, stretches=True)
     total = sum(number for _, number in parts)
     seen = [(kind, number) for kind, number in parts if number]
     # What is there is seen, however little it is.
@@ -147,18 +148,18 @@ def _curve_points(
         drawing.dot(x, y, "dot")
         drawing.text(x, floor + 17, point.name)
         if not dense or number % 2 == len(points) % 2 or number == len(points) - 1:
-            drawing.text(x, y - 10, f"{100 * point.value:.0f} %", "value")
+            drawing.text(x, y - 10, f"{100 * point.value:.0f}%", "value")
 
 
 def rows(points: Sequence[Point], caption: Caption, *, signed: bool = False) -> str:
     """Return a row for each value, a dot in its interval, from 0 to 1; around zero where they are signed."""
-    height = _TOP + _ROW * len(points) + 24
+    height = _TOP + _ROW * len(points) + 26
     drawing = Drawing(height, caption)
     furthest = max(max(abs(point.low), abs(point.high)) for point in points)
     ticks = ticks_to(furthest)
     if signed:
         ticks = [-ticks[-1], 0.0, ticks[-1]]
-    left, right = _NAMES + 12, WIDTH - 58
+    left, right = _NAMES + 14, WIDTH - 64
 
     def x(value: float) -> float:
         return left + (right - left) * (value - ticks[0]) / (ticks[-1] - ticks[0])
@@ -166,13 +167,14 @@ def rows(points: Sequence[Point], caption: Caption, *, signed: bool = False) -> 
     floor = _TOP + _ROW * len(points)
     for tick in ticks:
         drawing.line((x(tick), _TOP - 8), (x(tick), floor), "axis" if tick == 0 else "grid")
-        drawing.text(x(tick), floor + 16, points_label(tick) if signed else share_label(tick))
+        label = points_label(tick) if signed and tick else share_label(tick)
+        drawing.text(x(tick), floor + 17, label)
     for number, point in enumerate(points):
         y = _TOP + _ROW * number + _ROW / 2 - 4
         drawing.text(_NAMES, y + 4.5, cut(point.name), "name", anchor="end")
         drawing.line((x(point.low), y), (x(point.high), y), "interval")
         drawing.dot(x(point.value), y, "dot")
-        label = points_label(point.value) if signed else f"{100 * point.value:.1f} %"
+        label = points_label(point.value) if signed else f"{100 * point.value:.1f}%"
         drawing.text(WIDTH - 2, y + 4.5, label, "value", anchor="end")
     return str(drawing)
 
@@ -235,7 +237,7 @@ def whole_ticks_to(highest: int) -> list[int]:
 
 def share_label(share: float) -> str:
     """Return a share as a tick says it."""
-    return f"{100 * share:.4g} %"
+    return f"{100 * share:.4g}%"
 
 
 def points_label(difference: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from farm.manifest.lines import printable
 from farm.reports.comparison import PassDifference
@@ -46,8 +47,8 @@ def count(number: int, thing: str) -> str:
 
 
 def whole(number: int) -> str:
-    """Return a number with a thin space between thousands."""
-    return f"{number:,}".replace(",", "\u2009")
+    """Return a number with a narrow space, at which no line breaks, between thousands."""
+    return f"{number:,}".replace(",", "\u202f")
 
 
 def percent(share: float | None, places: int = 1) -> str:
@@ -56,15 +57,15 @@ def percent(share: float | None, places: int = 1) -> str:
         return "–"
     least = 10.0 ** -(places + 2)
     if 0 < share < least / 2:
-        return f"<{100 * least:.{places}f} %"
+        return f"<{100 * least:.{places}f}%"
     if 1 - least / 2 < share < 1:
-        return f">{100 - 100 * least:.{places}f} %"
-    return f"{100 * share:.{places}f} %"
+        return f">{100 - 100 * least:.{places}f}%"
+    return f"{100 * share:.{places}f}%"
 
 
 def interval(low: float | None, high: float | None) -> str:
     """Return the bounds of an interval in per cent."""
-    return "–" if low is None or high is None else f"{100 * low:.1f} – {100 * high:.1f} %"
+    return "–" if low is None or high is None else f"{100 * low:.1f}–{100 * high:.1f}%"
 
 
 def points(difference: float) -> str:
@@ -111,30 +112,42 @@ def value_rows(report: Report) -> list[tuple[str, Figures]]:
     return [(name(each.value), each.figures) for each in report.values]
 
 
-def notes(report: Report) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence, and the command that tells more, where there is one."""
+
+    sentence: str
+    command: str = ""
+
+
+def notes(report: Report) -> list[Note]:
     """Return what a reader must know before any figure."""
     runs = [*report.runs, *([report.against] if report.against else [])]
-    return [sentence for each in runs for sentence in _notes(each)]
+    return [note for each in runs for note in _notes(each)]
 
 
-def _notes(found: RunFigures) -> Iterator[str]:
+def _notes(found: RunFigures) -> Iterator[Note]:
     run, unknown = found.run, found.figures.unknown
     if unknown.unfinished:
         lines = count(unknown.unfinished, "line")
-        yield f"Run {run.id} is not over: {lines} of {whole(found.figures.lines)} still without a verdict."
+        of = f"{lines} of {whole(found.figures.lines)}"
+        yield Note(f"Run {run.id} is not over: {of} without a verdict yet.", f"farm status {run.id} --wait")
     if unknown.judge_error:
         lines = count(unknown.judge_error, "line")
-        yield (
-            f"The farm could not judge {lines} of run {run.id}, which says nothing about the proofs. "
-            f"See why: farm show {run.id} --verdict judge_error"
+        yield Note(
+            f"The farm could not judge {lines} of run {run.id}, which says nothing about the proofs.",
+            f"farm show {run.id} --verdict judge_error",
         )
-    if unknown.cancelled and found.stops_on_first_proof:
-        yield (
-            f"Run {run.id} stops on the first proof, which cancelled {count(unknown.cancelled, 'line')}: "
-            "pass@k over the judged lines is too high there. Use its bounds, and the problems solved."
+    if not unknown.cancelled:
+        return
+    cancelled = f"{count(unknown.cancelled, 'line')} of run {run.id} cancelled"
+    if found.stops_on_first_proof:
+        yield Note(
+            f"{cancelled}, for it stops on the first proof: pass@k over its judged lines is too high. "
+            "Use the bounds, and the problems solved."
         )
-    elif unknown.cancelled:
-        yield f"{count(unknown.cancelled, 'line')} of run {run.id} cancelled."
+    else:
+        yield Note(f"{cancelled}.")
 
 
 def solved(figures: Figures) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from sqlalchemy import Engine
@@ -57,5 +58,7 @@ def outcomes(engine: Engine, run_id: str) -> Generator[Outcome]:
         driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
         # What seems dear is only long, and is not compiled.
         driver.execute("SET LOCAL jit = off")
-        rows = driver.cursor(binary=True).stream(_OUTCOMES, {"run_id": run_id}, size=_ROWS)
-        yield from map(Outcome._make, rows)
+        # Who stops asking in the middle ends the query here, before the connection is given back.
+        stream = driver.cursor(binary=True).stream(_OUTCOMES, {"run_id": run_id}, size=_ROWS)
+        with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
+            yield from map(Outcome._make, rows)
