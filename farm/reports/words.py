@@ -9,6 +9,7 @@ from farm.manifest.lines import printable
 from farm.reports.comparison import PassDifference
 from farm.reports.figures import Figures, LimitUse, PassAt
 from farm.reports.report import Report, RunFigures
+from farm.reports.svg import points_label
 from farm.store.queries import StoredRun
 
 #: The longest name or value that is shown whole.
@@ -69,10 +70,8 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def points(difference: float) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
-    rounded = round(100 * difference, 1)
-    sign = "+" if rounded > 0 else "−" if rounded < 0 else "±"
-    return f"{sign}{abs(rounded):.1f}"
+    """Return a difference of shares in percentage points, with its sign, as plots say it."""
+    return points_label(difference)
 
 
 def seconds(number: float | None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from tests.bench.around.site import farm_at_work
-from tests.seen import pages
+from tests.seen import report_pages as pages
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.bench.around.site import farm_at_work
 from tests.evaluations import Evaluation, Given
-from tests.seen import pages
+from tests.seen import report_pages as pages
 
 HOSTILE = (
     '</style></svg><script>document.title="owned"</script>',
@@ -36,6 +36,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield pages.page(
             farm, folder / "report.html", after, hostile, "--by", "difficulty", "--against", before
         )
+
+
+@pytest.fixture(scope="module")
+def browser(program: Callable[[str], str]) -> Iterator[Browser]:
+    """Chromium; its own sandbox needs what a container may not have, and it opens nothing but these pages."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
