@@ -42,6 +42,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_TOKEN": "token that farm.client shows to the service",
         "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read anew for each request",
         "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
+        "FARM_LOG_FORMAT": "how logs are written: text, or json, one object a line (text)",
     }
 )
 
@@ -91,6 +92,7 @@ class Settings:
     attempts: int
     queue_limit: int
     log_level: str
+    log_format: str
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -122,6 +124,7 @@ class Settings:
             attempts=_count(given, "FARM_ATTEMPTS") or 3,
             queue_limit=_count(given, "FARM_QUEUE_LIMIT") or 10_000_000,
             log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
+            log_format=_choice(given, "FARM_LOG_FORMAT", ("text", "json")),
         )
 
 

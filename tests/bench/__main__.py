@@ -23,6 +23,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.completions import completions
 from tests.bench.demo import demo
 from tests.bench.figures import table
+from tests.bench.looking import looking
 from tests.bench.texts import assembly, policy
 
 
@@ -33,6 +34,7 @@ class Part(StrEnum):
     POLICY = "policy"
     COLD = "cold"
     COMPLETIONS = "completions"
+    LOOKING = "looking"
     DEMO = "demo"
 
 
@@ -41,6 +43,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.POLICY: policy,
     Part.COLD: cold_checks,
     Part.COMPLETIONS: completions,
+    Part.LOOKING: looking,
     Part.DEMO: demo,
 }
 
@@ -53,7 +56,10 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
-    """Measure assembly, policy, completions, and a worker beside a shell loop; `--only demo`: `make demo`."""
+    """Measure assembly, policy, completions, looking at a large farm, and a worker beside a shell loop.
+
+    `--only demo` is what `make demo` shows.
+    """
     figures: list[Figure] = []
     for name in only or [name for name in MEASURES if name is not Part.DEMO]:
         sys.stderr.write(f"Measuring {name}\n")

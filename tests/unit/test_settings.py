@@ -103,6 +103,7 @@ def test_every_variable_is_read():
             "FARM_ATTEMPTS": "5",
             "FARM_QUEUE_LIMIT": "1000",
             "FARM_LOG_LEVEL": "DEBUG",
+            "FARM_LOG_FORMAT": "JSON",
         }
     )
     assert settings == Settings(
@@ -126,6 +127,7 @@ def test_every_variable_is_read():
         attempts=5,
         queue_limit=1000,
         log_level="debug",
+        log_format="json",
     )
 
 

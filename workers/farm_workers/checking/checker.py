@@ -50,7 +50,7 @@ class Checker:
         images_mib: int = 8192,
         snapshot_mib: int = 8192,
     ) -> None:
-        self.way = way
+        self.way, self.isolation = way, isolation.name
         self._runner = LeanRunner(
             isolation,
             home=home,

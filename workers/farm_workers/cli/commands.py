@@ -85,7 +85,7 @@ def worker(
     from farm_workers.loop.process import new_context, serve
 
     settings = Settings.load()
-    log.configure(settings.log_level)
+    log.configure(settings.log_level, settings.log_format)
     database_url, broker_url = Connections(settings).urls
     at_once = concurrency or settings.concurrency
     # Until Celery listens to signals: whatever is begun is taken down in order.

@@ -165,8 +165,5 @@ class Recorder(threading.Thread):
         self._leases.let_go(claims)
         for claim in claims:
             if claim.check_id not in recorded:
-                _log.warning(
-                    "The late result of check %d was refused: attempt %d no longer held the lease",
-                    claim.check_id,
-                    claim.attempt,
-                )
+                fields = {"check_id": claim.check_id, "attempt": claim.attempt}
+                logger(__name__, fields).warning("A late result was refused: it no longer held the lease")
