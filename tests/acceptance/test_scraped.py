@@ -190,6 +190,8 @@ def test_without_a_port_a_worker_serves_no_metrics(quiet: Quiet, tmp_path: Path)
 def metrics(quiet: Quiet, tmp_path: Path) -> Iterator[str]:
     with quiet.farm.started(tmp_path / "metrics", "metrics", "--port", "0") as running:
         yield url_of(running)
+        running.process.terminate()
+        assert running.ended() == 0
 
 
 def test_the_farm_is_told_over_a_port_printed_and_by_the_service(
