@@ -24,6 +24,7 @@ from tests.bench.completions import completions
 from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.looking import looking
+from tests.bench.metrics import metrics
 from tests.bench.texts import assembly, policy
 
 
@@ -36,6 +37,7 @@ class Part(StrEnum):
     COMPLETIONS = "completions"
     LOOKING = "looking"
     DEMO = "demo"
+    METRICS = "metrics"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -45,6 +47,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.COMPLETIONS: completions,
     Part.LOOKING: looking,
     Part.DEMO: demo,
+    Part.METRICS: metrics,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -56,7 +59,7 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
-    """Measure assembly, policy, completions, looking at a large farm, and a worker beside a shell loop.
+    """Measure assembly, policy, completions, metrics, looking at a large farm, and a worker beside a shell loop.
 
     `--only demo` is what `make demo` shows.
     """

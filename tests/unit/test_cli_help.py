@@ -46,7 +46,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("cancel", "retry", "sweep", "serve"),
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
-        *("serve", "mcp"),
+        *("serve", "mcp", "metrics"),
         *(
             "check",
             "audit",
