@@ -99,6 +99,7 @@ runs = Table(
     # A run that somebody cancelled is not resumed by a submit.
     Column("cancelled_at", DateTime(timezone=True)),
     Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
+    Index(None, "created_at"),
 )
 
 manifests = Table(
