@@ -14,17 +14,21 @@ def _number(title: str, description: str, asked: str, unit: str = "short") -> Nu
 
 
 _NOW = (
-    _number("Lines", "All lines of the run.", "lines"),
+    _number("Lines", "All lines of the run, cancelled ones included.", "lines"),
     _number(
         "Judged",
         "Share of the lines that have a verdict.",
         "judged::float8 / nullif(lines, 0)",
         "percentunit",
     ),
-    _number("Unfinished", "Lines that are queued or running.", "unfinished"),
+    _number(
+        "Unfinished",
+        "Lines that are queued or running; when it stands still, look at the queues on the overview.",
+        "unfinished",
+    ),
     _number(
         "Proved",
-        "Share of the judged lines that are proved.",
+        "Share of the judged lines that are proved. Lines count, not problems: see the table below.",
         "proved::float8 / nullif(judged, 0)",
         "percentunit",
     ),
