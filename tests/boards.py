@@ -49,6 +49,17 @@ def queries() -> list[Query]:
     return found
 
 
+def _variable(name: str) -> Any:
+    (found,) = (each for each in boards()["farm-run"]["templating"]["list"] if each["name"] == name)
+    return found["query"]
+
+
+_ENVIRONMENTS = re.fullmatch(r"label_values\((\w+), (\w+)\)", _variable("environment")["query"])
+assert _ENVIRONMENTS
+#: The metric and the label that the variable `environment` offers, and the query of the variable `run`.
+ENVIRONMENTS, RUNS = _ENVIRONMENTS.groups(), _variable("run")
+
+
 def rules() -> list[dict[str, Any]]:
     """Return every rule."""
     groups = yaml.safe_load((MONITORING / "rules.yaml").read_text())["groups"]
