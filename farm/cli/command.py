@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from farm.cli import keys, looking, operating, revising, serving, submitting
+from farm.cli import keys, looking, metrics, operating, revising, serving, submitting
 from farm.errors import FarmError
 from farm.version import VERSION
 
@@ -33,7 +33,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
         raise typer.Exit
 
 
-for _module in (submitting, looking, revising, serving, operating, keys):
+for _module in (submitting, looking, revising, serving, operating, keys, metrics):
     _module.add_to(app)
 
 

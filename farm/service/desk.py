@@ -16,12 +16,14 @@ from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
 from farm.log import logger
 from farm.manifest.lines import printable
+from farm.metrics.farm import FarmMetrics, exposition
 from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.usage import Usage
 from farm.service.waiting_room import Waiter, WaitingRoom
+from farm.store import readings
 from farm.store.batches import ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.keys import Key
@@ -69,6 +71,7 @@ class Desk:
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
+        self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
         self._listener.start()
@@ -201,6 +204,10 @@ class Desk:
         if left := [batch for batch, each in brought.items() if each.is_left]:
             self._connections.store.ask_again(left)
         return brought
+
+    async def metrics(self, accepted: str) -> tuple[bytes, str]:
+        """Return the farm's metrics in the format that is accepted, and that format's name."""
+        return await self._do(lambda: exposition(self._metrics, accepted))
 
     def waiting(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
         """Return somebody who waits for items; to be ended by `room.leave`."""

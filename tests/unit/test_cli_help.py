@@ -45,7 +45,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("submit", "status", "list", "show", "export", "assemble"),
         *("cancel", "retry", "sweep", "serve"),
         *("keys add", "keys list", "keys revoke"),
-        *("serve", "mcp"),
+        *("serve", "mcp", "metrics"),
         *(
             "check",
             "audit",

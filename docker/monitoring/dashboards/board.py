@@ -19,7 +19,7 @@ ENVIRONMENTS = "label_values(farm_environment_silent_seconds, environment)"
 RUNS = """
 SELECT run_id AS __value,
        to_char(created_at, 'YYYY-MM-DD HH24:MI') || ' ' || run_id || ' ' || manifests[1] AS __text
-FROM report.runs WHERE kind = 'manifests' ORDER BY created_at DESC LIMIT 100
+FROM report.runs WHERE owner IS NULL ORDER BY created_at DESC LIMIT 100
 """.strip()
 
 

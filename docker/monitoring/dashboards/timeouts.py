@@ -149,7 +149,7 @@ _FROM_VIEWS = (
 SELECT created_at, run_id, manifests[1] AS manifest, judged, timeouts, wall_limits, cpu_limits,
        heartbeat_limits, kernel_times, timeouts::float8 / nullif(judged, 0) AS timeout_rate,
        timeout_cpu_seconds / nullif(cpu_seconds, 0) AS cpu_share
-FROM report.runs WHERE kind = 'manifests' AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 50
+FROM report.runs WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 """)
         ],
         width=24,

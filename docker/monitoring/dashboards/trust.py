@@ -153,7 +153,7 @@ _FROM_VIEWS = (
 SELECT runs.created_at, run_id, reason, count(*) AS lines, count(DISTINCT problem) AS problems
 FROM report.lines JOIN (
     SELECT run_id, created_at FROM report.runs
-    WHERE $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 50
+    WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS runs USING (run_id)
 WHERE reason IN (
     'axiom', 'native_decide', 'statement_mismatch', 'audit', 'malformed_olean', 'kernel', 'kernel_limit'
@@ -188,7 +188,7 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY lines DESC
 SELECT runs.created_at, run_id, manifest, line, problem, environment, reason
 FROM report.lines JOIN (
     SELECT run_id, created_at FROM report.runs
-    WHERE $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 50
+    WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS runs USING (run_id)
 WHERE reason IN ('kernels_disagree', 'bad_challenge') ORDER BY 1 DESC LIMIT 100
 """)

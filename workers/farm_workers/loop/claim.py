@@ -15,6 +15,7 @@ from farm.store.attempt import Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
 from farm_workers.loop.leases import Leases
+from farm_workers.metrics import events
 
 #: Checks that will be begun within so many seconds are claimed together.
 AHEAD_SECONDS = 0.1
@@ -91,6 +92,7 @@ class Claims:
             tiers=self._tiers,
         )
         self._leases.hold(claims)
+        events.claimed(claims)
         with self._lock:
             self._claimed_at = time.monotonic()
             # What may bring this worker down is begun first: nothing waits beside it.
