@@ -34,11 +34,13 @@ class Board:
     has_environments: bool = True
     has_runs: bool = False
     since: str = "now-6h"
+    #: Longer where PostgreSQL counts the lines of whole runs.
+    refresh: str = "30s"
 
     def build(self) -> models.Dashboard:
         """Return the dashboard as Grafana's model."""
         made = dashboard.Dashboard(self.title).uid(self.uid).description(self.description).tags([TAG])
-        made = made.time(self.since, "now").refresh("30s").timezone("browser").editable()
+        made = made.time(self.since, "now").refresh(self.refresh).timezone("browser").editable()
         made = made.tooltip(models.DashboardCursorSync.CROSSHAIR).link(_others())
         for variable in self._variables():
             made = made.with_variable(variable)

@@ -179,4 +179,5 @@ RUN = Board(
     ],
     has_runs=True,
     since="now-24h",
+    refresh="5m",
 )

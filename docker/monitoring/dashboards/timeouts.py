@@ -139,10 +139,10 @@ _FROM_VIEWS = (
     Rows(
         title="Timeouts by run",
         description=(
-            "The newest runs that were submitted in the time shown, with their timeouts by kind, the share "
-            "of judged lines that timed out, and the share of processor time that this took. Compare runs "
-            "of the same problems: a run with twice the rate had a weaker model, tighter limits or a busier "
-            "farm."
+            "The 20 newest runs of manifests submitted in the time shown, with their timeouts by kind, the "
+            "share of judged lines that timed out, and the share of processor time that this took. Compare "
+            "runs of the same problems: a run with twice the rate had a weaker model, tighter limits or a "
+            "busier farm."
         ),
         queries=[
             Sql("""
@@ -216,4 +216,5 @@ TIMEOUTS = Board(
     ],
     has_runs=True,
     since="now-24h",
+    refresh="5m",
 )

@@ -145,8 +145,8 @@ _FROM_VIEWS = (
     Rows(
         title="Refused after Lean accepted, by run",
         description=(
-            "The newest runs submitted in the time shown, with the lines that the seal refused by reason. A "
-            "run that stands out has a model that found, or was taught, a trick."
+            "The 20 newest runs of manifests submitted in the time shown, with the lines that the seal "
+            "refused by reason. A run that stands out has a model that found, or was taught, a trick."
         ),
         queries=[
             Sql("""
@@ -180,8 +180,9 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY lines DESC
     Rows(
         title="Lines that somebody must look at",
         description=(
-            "Lines of runs submitted in the time shown on which the kernels disagree, or whose statement "
-            "does not compile. The farm does not decide these; a person must."
+            "Lines of the 20 newest runs of manifests submitted in the time shown on which the kernels "
+            "disagree, or whose statement does not compile. The farm does not decide these; a person must. "
+            "Batches over HTTP are not among them: the runbook has the query for those."
         ),
         queries=[
             Sql("""
@@ -204,4 +205,5 @@ TRUST = Board(
     panels=[*_NOW, *_OVER_TIME, *_FROM_VIEWS],
     has_runs=True,
     since="now-24h",
+    refresh="5m",
 )
