@@ -12,7 +12,7 @@ _ROWS = (
     "INSERT INTO programs VALUES (sha256('x'), 'x')",
     """
     INSERT INTO runs (id, options, farm_version, created_at)
-    SELECT 'filled' || run, '{}', '1', now() - (1 + :runs - run) * interval '1 hour'
+    SELECT 'filled' || run, '{}', '1', now() - (1 + CAST(:runs AS integer) - run) * interval '1 hour'
     FROM generate_series(1, CAST(:runs AS integer)) AS run
     """,
     """
@@ -25,13 +25,13 @@ _ROWS = (
         axioms, policy, wall_seconds, cpu_seconds, memory_mib, priority, turn, status, attempt)
     SELECT sha256(int8send(n)), sha256('x'), '[[0, 100]]', 'core', 'd', '1', 'kernel', false, '["propext"]',
            '{}', 30, 60, 4096, 2, n, CASE WHEN n <= :done THEN 'done' ELSE 'queued' END, 1
-    FROM generate_series(1, CAST(:runs * :lines AS bigint)) AS n
+    FROM generate_series(1, CAST(:runs AS bigint) * CAST(:lines AS bigint)) AS n
     """,
     """
     INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings, shared)
-    SELECT 'filled' || (turn - 1) / :lines + 1, 0, (turn - 1) % :lines + 1, id, 'algebra_' || turn,
+    SELECT 'filled' || (turn - 1) / size + 1, 0, (turn - 1) % size + 1, id, 'algebra_' || turn,
            '[[0, 100, "generation", 0]]', '[]', false
-    FROM checks
+    FROM checks, CAST(:lines AS bigint) AS size
     """,
     """
     INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)

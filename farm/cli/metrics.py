@@ -44,5 +44,5 @@ def metrics(
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     with exposed(registered(told), address=address, port=port) as url:
-        terminal.say(f"Serving metrics on {url}")
+        terminal.say(f"Metrics are served on {url}")
         stopping.wait()

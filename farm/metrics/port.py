@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import prometheus_client
+from prometheus_client import start_http_server
 from prometheus_client.registry import Collector
 
 from farm.errors import UsageError
@@ -20,10 +20,8 @@ def exposed(registry: Collector, *, address: str, port: int) -> Iterator[str]:
 
     Raises `UsageError` when nobody can listen there.
     """
-    # Without this every counter would be accompanied by a gauge that says when it began.
-    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
     try:
-        server, thread = prometheus_client.start_http_server(port, address, registry)
+        server, thread = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"cannot serve metrics on {shown(address)}:{port}: {getattr(error, 'strerror', None) or error}; "

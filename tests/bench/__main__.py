@@ -23,6 +23,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.completions import completions
 from tests.bench.demo import demo
 from tests.bench.figures import table
+from tests.bench.metrics import metrics
 from tests.bench.texts import assembly, policy
 
 
@@ -34,6 +35,7 @@ class Part(StrEnum):
     COLD = "cold"
     COMPLETIONS = "completions"
     DEMO = "demo"
+    METRICS = "metrics"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -42,6 +44,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.COLD: cold_checks,
     Part.COMPLETIONS: completions,
     Part.DEMO: demo,
+    Part.METRICS: metrics,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -53,7 +56,7 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
-    """Measure assembly, policy, completions, and a worker beside a shell loop; `--only demo`: `make demo`."""
+    """Measure assembly, policy, completions, metrics, a worker; `--only demo`: `make demo`."""
     figures: list[Figure] = []
     for name in only or [name for name in MEASURES if name is not Part.DEMO]:
         sys.stderr.write(f"Measuring {name}\n")

@@ -97,14 +97,14 @@ class TestAttempts:
         ids = [id_ for (id_,) in ask(store, "SELECT id FROM checks ORDER BY turn")]
         held = [claimed(store, int(str(id_))) for id_ in ids[:5]]
         assert finished(store, held[0])
-        assert finished(store, held[1], exit_status=1)
+        assert finished(store, held[1], limit="wall")
         store.give_back([Returned.unharmed(held[2], "why")])
         ask(store, "UPDATE checks SET lease_until = now() - interval '1 s' WHERE id = :id", id=ids[3])
         assert store.sweep(checker_version="1").taken_back == 1
         revise.cancel(store, run_id)
         counted = read(store.engine).attempts
         assert counted == ended(store)
-        assert set(counted) == {"proved", "rejected", "returned", "lost", "cancelled"}
+        assert set(counted) == {"proved", "timeout", "returned", "lost", "cancelled"}
 
     def test_a_result_that_is_refused_counts_nothing(self, store: Store, tmp_path: Path) -> None:
         load(store, tmp_path / "a.jsonl", entry(PROVED, 1))

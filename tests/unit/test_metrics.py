@@ -20,51 +20,18 @@ from farm_workers.metrics.registry import (
     WAIT_SECONDS,
     Metrics,
 )
-from farm_workers.metrics.state import State
 from farms import a_decision
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from told import CLAIM, READING, STATE
 
 from farm.errors import ServerDown, UsageError
-from farm.judging.assurance import Assurance
-from farm.judging.job import Check
 from farm.judging.verdict import Reason
-from farm.limits import Limits
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import exposed
-from farm.store.attempt import Claim
 from farm.store.readings import Reading
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-
-READING = Reading(
-    schema="0012",
-    seconds=0.01,
-    database_bytes=1 << 20,
-    waiting={("core", "batch"): 3},
-    oldest_seconds={("core", "batch"): 7.5},
-    held={"core": 2},
-    overdue=1,
-    silent_seconds={"core": 1.5},
-    attempts={"proved": 5, "lost": 1},
-    lines={"own": 8, "shared": 2},
-    in_progress=1,
-    left={"run1": 4},
-    lags={"run1": 12.0},
-)
-
-STATE = State(
-    version="1",
-    worker="host:1",
-    isolation="cgroup2+bwrap",
-    way="forked",
-    slots=2,
-    busy=1,
-    leases=3,
-    is_healthy=True,
-    is_broker_up=False,
-    images=[("core", 100), ("core", 50), ("mathlib", 7)],
-)
 
 #: A metric: its name as a scrape shows it, its type and its labels.
 Told = tuple[str, str, frozenset[str]]
@@ -138,22 +105,6 @@ def test_the_page_names_the_buckets(name: str, buckets: tuple[float, ...]) -> No
 def test_a_limit_from_a_second_to_ten_minutes_is_the_edge_of_a_bucket() -> None:
     assert {1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0} <= set(CHECK_SECONDS)
     assert {0.5, 0.8, 0.9, 1.0} <= set(LIMIT_RATIO)
-
-
-CLAIM = Claim(
-    check_id=1,
-    attempt=1,
-    failures=0,
-    suspect=False,
-    environment="core",
-    check=Check(
-        program="",
-        limits=Limits(wall_seconds=2.0, cpu_seconds=4.0, memory_mib=64),
-        assurance=Assurance(tier="audit"),
-    ),
-    priority=1,
-    waited_seconds=3.0,
-)
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def _metrics(settings: Settings) -> Iterator[None]:
         yield
         return
     with served(address=settings.metrics_address, port=settings.metrics_port) as url:
-        logger(__name__).info("Serving metrics on %s", url)
+        logger(__name__).info("Metrics are served on %s", url)
         yield
 
 

@@ -92,13 +92,13 @@ class Claims:
             tiers=self._tiers,
         )
         self._leases.hold(claims)
-        events.claimed(claims)
         with self._lock:
             self._claimed_at = time.monotonic()
             # What may bring this worker down is begun first: nothing waits beside it.
             self._ahead.extend(sorted(claims, key=lambda claim: claim.ahead))
         if claims:
             self._pass_turn(claims[-1].environment)
+        events.claimed(claims)
 
     def _how_many(self, busy: int) -> int:
         if not self._mean_seconds:

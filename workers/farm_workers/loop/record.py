@@ -147,19 +147,19 @@ class Recorder(threading.Thread):
             self._finish(decided)
         if returned:
             held = self._retrying(lambda: self._store.give_back(returned))
+            self._settle([each.claim for each in returned], held)
             for each in returned:
                 if each.claim.check_id in held:
-                    events.returned(each)
-            self._settle([each.claim for each in returned], held)
+                    events.returned(each.outcome)
             self._waiting()
 
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
         recorded = self._retrying(lambda: self._store.record(decided))
         self._completed(recorded.check_ids)
+        self._settle([claim for claim, _ in decided], recorded.check_ids)
         for claim, decision in decided:
             if claim.check_id in recorded.check_ids:
                 events.recorded(claim, decision)
-        self._settle([claim for claim, _ in decided], recorded.check_ids)
         if recorded.anew:
             self._waiting()
         if recorded.proved:

@@ -15,8 +15,7 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 
 if TYPE_CHECKING:
-    from farm.store.attempt import Claim, Decision, Returned
-    from farm.store.transitions import Swept
+    from farm.store.attempt import Claim, Decision
     from farm_workers.metrics.registry import Metrics
     from farm_workers.metrics.state import State
 
@@ -51,8 +50,8 @@ def claimed(claims: Iterable[Claim]) -> None:
     """Count checks that were claimed, by how long they had waited."""
     if _metrics is not None:
         for claim in claims:
-            wait = _metrics.wait_seconds.labels(claim.environment, _CLASSES[claim.priority])
-            wait.observe(claim.waited_seconds)
+            name = _CLASSES.get(claim.priority, str(claim.priority))  # a newer release may have others
+            _metrics.wait_seconds.labels(claim.environment, name).observe(claim.waited_seconds)
 
 
 def recorded(claim: Claim, decision: Decision) -> None:
@@ -91,10 +90,10 @@ def result_refused() -> None:
         _metrics.refused.inc()
 
 
-def returned(each: Returned) -> None:
-    """Count a lease that was given back."""
+def returned(outcome: str) -> None:
+    """Count a lease that was given back, by the outcome of its attempt."""
     if _metrics is not None:
-        _metrics.returned.labels(each.outcome).inc()
+        _metrics.returned.labels(outcome).inc()
 
 
 def farm_failed(environment: str, reason: Reason) -> None:
@@ -109,12 +108,12 @@ def leases_lost(number: int) -> None:
         _metrics.lost.inc(number)
 
 
-def swept(result: Swept) -> None:
-    """Count a sweep, and what it found."""
+def swept(*, taken_back: int, past_deadline: int) -> None:
+    """Count a sweep, the leases that it took back, and the lines that it cancelled."""
     if _metrics is not None:
         _metrics.sweeps.inc()
-        _metrics.expired.inc(result.taken_back)
-        _metrics.late_lines.inc(result.past_deadline)
+        _metrics.expired.inc(taken_back)
+        _metrics.late_lines.inc(past_deadline)
 
 
 def database_was_away() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -32,6 +39,8 @@ class Metrics:
     """The metrics of one worker, all in `registry`; `look` tells its state once that is known."""
 
     def __init__(self) -> None:
+        # Otherwise a gauge beside each counter says when that began.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = CollectorRegistry()
         self.look: Callable[[], State] | None = None
         self._add_checks()
