@@ -13,8 +13,11 @@ from farm.store.postgres import reaching
 #: The role's name; it is the same in every database of a server.
 ROLE = "farm_reader"
 
-# A dashboard's query that takes longer is a mistake, and must not hold back vacuum.
+# A dashboard's query that takes longer is a mistake, and must not hold back vacuum. What is asked for is the
+# lines of one run among many: an index finds them, and compiling the question takes longer than answering it.
 _SETTINGS = {
+    "jit": "off",
+    "random_page_cost": "1.1",
     "default_transaction_read_only": "on",
     "statement_timeout": "30s",
     "idle_in_transaction_session_timeout": "30s",

@@ -87,7 +87,8 @@ def _round(nth: int) -> dict[str, list[dict[str, object]]]:
     ordinary += [case("timeout/heartbeats", nth), case("rejected/crash", nth)]
     ordinary += [{"name": "cheat", "predicted_proof": _CHEAT.format(n=first)}]
     nonsense = {"name": "nonsense", "header": HEADER, "formal_statement": "theorem x : Nonsense := by"}
-    ordinary += [{**nonsense, "generation": f"```lean\ntheorem x : Nonsense := by trivial -- {nth}\n```"}]
+    answer = f"def Nonsense : Prop := True\n\ntheorem x : Nonsense := by\n  exact True.intro -- {nth}"
+    ordinary += [{**nonsense, "generation": f"```lean\n{answer}\n```"}]
     return {
         "": ordinary,
         "--cpu 0.5 --timeout 60": [case("timeout/endless_processor_time", nth)],
@@ -102,7 +103,7 @@ def judged(farm: Command, folder: Path, nth: int) -> list[str]:
         path = write(folder / f"{nth}-{number}.jsonl", *lines)
         said = farm("submit", path, *options.split(), "--json", seconds=300)
         assert said.returncode in (0, 3), said.stderr
-        runs.append(json.loads(said.stdout)["run_id"])
+        runs.append(json.loads(said.stdout)["run"])
     return runs
 
 
