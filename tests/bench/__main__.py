@@ -59,7 +59,7 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
-    """Measure assembly, policy, completions, metrics, looking at a large farm, and a worker beside a shell loop.
+    """Measure assembly, policy, completions, metrics, looking at a large farm, and a worker.
 
     `--only demo` is what `make demo` shows.
     """

@@ -56,6 +56,7 @@ def test_the_commands_are_those_of_the_design() -> None:
             "environments declare",
             "bench",
             "down",
+            "db reader",
             "db upgrade",
             "doctor",
         ),
