@@ -36,9 +36,10 @@ _IDS = "Ids with commas between them."
 
 
 class Problem(BaseModel):
-    """Why a request was not carried out, and what to do."""
+    """Why a request was not carried out, and what to do; `batch` is one that was stored all the same."""
 
     detail: str
+    batch: str | None = None
 
 
 class Malformed(BaseModel):
@@ -135,6 +136,9 @@ def _add_batches(app: FastAPI) -> None:
     )(cancel_batch)
     app.get("/v1/items", responses=_REFUSED, response_model=list[Result])(get_items)
     app.get("/v1/items/{item}", responses=_REFUSED, response_model=Result)(get_item)
+    app.get("/metrics", responses=_REFUSED | {200: {"content": {"text/plain": {}}}}, response_class=Response)(
+        metrics
+    )
     app.get("/v1/environments", responses=_REFUSED, response_model=list[Environment])(environments)
 
 
@@ -147,7 +151,12 @@ async def post_batch(request: Request, batch: requests.Batch, desk: TheDesk, key
         await desk.leave(stored.id)
         # Nobody reads this. The results are not looked at: that would be asking for the batch again.
         return Json({"batch": stored.id}, status_code=202)
-    return _results(stored.id, await desk.results(stored.items, key.id))
+    try:
+        return _results(stored.id, await desk.results(stored.items, key.id))
+    except ServerDown as error:
+        # It is stored: without its id nobody could find it again who gave no keys.
+        said = {"detail": str(error), "batch": stored.id}
+        return Json(said, status_code=503, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
 async def get_batch(
@@ -214,6 +223,12 @@ async def environments(desk: TheDesk, _key: Reader) -> Response:
             for each in await desk.environments()
         ]
     )
+
+
+async def metrics(request: Request, desk: TheDesk, _key: Reader) -> Response:
+    """Tell Prometheus what waits, runs and ends in the whole farm, as `farm metrics` does."""
+    body, content_type = await desk.metrics(request.headers.get("accept", ""))
+    return Response(body, headers={"Content-Type": content_type})
 
 
 def _results(batch_id: str, items: list[dict[str, Any]]) -> Response:

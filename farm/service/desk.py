@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -14,14 +15,16 @@ from farm.characters import storable
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
-from farm.log import logger
+from farm.log import about, logger
 from farm.manifest.lines import printable
+from farm.metrics.farm import FarmMetrics, exposition
 from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.usage import Usage
 from farm.service.waiting_room import Waiter, WaitingRoom
+from farm.store import readings
 from farm.store.batches import ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.keys import Key
@@ -69,6 +72,8 @@ class Desk:
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
+        self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
+        self._reviving: asyncio.Future[None] | None = None
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
         self._listener.start()
@@ -83,7 +88,20 @@ class Desk:
         return await self._do(lambda: self._connections.queries.waited(items))
 
     async def _do(self, step: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, step)
+        except ServerDown:
+            if self._reviving is None or self._reviving.done():
+                self._reviving = loop.run_in_executor(None, self._revive)
+            raise
+
+    def _revive(self) -> None:
+        """Start the farm's own servers again: nobody else may use this home for days."""
+        try:
+            self._connections.revived()
+        except FarmError as error:
+            _log.warning("%s", error)
 
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
@@ -137,7 +155,8 @@ class Desk:
             try:
                 call(self._connections.broker, stored.queued)
             except ServerDown as error:
-                _log.warning("%s; idle workers find the batch by themselves", error)
+                with about(run_id=stored.id):
+                    _log.warning("%s; idle workers find the batch by themselves", error)
         return stored
 
     def _require_environments(self, batch: requests.Batch) -> None:
@@ -202,6 +221,10 @@ class Desk:
             self._connections.store.ask_again(left)
         return brought
 
+    async def metrics(self, accepted: str) -> tuple[bytes, str]:
+        """Return the farm's metrics in the format that is accepted, and that format's name."""
+        return await self._do(lambda: exposition(self._metrics, accepted))
+
     def waiting(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
         """Return somebody who waits for items; to be ended by `room.leave`."""
         return self.room.waiting(items, checks or {})
@@ -240,11 +263,22 @@ class Desk:
     async def cancel(self, batch_id: str, owner: str, asked: requests.Cancellation) -> int:
         """Cancel items of a batch and return how many were unfinished; raises `UnknownRun`."""
         items = await self.items_of(batch_id, owner)
-        lines = None
         if asked.items is not None:
-            known = {item_id(item): item[1] for item in items}
+            known = {item_id(item): item for item in items}
             if odd := [each for each in asked.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
-            lines = [known[each] for each in asked.items]
-        store, groups = self._connections.store, asked.groups and [storable(each) for each in asked.groups]
-        return await self._do(lambda: cancel(store, batch_id, lines=lines, groups=groups))
+            items = [known[each] for each in asked.items]
+        groups = asked.groups and [storable(each) for each in asked.groups]
+        whole = batch_id if asked.items is None else None
+        return await self._do(lambda: self._cancel(items, groups, whole))
+
+    def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
+        """Cancel items of batches, or those of them of these groups; `whole` is cancelled as a batch."""
+        lines: dict[str, list[int]] = defaultdict(list)
+        for batch, line in items:
+            lines[batch].append(line)
+        store = self._connections.store
+        return sum(
+            cancel(store, batch, lines=None if batch == whole else some, groups=groups)
+            for batch, some in lines.items()
+        )

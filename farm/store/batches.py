@@ -7,6 +7,7 @@ those. What equal checks have in common is settled as in `farm.runs.load`: one c
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,16 @@ _TAKE_KEYS = """
 """
 _KEYS = """
     SELECT key, request_sha256, run_id, line FROM item_keys WHERE owner = %(owner)s AND key = ANY(%(keys)s)
+"""
+
+_IS_WHOLE = """
+    SELECT NOT options::jsonb ? 'places' AND %(count)s = (SELECT count(*) FROM jobs WHERE run_id = runs.id)
+           AS is_whole
+    FROM runs WHERE id = %(batch)s
+"""
+_PLACES = """
+    UPDATE runs SET options = options::jsonb || jsonb_build_object('places', CAST(%(places)s AS jsonb))
+    WHERE id = %(id)s
 """
 
 _TEXTS = """
@@ -112,6 +123,8 @@ _JOBS = """
         fallback_segments json, warnings json)
 """
 
+_TALLY = "INSERT INTO tallies SELECT 'lines', * FROM unnest(%(words)s::text[], %(numbers)s::bigint[])"
+
 _VERDICTS = """
     INSERT INTO verdicts (
         check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
@@ -159,8 +172,17 @@ class BatchRows:
         self._execute(_RUN, self._values)
 
     def drop_run(self) -> None:
-        """Take the run back: all its items were asked for before."""
+        """Take the run back: it is one that was asked for before."""
         self._execute("DELETE FROM runs WHERE id = %(id)s", self._values)
+
+    def is_whole(self, batch_id: str, count: int) -> bool:
+        """Return whether a batch has so many items, and all of them are its own."""
+        row = self._execute(_IS_WHOLE, {"batch": batch_id, "count": count}).fetchone()
+        return row is not None and bool(row["is_whole"])
+
+    def add_places(self, places: Sequence[Item]) -> None:
+        """Note which items the batch is asked for, some of them in other batches."""
+        self._execute(_PLACES, {**self._values, "places": json.dumps(places)})
 
     def take_keys(self, keys: Sequence[ItemKey]) -> dict[int, Item]:
         """Return which lines were asked for before, under the same key, and where; take the other keys.
@@ -230,8 +252,10 @@ class BatchRows:
         return {each["id"]: id_ for id_, each in found}
 
     def add_jobs(self, jobs: Sequence[Mapping[str, object]]) -> None:
-        """Store the items, each with the check that it waits for."""
+        """Store the items, each with the check that it waits for, and count them."""
         self._execute(_JOBS, {**self._values, "jobs": json.dumps(jobs)})
+        counted = Counter("shared" if each["shared"] else "own" for each in jobs)
+        self._execute(_TALLY, {"words": list(counted), "numbers": list(counted.values())})
 
     def be_quick(self) -> None:
         """Do not wait for the disk: what is stored can be asked for again, and nothing has to be judged."""

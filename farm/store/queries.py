@@ -147,8 +147,9 @@ _WAITED = """
     JOIN LATERAL (SELECT status FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
 """
 _BATCH = """
-    SELECT line FROM runs LEFT JOIN jobs ON jobs.run_id = runs.id
-    WHERE runs.id = %(id)s AND owner = %(owner)s ORDER BY line
+    SELECT options -> 'places' AS places,
+           (SELECT array_agg(line ORDER BY line) FROM jobs WHERE run_id = runs.id) AS lines
+    FROM runs WHERE id = %(id)s AND owner = %(owner)s
 """
 # A batch whose client went away has an earlier deadline than it was given; one that is over has none.
 _BROUGHT_BATCHES = """
@@ -192,6 +193,12 @@ class Queries:
     def _all(self, statement: str, **values: object) -> list[RowMapping]:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
+
+    def now(self) -> datetime:
+        """Return the time by PostgreSQL's clock."""
+        (row,) = self._all("SELECT now() AS at")
+        at: datetime = row["at"]
+        return at
 
     def served(self) -> list[ServedEnvironment]:
         """Return every environment that a worker has ever served, or that was declared, by name."""
@@ -289,6 +296,13 @@ class Queries:
     def runs(self, *, most: int = 20) -> list[StoredRun]:
         """Return the newest runs, newest first."""
         rows = self._all(f"{_RUNS} GROUP BY runs.id ORDER BY created_at DESC LIMIT :most", most=most)
+        return [_run(row) for row in rows]
+
+    def runs_named(self, ids: Sequence[str]) -> list[StoredRun]:
+        """Return those of these runs that there are, newest first."""
+        rows = self._all(
+            f"{_RUNS} WHERE runs.id = ANY(:ids) GROUP BY runs.id ORDER BY created_at DESC", ids=list(ids)
+        )
         return [_run(row) for row in rows]
 
     def run(self, prefix: str | None) -> StoredRun:
@@ -425,12 +439,17 @@ class Queries:
             }
 
     def batch(self, batch_id: str, owner: str) -> list[Item]:
-        """Return the items of a batch that this owner brought; raises `UnknownRun` when there is none."""
+        """Return the items of a batch that this owner brought; raises `UnknownRun` when there is none.
+
+        Those that were asked for before, under the same keys, are items of other batches.
+        """
         with single(self.engine) as cursor:
-            rows = cursor.execute(_BATCH, {"id": storable(batch_id), "owner": owner}).fetchall()
-        if not rows:
+            row = cursor.execute(_BATCH, {"id": storable(batch_id), "owner": owner}).fetchone()
+        if row is None:
             raise UnknownRun(f"no batch has the id {batch_id!r}")
-        return [(batch_id, row["line"]) for row in rows if row["line"] is not None]
+        if row["places"] is not None:
+            return [(batch, line) for batch, line in row["places"]]
+        return [(batch_id, line) for line in row["lines"] or ()]
 
     def asked_of(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
         """Return what this owner asked of those of the batches of items that it brought."""
