@@ -62,13 +62,13 @@ def recorded(claim: Claim, decision: Decision) -> None:
     limits, assurance = claim.check.limits, claim.check.assurance
     tier = Tier.LEAN if assurance is None else assurance.tier
     metrics.checks.labels(environment, tier, verdict.outcome, verdict.reason).inc()
-    metrics.wall_seconds.labels(environment, verdict.outcome).observe(run.wall_seconds)
-    metrics.cpu_seconds.labels(environment, verdict.outcome).observe(run.cpu_seconds)
-    metrics.memory_bytes.labels(environment).observe(run.peak_memory_kib << 10)
-    ratio = metrics.limit_ratio.labels
-    ratio(environment, "wall").observe(run.wall_seconds / limits.wall_seconds)
-    ratio(environment, "cpu").observe(run.cpu_seconds / limits.cpu_seconds)
-    ratio(environment, "memory").observe(run.peak_memory_kib / (limits.memory_mib << 10))
+    measured = metrics.measured(environment, verdict.outcome)
+    measured.wall_seconds.observe(run.wall_seconds)
+    measured.cpu_seconds.observe(run.cpu_seconds)
+    measured.memory_bytes.observe(run.peak_memory_kib << 10)
+    measured.wall_ratio.observe(run.wall_seconds / limits.wall_seconds)
+    measured.cpu_ratio.observe(run.cpu_seconds / limits.cpu_seconds)
+    measured.memory_ratio.observe(run.peak_memory_kib / (limits.memory_mib << 10))
     _recorded_of_module(metrics, claim, decision)
 
 

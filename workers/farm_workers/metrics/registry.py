@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client import (
     CollectorRegistry,
@@ -35,6 +36,18 @@ MEMORY_BYTES = tuple(float(mib * _MIB) for mib in (32, 64, 128, 256, 512)) + tup
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What is measured of the checks of an environment with a verdict; to look each up costs half of it."""
+
+    wall_seconds: Histogram
+    cpu_seconds: Histogram
+    memory_bytes: Histogram
+    wall_ratio: Histogram
+    cpu_ratio: Histogram
+    memory_ratio: Histogram
+
+
 class Metrics:
     """The metrics of one worker, all in `registry`; `look` tells its state once that is known."""
 
@@ -43,12 +56,27 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = CollectorRegistry()
         self.look: Callable[[], State] | None = None
+        self._measured: dict[tuple[str, str], Measured] = {}
         self._add_checks()
         self._add_leases()
         self._add_images()
         self._add_canaries()
         self.registry.register(_Now(self))
         ProcessCollector(registry=self.registry)
+
+    def measured(self, environment: str, verdict: str) -> Measured:
+        """Return what is measured of the checks of an environment that have this verdict."""
+        if (found := self._measured.get((environment, verdict))) is None:
+            ratio = self.limit_ratio.labels
+            found = self._measured[environment, verdict] = Measured(
+                wall_seconds=self.wall_seconds.labels(environment, verdict),
+                cpu_seconds=self.cpu_seconds.labels(environment, verdict),
+                memory_bytes=self.memory_bytes.labels(environment),
+                wall_ratio=ratio(environment, "wall"),
+                cpu_ratio=ratio(environment, "cpu"),
+                memory_ratio=ratio(environment, "memory"),
+            )
+        return found
 
     def _add_checks(self) -> None:
         self.checks = self._counter(
