@@ -42,6 +42,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_TOKEN": "token that farm.client shows to the service",
         "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read anew for each request",
         "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
+        "FARM_LOG_FORMAT": "how logs are written: text, or json, one object a line (text)",
         "FARM_METRICS_PORT": "port on which a worker serves metrics, 0 for a free one; by default none",
         "FARM_METRICS_ADDRESS": "address on which a worker serves metrics (127.0.0.1)",
     }
@@ -94,6 +95,7 @@ class Settings:
     attempts: int
     queue_limit: int
     log_level: str
+    log_format: str
     metrics_port: int | None
     metrics_address: str
 
@@ -127,6 +129,7 @@ class Settings:
             attempts=_count(given, "FARM_ATTEMPTS") or 3,
             queue_limit=_count(given, "FARM_QUEUE_LIMIT") or 10_000_000,
             log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
+            log_format=_choice(given, "FARM_LOG_FORMAT", ("text", "json")),
             metrics_port=_port(given, "FARM_METRICS_PORT"),
             metrics_address=given.get("FARM_METRICS_ADDRESS", "127.0.0.1"),
         )

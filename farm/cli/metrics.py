@@ -34,7 +34,7 @@ def metrics(
     from farm.store import postgres, readings
 
     connections = Connections.here()
-    log.configure(connections.settings.log_level)
+    log.configure(connections.settings.log_level, connections.settings.log_format)
     # A database that is down, or of another revision, is told as such: nothing is required of it here.
     engine = postgres.connect(connections.urls[0], application="farm-metrics")
     told = FarmMetrics(lambda: readings.read(engine))

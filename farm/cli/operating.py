@@ -39,10 +39,14 @@ def down() -> None:
 
 def db_upgrade() -> None:
     """Migrate the database to this farm's schema; safe to start on many nodes at once."""
+    from farm import log
     from farm.cli import terminal
     from farm.store import postgres
 
-    before, after = postgres.upgrade(Connections.here().urls[0])
+    connections = Connections.here()
+    if connections.settings.log_format == "json":  # the farm's own worker keeps what this says in its log
+        log.configure(connections.settings.log_level, "json")
+    before, after = postgres.upgrade(connections.urls[0])
     was = "" if before == after else f", was {before or 'empty'}"
     terminal.say(f"The database is at revision {after}{was}")
 

@@ -15,7 +15,7 @@ from farm.characters import storable
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
-from farm.log import logger
+from farm.log import about, logger
 from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.runs.batch import Batch, Items, store_batch
@@ -155,7 +155,8 @@ class Desk:
             try:
                 call(self._connections.broker, stored.queued)
             except ServerDown as error:
-                _log.warning("%s; idle workers find the batch by themselves", error)
+                with about(run_id=stored.id):
+                    _log.warning("%s; idle workers find the batch by themselves", error)
         return stored
 
     def _require_environments(self, batch: requests.Batch) -> None:

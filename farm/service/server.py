@@ -67,8 +67,13 @@ class Listening:
     private_key: Path | None = None
 
 
-def run(connections: Connections, where: Listening, *, say: Callable[[str], None]) -> None:
-    """Serve until told to stop; `say` is told where. Raises `UsageError` where nobody could be kept out."""
+def run(
+    connections: Connections, where: Listening, *, say: Callable[[str], None], tells_token: bool = True
+) -> None:
+    """Serve until told to stop; `say` is told where, and with which token unless it is not to be told.
+
+    Raises `UsageError` where nobody could be kept out.
+    """
     keys = Keys(connections.engine)
     ring = KeyRing(keys.valid)
     is_local = where.uds is not None or _is_loopback(where.host)
@@ -99,7 +104,7 @@ def run(connections: Connections, where: Listening, *, say: Callable[[str], None
                         return LOCAL
                     return local.verify(token) or ring.verify(token)
 
-                say(f"Listening on {url}, with the token {local.token}")
+                say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
                 say(f"Programs of this user find both in {connections.settings.home}")
                 _serve(connections, where, bound, verify)
         else:

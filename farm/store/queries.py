@@ -298,6 +298,13 @@ class Queries:
         rows = self._all(f"{_RUNS} GROUP BY runs.id ORDER BY created_at DESC LIMIT :most", most=most)
         return [_run(row) for row in rows]
 
+    def runs_named(self, ids: Sequence[str]) -> list[StoredRun]:
+        """Return those of these runs that there are, newest first."""
+        rows = self._all(
+            f"{_RUNS} WHERE runs.id = ANY(:ids) GROUP BY runs.id ORDER BY created_at DESC", ids=list(ids)
+        )
+        return [_run(row) for row in rows]
+
     def run(self, prefix: str | None) -> StoredRun:
         """Return the run whose id begins so, the newest one for None; raises `UnknownRun`."""
         if prefix is None:

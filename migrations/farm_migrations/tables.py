@@ -1,6 +1,7 @@
 """The tables that the revisions make: what PostgreSQL keeps, and the rules it keeps by itself.
 
     environments   what workers serve, or are to serve, by name
+    workers        who checks: each worker says every few seconds that it lives
     runs           one `farm submit`, or one batch that the service took
     manifests      the files of a run, as they were read
     programs       exact Lean texts, by sha256: what is checked, and challenges
@@ -48,6 +49,7 @@ from farm.judging.report import COMPARED, UNCHECKED, Preamble
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.store.keys import Scope
+from farm.store.workers import State
 
 metadata = MetaData(
     naming_convention={
@@ -84,6 +86,30 @@ environments = Table(
     Column("checker_version", Text, nullable=False, server_default=""),
     # Kept fresh by the heartbeat of every worker that serves it; null where it is only declared.
     Column("seen_at", DateTime(timezone=True)),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    # Of the node and the process; the checks that it has name it, too.
+    Column("name", Text, primary_key=True),
+    # When its process began: of two that have the same name one was begun earlier.
+    Column("since", DateTime(timezone=True), primary_key=True),
+    Column("node", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    # Those that it serves: an array of objects with name, toolchain, digest and tiers.
+    Column("environments", JSONB, nullable=False),
+    Column("isolation", Text, nullable=False),
+    Column("farm_version", Text, nullable=False),
+    # How many checks it may carry out at once, and how many threads were at work when it spoke.
+    Column("threads", Integer, nullable=False),
+    Column("busy", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    # After so many seconds of silence others take its checks.
+    Column("lease_seconds", Double, nullable=False),
+    Column("seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _one_of("state", State),
+    postgresql_with={"fillfactor": 50},
 )
 
 runs = Table(
@@ -293,6 +319,7 @@ verdicts = Table(
     PrimaryKeyConstraint(
         "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "statement", "trusts"]
     ),
+    Index(None, "decided_at"),
 )
 
 api_keys = Table(

@@ -44,6 +44,7 @@ def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
         *("submit", "status", "list", "show", "export", "assemble"),
         *("cancel", "retry", "sweep", "serve"),
+        *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
         *("serve", "mcp", "metrics"),
         *(

@@ -103,6 +103,7 @@ def test_every_variable_is_read():
             "FARM_ATTEMPTS": "5",
             "FARM_QUEUE_LIMIT": "1000",
             "FARM_LOG_LEVEL": "DEBUG",
+            "FARM_LOG_FORMAT": "JSON",
             "FARM_METRICS_PORT": "9700",
             "FARM_METRICS_ADDRESS": "0.0.0.0",
         }
@@ -128,6 +129,7 @@ def test_every_variable_is_read():
         attempts=5,
         queue_limit=1000,
         log_level="debug",
+        log_format="json",
         metrics_port=9700,
         metrics_address="0.0.0.0",
     )

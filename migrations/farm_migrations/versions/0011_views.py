@@ -9,7 +9,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0011"
-down_revision = "0009"
+down_revision = "0010"
 
 _LINES = """
     CREATE VIEW report.lines AS

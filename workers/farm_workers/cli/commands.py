@@ -91,7 +91,7 @@ def worker(
     from farm import log
 
     settings = Settings.load()
-    log.configure(settings.log_level)
+    log.configure(settings.log_level, settings.log_format)
     settings = replace(
         settings,
         concurrency=concurrency or settings.concurrency,

@@ -18,6 +18,7 @@ from farm.version import VERSION
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.context import Context
+from farm_workers.loop.presence import Presence
 from farm_workers.metrics import events
 
 #: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
@@ -48,6 +49,7 @@ class Heartbeat:
         self._idle_seconds = self._look_seconds
         self._beaten_at = self._swept_at = self._poll_at = 0.0
         self._called_at: float | None = None
+        self._presence = Presence(context)
         self._contact = Contact(gap_seconds=context.lease_seconds / 2)
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
@@ -87,13 +89,14 @@ class Heartbeat:
             context.threads.begin(lambda: self._work(context))
 
     def heartbeat(self) -> None:
-        """Extend the leases of what is held here, and say which environments are served."""
+        """Extend the leases of what is held here, say which environments are served, and that this lives."""
         context = self._context
         self._beaten_at = time.monotonic()
         context.store.extend(context.leases.all(), lease_seconds=context.lease_seconds)
         self._contact.answered()
         if context.health.is_well:
             context.store.register(context.served())
+        self._presence.say()
 
     def wake(self) -> None:
         """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
@@ -148,11 +151,12 @@ class Heartbeat:
             thread.start()
 
     def stop(self) -> None:
-        """End each thread after the beat it is in."""
+        """End each thread after the beat it is in, and say that this worker is no more."""
         self._stopping.set()
         self._context.calling.set()
         for thread in self._threads:
             thread.join()
+        self._presence.leave()
 
     def _pause(self) -> None:
         self._stopping.wait(self._look_seconds)

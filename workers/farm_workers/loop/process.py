@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ from celery.signals import setup_logging, worker_ready
 from celery.worker import state
 
 from farm.broker import VERIFY, queue
-from farm.log import logger
+from farm.log import line, logger
 from farm.store.attempt import Returned
 from farm.store.transitions import Store
 from farm.version import VERSION
@@ -32,6 +33,8 @@ from farm_workers.loop.record import Completed, Recorder, nobody
 from farm_workers.loop.verify import work
 from farm_workers.metrics import events
 from farm_workers.metrics.state import State
+
+_ENDING = "Ending: running checks are finished first; once more, and they are given back"
 
 _log = logger(__name__)
 
@@ -156,7 +159,7 @@ class Shutdown:
             self._context.leases.recall()
             return
         # Not logged: a signal may come while the log is being written to.
-        os.write(2, b"Ending: running checks are finished first; once more, and they are given back\n")
+        os.write(2, line(__name__, logging.INFO, _ENDING))
         self._context.threads.stopping = True
         limit = threading.Timer(self._grace_seconds, self._context.leases.recall)
         limit.daemon = True

@@ -173,8 +173,5 @@ class Recorder(threading.Thread):
         for claim in claims:
             if claim.check_id not in recorded:
                 events.result_refused()
-                _log.warning(
-                    "The late result of check %d was refused: attempt %d no longer held the lease",
-                    claim.check_id,
-                    claim.attempt,
-                )
+                fields = {"check_id": claim.check_id, "attempt": claim.attempt}
+                logger(__name__, fields).warning("A late result was refused: it no longer held the lease")
