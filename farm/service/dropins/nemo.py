@@ -14,7 +14,7 @@ from pydantic import Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.dropins.asking import Stated, readings
+from farm.service.dropins.asking import Ignored, Stated, readings
 from farm.service.dropins.reading import Kind, Reading, printed
 from farm.service.exchange import Json, TheExchange
 
@@ -37,6 +37,9 @@ class Execution(Stated):
     timeout: requests.BodyTimeout = 30.0
     max_output_characters: Annotated[int, Field(strict=True, ge=0)] = 1000
     environment: requests.Word | None = None
+    std_input: Ignored = None
+    traceback_verbosity: Ignored = None
+    session_id: Ignored = None
 
 
 @router.post("/execute")

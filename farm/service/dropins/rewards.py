@@ -43,7 +43,7 @@ class Label(Challenge):
 class Queries(BaseModel):
     """What OpenRLHF sends: each query is a prompt and the answer to it."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query: _Texts
     prompts: _Texts = Field(default_factory=list)
@@ -53,7 +53,7 @@ class Queries(BaseModel):
 class Sample(BaseModel):
     """What slime sends."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompt: Any = None
     response: requests.Text

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.dropins.asking import Stated, readings
+from farm.service.dropins.asking import Ignored, Stated, readings
 from farm.service.dropins.reading import Kind, Reading, printed
 from farm.service.exchange import Json, TheExchange
 
@@ -33,6 +33,9 @@ class Run(Stated):
     run_timeout: requests.BodyTimeout = 10.0
     files: dict[str, Any] = Field(default_factory=dict)
     environment: requests.Word | None = None
+    stdin: Ignored = None
+    fetch_files: Ignored = None
+    memory_limit_MB: Ignored = None  # noqa: N815 - the clients' name
 
 
 @router.post("/run_code")
