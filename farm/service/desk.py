@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from farm.broker import call
-from farm.characters import storable
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
@@ -246,5 +245,5 @@ class Desk:
             if odd := [each for each in asked.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
             lines = [known[each] for each in asked.items]
-        store, groups = self._connections.store, asked.groups and [storable(each) for each in asked.groups]
-        return await self._do(lambda: cancel(store, batch_id, lines=lines, groups=groups))
+        store = self._connections.store
+        return await self._do(lambda: cancel(store, batch_id, lines=lines, groups=asked.groups))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from farm.assembly.program import AssemblyOptions
+from farm.characters import first_unstorable
 from farm.judging.assurance import Assurance
 from farm.judging.job import Priority
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
@@ -29,6 +30,17 @@ def _text(value: object) -> str:
 
 #: Text as JSON can say it, NUL and lone surrogates included: models write those, and the farm rejects them.
 Text = Annotated[Any, AfterValidator(_text), WithJsonSchema({"type": "string"})]
+
+
+def _group(value: object) -> str:
+    text = _text(value)
+    if first_unstorable(text) is not None:
+        raise ValueError("a group cannot contain NUL or half a surrogate pair; give it another name")
+    return text
+
+
+#: The name of a group. Not any `Text`: PostgreSQL would hold two of them as one, and mix up their items.
+Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
 Weaker = Literal["audit", "lean", "unchecked", "native", "forgeable"]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
@@ -58,7 +70,7 @@ class Item(BaseModel):
     proof: Text | None = None
     generation: Text | None = None
     name: Text = ""
-    group: Text | None = None
+    group: Group | None = None
     environment: Word | None = None
     timeout: Timeout | None = None
     key: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] | None = None
@@ -152,5 +164,5 @@ class Cancellation(BaseModel):
 
     model_config = _EXACTLY
 
-    items: Annotated[tuple[Word, ...], Field(strict=False, max_length=MOST_ITEMS)] | None = None
-    groups: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_ITEMS)] | None = None
+    items: Annotated[list[Word], Field(max_length=MOST_ITEMS)] | None = None
+    groups: Annotated[list[Group], Field(max_length=MOST_ITEMS)] | None = None

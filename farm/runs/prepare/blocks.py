@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import Program, assemble
-from farm.characters import encoded
+from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.verdict import LACKS_ANSWER, Verdict, judge_text
 from farm.limits import Limits
@@ -150,6 +150,7 @@ class Preparer:
         """Return an entry's job and check; raises `ManifestError` for an entry that is wrong."""
         environment = entry.environment or self._options.environment
         self._require(environment, entry)
+        self._require_group(entry)
         stated = self._stated(entry)
         program = assemble(entry, self._options.assembly)
         source, verdict = _encoded(program)
@@ -196,6 +197,23 @@ class Preparer:
         if (problem := self._problem(environment)) is not None:
             raise ManifestError(
                 entry.path, problem.words, remedy=problem.remedy, line=entry.line, field="environment"
+            )
+
+    def _require_group(self, entry: Entry) -> None:
+        """Raise `ManifestError` for a group that PostgreSQL would hold as another: their races would mix."""
+        if entry.group is not None:
+            where, word = "group", entry.group
+        elif self._options.stop_on_first_proof:
+            where, word = "name", entry.name  # without a group, the name is the group
+        else:
+            return
+        if first_unstorable(word) is not None:
+            raise ManifestError(
+                entry.path,
+                "it contains NUL or half a surrogate pair, which the database cannot tell from others",
+                remedy="give the line another group",
+                line=entry.line,
+                field=where,
             )
 
     def _stated(self, entry: Entry) -> Stated | None:
