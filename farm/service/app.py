@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from farm.errors import FarmError, ManifestError, OverLimit, QueueFull, ServerDown, UnknownRun, UsageError
 from farm.service import requests
 from farm.service.answers import Result, Results
+from farm.service.bodies import Route
 from farm.service.desk import Desk, Forbidden
 from farm.service.exchange import Canceller, Json, Reader, Submitter, TheDesk, wait
 from farm.service.waiting_room import LOOK_SECONDS
@@ -113,6 +114,7 @@ def application(make_desk: Callable[[], Desk]) -> FastAPI:
         docs_url=None,  # the pages load their scripts from elsewhere
         redoc_url=None,
     )
+    app.router.route_class = Route
     _add_errors(app)
     _add_batches(app)
     _add_health(app)
@@ -289,7 +291,11 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
         faults = [
-            {"loc": list(fault["loc"]), "msg": fault["msg"], "type": fault["type"]}
+            {
+                "loc": list(fault["loc"]),
+                "msg": fault["msg"].removeprefix("Value error, "),
+                "type": fault["type"],
+            }
             for fault in error.errors()
         ]
         return Json({"detail": faults}, status_code=422)

@@ -48,7 +48,7 @@ Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
 Wait = Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False)]
 
-# Strict: a number in quotes is somebody's mistake. Only arrays are taken for tuples, in which they are kept.
+# Strict: a number in quotes is somebody's mistake.
 _EXACTLY = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -118,7 +118,7 @@ class Options(BaseModel):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
-    accept: Annotated[tuple[Weaker, ...], Field(strict=False, max_length=len(get_args(Weaker)))] = ()
+    accept: Annotated[list[Weaker], Field(default_factory=list, max_length=len(get_args(Weaker)))]
 
     def submit_options(self, *, environment: str, memory_mib: int) -> SubmitOptions:
         """Return these as the farm's own; the arguments are for what is not said."""
@@ -140,7 +140,7 @@ class Options(BaseModel):
 class Batch(Options):
     """Items to be judged; waits so many seconds for their verdicts."""
 
-    items: Annotated[tuple[Item, ...], Field(strict=False, min_length=1, max_length=MOST_ITEMS)]
+    items: Annotated[list[Item], Field(min_length=1, max_length=MOST_ITEMS)]
     wait_seconds: Wait = 0.0
 
     @model_validator(mode="after")

@@ -399,6 +399,14 @@ def test_a_field_that_no_client_sends_is_refused_by_its_name(
     assert "jobs" not in quiet.rows()
 
 
+@pytest.mark.parametrize("address", ["/rewards/openrlhf", "/rewards/slime"])
+def test_a_misspelt_word_of_a_rewards_address_is_refused(quiet: Quiet, quiet_url: str, address: str) -> None:
+    answer = post(f"{quiet_url}{address}?timeout=5&enviroment=core", ADDRESSES[address], seconds=20)
+    assert answer.status_code == 422
+    assert [each["loc"] for each in answer.json()["detail"]] == [["query", "enviroment"]]
+    assert "jobs" not in quiet.rows()
+
+
 #: What the published clients send besides; it changes nothing.
 SENT_FIELDS = {
     "/execute": {"std_input": "", "traceback_verbosity": "Plain", "session_id": None},

@@ -142,7 +142,7 @@ async def _take(
     """Return the batches that these became, and why not all of them did."""
     taken: list[Batch] = []
     for start in range(0, len(items), requests.MOST_ITEMS):
-        batch = requests.Batch(items=tuple(items[start : start + requests.MOST_ITEMS]), **options)
+        batch = requests.Batch(items=list(items[start : start + requests.MOST_ITEMS]), **options)
         try:
             taken.append(await exchange.desk.take(batch, exchange.key))
         except (OverLimit, QueueFull, ServerDown) as error:

@@ -12,11 +12,12 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from farm.service import requests
+from farm.service.bodies import Route
 from farm.service.dropins.asking import Challenge, Ignored, Stated, problem_of, readings
 from farm.service.dropins.reading import Kind, Reading, Remark, refused
 from farm.service.exchange import Exchange, Json, TheExchange
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 #: The published client waits 600 s for an answer unless it is told otherwise.
 _HOLD_SECONDS = 570.0
