@@ -300,6 +300,12 @@ def _add_errors(app: FastAPI) -> None:
         ]
         return Json({"detail": faults}, status_code=422)
 
+    @app.exception_handler(Exception)
+    async def unforeseen(_request: Request, _error: Exception) -> Response:
+        # The server logs the error itself after this.
+        words = "the service failed in a way nobody foresaw; its log says more; ask again, and report it"
+        return Json({"detail": words}, status_code=500)
+
     @app.exception_handler(TimeoutError)
     async def late(_request: Request, _error: TimeoutError) -> Response:
         return Json({"detail": f"PostgreSQL does not answer within {_READY_SECONDS:g} s"}, status_code=503)

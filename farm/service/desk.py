@@ -19,6 +19,7 @@ from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
+from farm.service.outage import Outage
 from farm.service.usage import Usage
 from farm.service.waiting_room import Waiter, WaitingRoom
 from farm.store.batches import ItemKey
@@ -65,6 +66,7 @@ class Desk:
         self._environments: list[ServedEnvironment] = []
         self._queued = 0
         self._usage = Usage()
+        self._outage = Outage()
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
@@ -82,7 +84,8 @@ class Desk:
         return await self._do(lambda: self._connections.queries.waited(items))
 
     async def _do(self, step: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step)
+        with self._outage.noticed():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, step)
 
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
