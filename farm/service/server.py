@@ -24,7 +24,7 @@ from farm.service.app import application
 from farm.service.desk import Desk
 from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.gate import Gate
-from farm.service.local import LOCAL, published
+from farm.service.local import LOCAL, Local, published
 from farm.service.origins import allowed_hosts
 from farm.service.sockets import listening
 from farm.store.keys import Key, Keys
@@ -100,11 +100,20 @@ def run(connections: Connections, where: Listening, *, say: Callable[[str], None
                     return local.verify(token) or ring.verify(token)
 
                 say(f"Listening on {url}, with the token {local.token}")
-                say(f"Programs of this user find both in {connections.settings.home}")
+                say(_where_found(connections.settings.home, local))
                 _serve(connections, where, bound, verify)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
             _serve(connections, where, bound, ring.verify)
+
+
+def _where_found(home: Path, local: Local) -> str:
+    if local.is_published:
+        return f"Programs of this user find both in {home}"
+    return (
+        f"Programs of this user find another service in {home}, which started before; "
+        "give them this address and token to ask this one"
+    )
 
 
 def _url(where: Listening, bound: socket.socket) -> str:
