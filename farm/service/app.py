@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -17,7 +18,17 @@ from farm.service import requests
 from farm.service.answers import Result, Results
 from farm.service.bodies import Route
 from farm.service.desk import Desk, Forbidden
-from farm.service.exchange import Canceller, Json, Reader, Submitter, TheDesk, wait
+from farm.service.exchange import (
+    KEY_SECONDS,
+    REVOKED,
+    Canceller,
+    Json,
+    Reader,
+    Submitter,
+    TheDesk,
+    is_revoked,
+    wait,
+)
 from farm.service.waiting_room import LOOK_SECONDS
 from farm.store.batches import KeyReused
 from farm.store.environments import UNSERVED_SECONDS
@@ -189,10 +200,11 @@ async def get_item(
     return Json(found[0])
 
 
-async def events(batch: str, desk: TheDesk, key: Reader) -> Response:
+async def events(request: Request, batch: str, desk: TheDesk, key: Reader) -> Response:
     """Stream the results of a batch as server-sent events, in the order in which they come."""
     items = await desk.items_of(batch, key.id)
-    return StreamingResponse(_events(desk, batch, items, key.id), media_type="text/event-stream")
+    told = _events(request, desk, batch, items, key.id)
+    return StreamingResponse(told, media_type="text/event-stream")
 
 
 async def cancel_batch(
@@ -223,16 +235,25 @@ def _results(batch_id: str, items: list[dict[str, Any]]) -> Response:
     return Json({"batch": batch_id, "done": done, "items": items}, status_code=200 if done else 202)
 
 
-async def _events(desk: Desk, batch: str, items: list[Item], owner: str) -> AsyncIterator[bytes]:
+async def _events(
+    request: Request, desk: Desk, batch: str, items: list[Item], owner: str
+) -> AsyncIterator[bytes]:
     waiter, untold = desk.waiting(items), list[Item]()
+    looked_at = time.monotonic()
     try:
         while True:
+            if time.monotonic() - looked_at >= KEY_SECONDS:
+                if await is_revoked(request):
+                    yield _event("revoked", {"batch": batch, "detail": REVOKED})
+                    return
+                looked_at = time.monotonic()
             try:
-                async with asyncio.timeout(_ALIVE_SECONDS):
+                async with asyncio.timeout(KEY_SECONDS):
                     untold = untold or sorted(await waiter.some())
                 if not untold:
                     break
-                results = await desk.results(items, owner, only=untold)
+                async with asyncio.timeout(_ALIVE_SECONDS):
+                    results = await desk.results(items, owner, only=untold)
             except TimeoutError:
                 yield _ALIVE
                 continue
