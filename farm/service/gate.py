@@ -49,6 +49,9 @@ class Gate:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
+        if scope["type"] == "http" and _is_ambiguous(scope["headers"]):
+            await _answer(send, Refusal(status=400, words=_AMBIGUOUS))
+            return
         if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] in _OPEN):
             await self._app(scope, receive, send)
             return
@@ -120,6 +123,8 @@ def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 async def _answer(send: Send, refused: Refusal) -> None:
     body = json.dumps({"detail": refused.words}).encode("ascii")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if refused.status == 400:
+        headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if refused.status == 503:

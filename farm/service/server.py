@@ -26,6 +26,7 @@ from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.gate import Gate
 from farm.service.local import LOCAL, Local, published
 from farm.service.origins import allowed_hosts
+from farm.service.protocol import InTime
 from farm.service.sockets import listening
 from farm.store.keys import Key, Keys
 
@@ -144,6 +145,8 @@ def _serve(connections: Connections, where: Listening, bound: socket.socket, ver
         server_header=False,
         log_config=None,
         lifespan="on",
+        http=InTime,
+        ws="none",
         timeout_graceful_shutdown=_GRACE_SECONDS,
         backlog=_BACKLOG,
         ssl_certfile=where.certificate,
