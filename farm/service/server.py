@@ -67,6 +67,10 @@ class Listening:
     certificate: Path | None = None
     private_key: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a name that is no host's, before anything is started."""
+        allowed_hosts(port=self.port, names=self.names)
+
 
 def run(connections: Connections, where: Listening, *, say: Callable[[str], None]) -> None:
     """Serve until told to stop; `say` is told where. Raises `UsageError` where nobody could be kept out."""
