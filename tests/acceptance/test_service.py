@@ -376,7 +376,7 @@ class TestWhatIsAway:
                 httpx.post(f"{url}/api/check", json=body, **ask),
             ]
             words = {(each.status_code, each.json()["detail"]) for each in told}
-            assert words == {(503, "PostgreSQL does not answer; the service's log says why; ask again")}
+            assert words == {(503, "PostgreSQL does not answer; the log of the service says why; ask again")}
             # Once by who looks for keys, and once by who looks for batches.
             assert running.said.count("PostgreSQL does not answer at postgresql+psycopg://") <= 2
             assert "PostgreSQL does not answer at postgresql+psycopg://" in running.said

@@ -40,7 +40,14 @@ def service(quiet: Quiet, tmp_path: Path) -> Iterator[Service]:
     farm = quiet.farm.having(FARM_HOME=str(tmp_path / "home"))
     with farm.started(tmp_path / "serve", "serve", "--port", 0) as running:
         eventually(lambda: "Listening" in running.said, seconds=60)
-        yield Service(running, re.findall(r"http://[0-9.:]+", running.said)[0])
+        service = Service(running, re.findall(r"http://[0-9.:]+", running.said)[0])
+        eventually(lambda: listens(service.address))
+        yield service
+
+
+def listens(address: tuple[str, int]) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(address) == 0
 
 
 def test_who_waits_or_listens_with_a_key_that_is_revoked_is_sent_away(quiet: Quiet, service: Service) -> None:
