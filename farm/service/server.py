@@ -24,8 +24,9 @@ from farm.service.app import application
 from farm.service.desk import Desk
 from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.gate import Gate
-from farm.service.local import LOCAL, published
+from farm.service.local import LOCAL, Local, published
 from farm.service.origins import allowed_hosts
+from farm.service.protocol import InTime
 from farm.service.sockets import listening
 from farm.store.keys import Key, Keys
 
@@ -66,6 +67,10 @@ class Listening:
     certificate: Path | None = None
     private_key: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a name that is no host's, before anything is started."""
+        allowed_hosts(port=self.port, names=self.names)
+
 
 def run(
     connections: Connections, where: Listening, *, say: Callable[[str], None], tells_token: bool = True
@@ -105,11 +110,20 @@ def run(
                     return local.verify(token) or ring.verify(token)
 
                 say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
-                say(f"Programs of this user find both in {connections.settings.home}")
+                say(_where_found(connections.settings.home, local))
                 _serve(connections, where, bound, verify)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
             _serve(connections, where, bound, ring.verify)
+
+
+def _where_found(home: Path, local: Local) -> str:
+    if local.is_published:
+        return f"Programs of this user find both in {home}"
+    return (
+        f"Programs of this user find another service in {home}, which started before; "
+        "give them this address and token to ask this one"
+    )
 
 
 def _url(where: Listening, bound: socket.socket) -> str:
@@ -140,6 +154,8 @@ def _serve(connections: Connections, where: Listening, bound: socket.socket, ver
         server_header=False,
         log_config=None,
         lifespan="on",
+        http=InTime,
+        ws="none",
         timeout_graceful_shutdown=_GRACE_SECONDS,
         backlog=_BACKLOG,
         ssl_certfile=where.certificate,
