@@ -85,6 +85,10 @@ class Desk:
     async def _do(self, step: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, step)
 
+    async def ask(self, question: Callable[[Connections], _T]) -> _T:
+        """Return what a question to the store gives, which is asked in a thread."""
+        return await self._do(lambda: question(self._connections))
+
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from farm.errors import ServerDown
-from farm.service.origins import Refusal, refusal
+from farm.service.origins import Refusal, page_refusal, refusal
+from farm.service.page.door import Door, is_page
 from farm.service.tokens import presented
-from farm.store.keys import Key
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -26,8 +25,8 @@ _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 class Gate:
     """An ASGI application in front of the service: refuses what the service need not see.
 
-    `verify` finds the key of a presented token, "" where there is none, and may wait for PostgreSQL. The
-    key is in the state of the request.
+    The `door` knows the keys of tokens: the key is in the state of the request. A request for the page has
+    the door itself there, which lets browsers in by a cookie; nothing else looks at cookies.
     """
 
     def __init__(
@@ -35,10 +34,10 @@ class Gate:
         app: App,
         *,
         hosts: frozenset[str],
-        verify: Callable[[str], Key | None],
+        door: Door,
         most_bytes: int,
     ) -> None:
-        self._app, self._hosts, self._verify, self._most_bytes = app, hosts, verify, most_bytes
+        self._app, self._hosts, self._door, self._most_bytes = app, hosts, door, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -56,11 +55,14 @@ class Gate:
 
     async def _refusal(self, scope: Message) -> Refusal | None:
         headers = scope["headers"]
+        if is_page(scope["path"]):
+            scope.setdefault("state", {})["door"] = self._door
+            return page_refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         if refused := refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts):
             return refused
         token = presented([value.decode("latin-1") for name, value in headers if name == b"authorization"])
         try:
-            key = await asyncio.get_running_loop().run_in_executor(None, self._verify, token or "")
+            key = await self._door.key(token or "")
         except ServerDown as error:
             return Refusal(status=503, words=str(error))
         if key is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
 
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -25,6 +26,8 @@ from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.gate import Gate
 from farm.service.local import LOCAL, published
 from farm.service.origins import allowed_hosts
+from farm.service.page.door import ROOT, Door
+from farm.service.page.routes import page
 from farm.service.sockets import listening
 from farm.store.keys import Key, Keys
 
@@ -64,6 +67,8 @@ class Listening:
     needs_token: bool = True
     certificate: Path | None = None
     private_key: Path | None = None
+    #: Keys that see the runs of `farm submit` on the page.
+    page_keys: tuple[str, ...] = ()
 
 
 def run(connections: Connections, where: Listening, *, say: Callable[[str], None]) -> None:
@@ -88,7 +93,7 @@ def run(connections: Connections, where: Listening, *, say: Callable[[str], None
     with _bound(where) as bound:
         if where.uds is not None:
             say(f"Listening on the unix socket {where.uds}, for programs of this user")
-            _serve(connections, where, bound, lambda _: LOCAL)
+            _serve(connections, where, bound, _door(where, lambda _: LOCAL))
         elif is_local:
             url = _url(where, bound)
             with published(connections.settings.home, url) as local:
@@ -98,12 +103,19 @@ def run(connections: Connections, where: Listening, *, say: Callable[[str], None
                         return LOCAL
                     return local.verify(token) or ring.verify(token)
 
+                door = _door(where, verify)
                 say(f"Listening on {url}, with the token {local.token}")
                 say(f"Programs of this user find both in {connections.settings.home}")
-                _serve(connections, where, bound, verify)
+                say(f"To look at runs, open {url}{ROOT}/enter?code={door.sessions.invite(local.token)}")
+                say("That link works once, within an hour; afterwards the page asks for the token")
+                _serve(connections, where, bound, door)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
-            _serve(connections, where, bound, ring.verify)
+            _serve(connections, where, bound, _door(where, ring.verify))
+
+
+def _door(where: Listening, verify: Verify) -> Door:
+    return Door(verify, shown_to=where.page_keys)
 
 
 def _url(where: Listening, bound: socket.socket) -> str:
@@ -116,16 +128,18 @@ def whole(make_desk: Callable[[], Desk]) -> FastAPI:
     app = application(make_desk)
     for dropin in (nemo, kimina, sandbox_fusion, rewards):
         app.include_router(dropin.router, tags=["drop-ins"], responses=_OF_DROPINS)
+    app.mount(ROOT, page(lambda: app.state.desk))
+    app.add_route("/", lambda _: RedirectResponse(f"{ROOT}/", 303), include_in_schema=False)
     return app
 
 
-def _serve(connections: Connections, where: Listening, bound: socket.socket, verify: Verify) -> None:
+def _serve(connections: Connections, where: Listening, bound: socket.socket, door: Door) -> None:
     port = None if where.uds is not None else bound.getsockname()[1]
     service = whole(lambda: Desk(connections))
     app = Gate(
         service,
         hosts=allowed_hosts(port=port, names=where.names),
-        verify=verify,
+        door=door,
         most_bytes=where.body_mib << 20,
     )
     config = uvicorn.Config(
