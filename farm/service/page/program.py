@@ -64,13 +64,28 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A line of the program; `label` names its origins where they are not those of the line before."""
+    """A line of the program.
+
+    `origin` is where it begins to come from; an empty line belongs to the one before. `label` names all
+    its origins where they are not those of the line before.
+    """
 
     number: int
     pieces: tuple[Piece, ...]
+    origin: str = FARM
     label: str = ""
     left_out: int = 0
     notes: tuple[Note, ...] = ()
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where its pieces came from that are not blank."""
+        return tuple(dict.fromkeys(piece.origin for piece in self.pieces if piece.text.strip()))
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its pieces came from different places."""
+        return len(self.origins) > 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,13 +126,13 @@ def spans(length: int, segments: Sequence[Segment]) -> Iterator[Span]:
     stated = max((each.start for each in segments if each.origin == "formal_statement"), default=0)
     at = 0
     for each in segments:
-        start, end = max(at, each.start), min(length, each.start + each.length)
-        if at < start <= length:
+        start, end = min(length, max(at, each.start)), min(length, each.start + each.length)
+        if at < start:
             yield Span(at, start, FARM)
         if start < end:
             is_before = each.origin == "generation" and each.start < stated
             yield Span(start, end, PREAMBLE if is_before else _ORIGINS.get(each.origin, FARM))
-        at = max(at, end)
+        at = max(at, start, end)
     if at < length:
         yield Span(at, length, FARM)
 
@@ -145,12 +160,13 @@ def _rows(lines: Sequence[str], found: Iterator[Span]) -> Iterator[Row]:
 
 
 def _labelled(rows: Iterator[Row]) -> list[Row]:
-    before, told = "", list[Row]()
+    before: tuple[str, ...] = (FARM,)
+    told = list[Row]()
     for row in rows:
-        names = dict.fromkeys(piece.origin for piece in row.pieces if piece.text.strip())
-        label = " + ".join(names)
-        told.append(replace(row, label=label if label != before else "") if label else row)
-        before = label or before
+        now = row.origins or before
+        label = " + ".join(now) if now != before or not told else ""
+        told.append(replace(row, origin=now[0], label=label))
+        before = now
     return told
 
 

@@ -84,6 +84,7 @@ def place(words: str) -> Place | None:
 class Seal:
     """What a *proved* rests on, or what an audit found instead; each finding and doubt is a sentence."""
 
+    is_accepted: bool | None
     target: str
     axioms: tuple[str, ...]
     findings: tuple[str, ...]
@@ -98,7 +99,9 @@ def seal(verdict: StoredVerdict) -> Seal | None:
     audit = verdict.audit
     if audit is None:
         return None
+    accepted = audit.get("accepted")
     return Seal(
+        is_accepted=accepted if isinstance(accepted, bool) else None,
         target=str(audit.get("target") or ""),
         axioms=_texts(audit.get("axioms")),
         findings=tuple(
