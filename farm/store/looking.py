@@ -145,8 +145,9 @@ _RUN = """
 """
 # From the manifests, which batches have none of: there are few of them, and there may be millions of batches.
 _SUBMITTED = f"""
-    {_RUN} WHERE id IN (SELECT run_id FROM manifests WHERE number = 0)
-    ORDER BY created_at DESC, id LIMIT %(most)s
+    {_RUN} WHERE id IN (SELECT run_id FROM manifests WHERE number = 0) AND (
+        %(before)s = '' OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = %(before)s))
+    ORDER BY created_at DESC, id DESC LIMIT %(most)s
 """  # noqa: S608 - constants
 _BATCHES = _RUN + " WHERE owner = %(owner)s ORDER BY created_at DESC, id LIMIT %(most)s"
 
@@ -248,9 +249,9 @@ class Looking:
             kept = {name: storable(each) if isinstance(each, str) else each for name, each in values.items()}
             return cursor.execute(statement.encode(), kept).fetchall()
 
-    def submitted(self, *, most: int) -> list[SeenRun]:
-        """Return the newest runs of `farm submit`, newest first."""
-        return [_run(row) for row in self._all(_SUBMITTED, most=most)]
+    def submitted(self, *, most: int, before: str = "") -> list[SeenRun]:
+        """Return the newest runs of `farm submit`, newest first, or those that are older than a run."""
+        return [_run(row) for row in self._all(_SUBMITTED, most=most, before=before)]
 
     def batches(self, owner: str, *, most: int) -> list[SeenRun]:
         """Return the newest batches of a key, newest first."""

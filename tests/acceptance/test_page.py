@@ -386,6 +386,14 @@ class TestLooking:
         told = page.local().get(f"/page/runs/{run}/problems?state=unsolved").text
         assert ">g0<" in told and ">g1<" not in told
 
+    def test_older_runs_are_on_the_next_page(self, page: Page, tmp_path: Path) -> None:
+        runs = [page.load(tmp_path, entry(PROVED, 1), name=f"{n}.jsonl") for n in range(32)]
+        browser = page.local()
+        first = re.findall(r'<h3><a href="/page/runs/(\w+)"', browser.get("/page/").text)
+        assert first == runs[:1:-1]
+        second = re.findall(r'<h3><a href="/page/runs/(\w+)"', browser.get(f"/page/?before={first[-1]}").text)
+        assert second == runs[1::-1]
+
     def test_two_runs_are_compared(self, page: Page, tmp_path: Path) -> None:
         entries = [entry(PROVED, n, group=f"g{n % 2}") for n in range(1, 5)]
         one = page.load(tmp_path, *entries)

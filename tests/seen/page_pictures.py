@@ -8,8 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
 
-from page_site import Seen, site
 from playwright.sync_api import Browser, sync_playwright
+
+from tests.seen.page_site import Seen, site
 
 #: Where the pictures are.
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"

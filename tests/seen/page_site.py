@@ -61,7 +61,7 @@ def site(*words: str) -> Iterator[Seen]:
     with farm_at_work() as farm, tempfile.TemporaryDirectory() as folder:
         farm.store.register([CORE])
         first, second = _runs(farm, Path(folder))
-        with _serving(farm, Path(folder), *words) as (url, token, link):
+        with serving(farm, Path(folder), *words) as (url, token, link):
             yield Seen(farm, url, token, link, first, second)
 
 
@@ -152,7 +152,8 @@ def judge(farm: FarmAtWork, run: str, line: int, **facts: Any) -> None:
 
 
 @contextmanager
-def _serving(farm: FarmAtWork, folder: Path, *words: str) -> Iterator[tuple[str, str, str]]:
+def serving(farm: FarmAtWork, folder: Path, *words: str) -> Iterator[tuple[str, str, str]]:
+    """Serve a farm at a port; gives the address, the token of this start, and the link that signs in."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FARM_")}
     with (folder / "said").open("w+") as said:
         process = subprocess.Popen(

@@ -58,14 +58,16 @@ class Site:
             raise UnknownRun("no run has this id")
         return found
 
-    async def _listed(self, guest: Guest) -> list[SeenRun]:
+    async def _listed(self, guest: Guest, before: str = "") -> list[SeenRun]:
         if not guest.sees_runs:
             return []
-        return await self._look(lambda looking: looking.submitted(most=_MOST_RUNS))
+        return await self._look(lambda looking: looking.submitted(most=_MOST_RUNS + 1, before=before))
 
-    async def runs(self, _request: Request, guest: Guest) -> Response:
+    async def runs(self, request: Request, guest: Guest) -> Response:
         """Show the newest runs, and the newest batches of the guest's own key."""
-        runs = await self._listed(guest)
+        before = asked.word(request, "before")
+        listed = await self._listed(guest, before)
+        runs = listed[:_MOST_RUNS]
         batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
         ids = [run.id for run in (*runs, *batches)]
         counts = await self._counts.some(ids, seconds=_COUNT_SECONDS)
@@ -75,6 +77,8 @@ class Site:
             guest=guest,
             runs=_told(runs, counts),
             batches=_told(batches, counts),
+            is_first=not before,
+            next=f"{ROOT}/?before={quote(runs[-1].id)}" if len(listed) > len(runs) else "",
             is_going_on=is_going_on,
         )
 
