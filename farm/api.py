@@ -15,9 +15,8 @@ configured. Every failure is one of `farm.errors`; none is ever told as a verdic
 from __future__ import annotations
 
 import json
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,14 +25,16 @@ from types import TracebackType
 from farm.assembly.program import AssemblyOptions
 from farm.broker import call
 from farm.connections import Connections
-from farm.errors import ServerDown
+from farm.errors import ManifestError, ServerDown
 from farm.judging.assurance import Assurance
 from farm.judging.forgeable import is_forgeable
 from farm.judging.job import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 from farm.log import logger
-from farm.manifest.entries import expand
+from farm.manifest.entries import entries, expand
+from farm.manifest.entry import Entry
+from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
 from farm.runs.prepare.options import SubmitOptions
 from farm.runs.revise import cancel
@@ -175,10 +176,7 @@ class Farm:
             new_run=new_run,
             queue_limit=connections.settings.queue_limit,
         )
-        try:
-            call(connections.broker, connections.queries.queued_in(done.run_id))
-        except ServerDown as error:
-            _log.warning("%s; idle workers find the run by themselves", error)
+        self._call(connections.queries.queued_in(done.run_id))
         return Run(connections, done.run_id)
 
     def run(self, run_id: str) -> Run:
@@ -194,16 +192,24 @@ class Farm:
 
         A line has the fields of a manifest's line, such as ``header``, ``formal_statement`` and
         ``generation``; a text is a whole program. They wait in the class ``interactive``. Equal lines that
-        were checked before get the verdict of then. Raises ManifestError for a line that cannot be judged.
+        were checked before get the verdict of then. Raises ManifestError for a line that cannot be judged,
+        and QueueFull; nothing is stored then. More than some thousands are better submitted as a manifest.
         """
         if not lines:
             return []
-        with tempfile.TemporaryDirectory(prefix="farm-") as folder:
-            path = Path(folder) / "lines.jsonl"
-            path.write_text("".join(f"{_as_json(*each)}\n" for each in enumerate(lines)), encoding="ascii")
-            run = self.submit([path], options or self.options_for(priority="interactive"), new_run=True)
-        run.wait()
-        return list(run.verdicts())
+        connections, chosen = self._connections, options or self.options_for(priority="interactive")
+        items = Items(_entries(lines, chosen), chosen, connections.environments())
+        connections.require_room()
+        batch = store_batch(connections.store, items)
+        self._call(batch.queued)
+        Run(connections, batch.id).wait()
+        return [_verdict(each) for each in connections.queries.judged(batch.id, 0)]
+
+    def _call(self, environments: Iterable[str]) -> None:
+        try:
+            call(self._connections.broker, environments)
+        except ServerDown as error:
+            _log.warning("%s; idle workers find what waits by themselves", error)
 
     def options_for(
         self,
@@ -234,9 +240,21 @@ class Farm:
         )
 
 
-def _as_json(number: int, line: Line) -> str:
+def _entries(lines: Sequence[Line], options: SubmitOptions) -> list[Entry]:
+    written = [_as_json(*each) for each in enumerate(lines)]
+    found = list(entries("lines", enumerate(written, 1), reassemble=options.assembly.reassemble))
+    return [_usable(each) for each in found]
+
+
+def _usable(found: Entry | ManifestError) -> Entry:
+    if isinstance(found, ManifestError):
+        raise found
+    return found
+
+
+def _as_json(number: int, line: Line) -> bytes:
     fields = {"predicted_proof": line} if isinstance(line, str) else dict(line)
-    return json.dumps({"name": str(number), **fields})
+    return json.dumps({"name": str(number), **fields}).encode("ascii")
 
 
 def _verdict(line: Judged) -> Verdict:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from farm.errors import ServerDown
+from farm.errors import QueueFull, ServerDown
 from farm.settings import Settings
 
 # SQLAlchemy, psycopg and Celery cost half a second to import: a command that needs none of them does not pay.
@@ -44,6 +44,10 @@ class Connections:
     @cached_property
     def urls(self) -> tuple[str, str]:
         """The database's and the broker's URL; starts the farm's own servers when none are configured."""
+        return self.revived()
+
+    def revived(self) -> tuple[str, str]:
+        """Return the same, with the farm's own servers started again where they have ended."""
         from farm import embedded
 
         settings = self.settings
@@ -98,6 +102,12 @@ class Connections:
             self.completions.close()
         if "engine" in self.__dict__:
             self.engine.dispose()
+
+    def require_room(self) -> None:
+        """Raise `QueueFull` when as many checks wait as may."""
+        limit = self.settings.queue_limit
+        if self.queries.queue_length(most=limit) >= limit:
+            raise QueueFull("too many checks wait already; try again later")
 
     def environments(self) -> list[ServedEnvironment]:
         """Return the environments that workers serve.

@@ -13,7 +13,7 @@ from pathlib import Path
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.tiers import Tier
-from farm.judging.verdict import judge_text
+from farm.judging.verdict import UNREADABLE_STATEMENT, judge_text
 from farm.manifest.entries import read
 from farm.manifest.lines import opened
 from farm.runs.prepare.manifests import preparing
@@ -124,6 +124,8 @@ def expected(path: Path, number: int, options: SubmitOptions = OPTIONS) -> list[
 def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
     program, challenge = assemble(entry, options.assembly), challenge_to(entry.header, entry.formal_statement)
     verdict = judge_text(program.text)
+    if challenge and re.search("[\0\ud800-\udfff]", entry.header + entry.formal_statement):
+        verdict = UNREADABLE_STATEMENT
     other = None if verdict else program.fallback
     limits = options.limits(entry.timeout)
     source = challenge and challenge.program.encode("utf-8", "surrogatepass")

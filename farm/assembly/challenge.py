@@ -42,7 +42,9 @@ def challenge_to(header: str, statement: str) -> Challenge | None:
     if not statement.strip():
         return None
     target = read_target(statement)
-    until = target.core_end if target.core else target.kept
-    joint = "" if target.core or statement[:until].rstrip().endswith(":=") else " :="
     above = header if not header or header.endswith("\n") else f"{header}\n"
-    return Challenge(program=f"{above}{statement[:until].rstrip()}{joint} sorry\n", name=target.name)
+    kept = statement[: target.core_end if target.core else target.kept].rstrip()
+    if not target.core:
+        # On a line of its own: what ends in a comment must not hide it.
+        kept += "\n " if kept.endswith(":=") else "\n  :="
+    return Challenge(program=f"{above}{kept} sorry\n", name=target.name)

@@ -25,8 +25,11 @@ def down() -> None:
     from farm import embedded
     from farm.cli import terminal
 
-    stopped = embedded.down(Settings.load().home)
+    home = Settings.load().home
+    stopped = embedded.down(home)
     terminal.say("Stopped" if stopped else "Nothing was running")
+    if stopped and (home / "http.json").exists():
+        terminal.say("A `farm serve` of this folder that still runs starts them again; end it as well")
 
 
 def db_upgrade() -> None:

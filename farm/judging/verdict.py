@@ -16,7 +16,7 @@ Three rules stand above the table:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -171,6 +171,12 @@ def _verdict(reason: Reason, detail: str) -> Verdict:
 
 #: The verdict on a line that has no generation, where that is not an error of its manifest.
 LACKS_ANSWER = _verdict(Reason.NO_ANSWER, "There is no answer: the line's generation is missing or null.")
+
+#: The verdict on a line whose statement cannot be given to Lean, whatever its answer is.
+UNREADABLE_STATEMENT = _verdict(
+    Reason.BAD_CHALLENGE,
+    "The header or the formal_statement contains a NUL character or a lone surrogate: Lean cannot read it.",
+)
 
 
 def box_failed(why: str) -> Verdict:
@@ -398,10 +404,10 @@ def _is_sorry(message: Message) -> bool:
 
 
 def _sorry(report: Report) -> Verdict | None:
-    """Say where Lean warns of a sorry, unless an audit has found that the statement holds it."""
+    """Say where Lean warns of a sorry, unless an audit has found that the statement holds it, or is none."""
     admitted = next(filter(_is_sorry, report.answer.messages), None)
-    of_the_statement = report.audit is not None and report.audit.get("statement_has_sorry")
-    if admitted is None or of_the_statement:
+    audit = report.audit or {}
+    if admitted is None or audit.get("statement_has_sorry") or next(_of_challenge(audit), None):
         return None
     return _verdict(Reason.HAS_SORRY, f"A declaration{_at(admitted)} is admitted, not proved.")
 
@@ -490,11 +496,16 @@ _FINDINGS = {
 }
 
 
+def _of_challenge(audit: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    """Yield what was found against the statement itself."""
+    return (each for each in audit.get("findings", ()) if each["word"] == "bad_challenge")
+
+
 def _found_at_fault(audit: Mapping[str, Any]) -> Verdict:
     if audit.get("reason") == Reason.MALFORMED_OLEAN:
         what = f"The compiled module is not what Lean writes: {audit['what']}."
         return _verdict(Reason.MALFORMED_OLEAN, what)
-    first = audit["findings"][0]
+    first = next(_of_challenge(audit), audit["findings"][0])
     more = f" (and {len(audit['findings']) - 1} more)" if len(audit["findings"]) > 1 else ""
     return _verdict(_FINDINGS.get(first["word"], Reason.AUDIT), f"{first['sentence']}{more}")
 

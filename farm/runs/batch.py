@@ -30,8 +30,9 @@ _ID_LENGTH = 16
 class Batch:
     """A stored batch: its items in the order in which they came, and the check that each waits for.
 
-    An item that was asked for before under the same key is the item of then, in the batch of then. `queued`
-    are the environments in which something waits now.
+    An item that was asked for before under the same key is the item of then, in the batch of then; a batch
+    that was asked for before as a whole is the one of then. `queued` are the environments in which something
+    waits now.
     """
 
     id: str
@@ -92,15 +93,14 @@ def _stored(rows: BatchRows, items: Items, keys: Sequence[ItemKey], batch_id: st
     rows.add_run()
     before = rows.take_keys(keys)
     new = {number: each for number, each in enumerate(items.prepared, 1) if number not in before}
-    if not new:
-        rows.drop_run()
-        batch_id = before[1][0]
+    places = {number: before.get(number, (batch_id, number)) for number in range(1, len(items.prepared) + 1)}
+    if before:
+        batch_id = _shared(rows, batch_id, list(places.values()))
     judged = rows.judged([each.identity for each in new.values() if each.identity is not None])
     checks = _checks(rows, new, judged)
     if new:
         rows.add_jobs([_job(number, each, *checks[number]) for number, each in new.items()])
     rows.add_verdicts([_verdict(each, checks[number][0]) for number, each in new.items() if each.verdict])
-    places = {number: before.get(number, (batch_id, number)) for number in range(1, len(items.prepared) + 1)}
     known = frozenset(judged.values())
     done = {number for number, each in new.items() if each.verdict or checks[number][0] in known}
     return Batch(
@@ -110,6 +110,18 @@ def _stored(rows: BatchRows, items: Items, keys: Sequence[ItemKey], batch_id: st
         judged=frozenset(places[number] for number in done),
         queued=frozenset(each.environment for number, each in new.items() if number not in done),
     )
+
+
+def _shared(rows: BatchRows, batch_id: str, places: list[Item]) -> str:
+    """Return the batch that has these items, some of which were asked for before."""
+    first = places[0][0]
+    if places == [(first, number) for number in range(1, len(places) + 1)] and rows.is_whole(
+        first, len(places)
+    ):
+        rows.drop_run()
+        return first
+    rows.add_places(places)
+    return batch_id
 
 
 def _checks(

@@ -36,9 +36,10 @@ _IDS = "Ids with commas between them."
 
 
 class Problem(BaseModel):
-    """Why a request was not carried out, and what to do."""
+    """Why a request was not carried out, and what to do; `batch` is one that was stored all the same."""
 
     detail: str
+    batch: str | None = None
 
 
 class Malformed(BaseModel):
@@ -147,7 +148,12 @@ async def post_batch(request: Request, batch: requests.Batch, desk: TheDesk, key
         await desk.leave(stored.id)
         # Nobody reads this. The results are not looked at: that would be asking for the batch again.
         return Json({"batch": stored.id}, status_code=202)
-    return _results(stored.id, await desk.results(stored.items, key.id))
+    try:
+        return _results(stored.id, await desk.results(stored.items, key.id))
+    except ServerDown as error:
+        # It is stored: without its id nobody could find it again who gave no keys.
+        said = {"detail": str(error), "batch": stored.id}
+        return Json(said, status_code=503, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
 async def get_batch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -69,6 +70,7 @@ class Desk:
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
+        self._reviving: asyncio.Future[None] | None = None
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
         self._listener.start()
@@ -83,7 +85,20 @@ class Desk:
         return await self._do(lambda: self._connections.queries.waited(items))
 
     async def _do(self, step: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, step)
+        except ServerDown:
+            if self._reviving is None or self._reviving.done():
+                self._reviving = loop.run_in_executor(None, self._revive)
+            raise
+
+    def _revive(self) -> None:
+        """Start the farm's own servers again: nobody else may use this home for days."""
+        try:
+            self._connections.revived()
+        except FarmError as error:
+            _log.warning("%s", error)
 
     async def ask(self, question: Callable[[Connections], _T]) -> _T:
         """Return what a question to the store gives, which is asked in a thread."""
@@ -244,11 +259,22 @@ class Desk:
     async def cancel(self, batch_id: str, owner: str, asked: requests.Cancellation) -> int:
         """Cancel items of a batch and return how many were unfinished; raises `UnknownRun`."""
         items = await self.items_of(batch_id, owner)
-        lines = None
         if asked.items is not None:
-            known = {item_id(item): item[1] for item in items}
+            known = {item_id(item): item for item in items}
             if odd := [each for each in asked.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
-            lines = [known[each] for each in asked.items]
-        store, groups = self._connections.store, asked.groups and [storable(each) for each in asked.groups]
-        return await self._do(lambda: cancel(store, batch_id, lines=lines, groups=groups))
+            items = [known[each] for each in asked.items]
+        groups = asked.groups and [storable(each) for each in asked.groups]
+        whole = batch_id if asked.items is None else None
+        return await self._do(lambda: self._cancel(items, groups, whole))
+
+    def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
+        """Cancel items of batches, or those of them of these groups; `whole` is cancelled as a batch."""
+        lines: dict[str, list[int]] = defaultdict(list)
+        for batch, line in items:
+            lines[batch].append(line)
+        store = self._connections.store
+        return sum(
+            cancel(store, batch, lines=None if batch == whole else some, groups=groups)
+            for batch, some in lines.items()
+        )

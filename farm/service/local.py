@@ -35,7 +35,7 @@ LOCAL = Key(
 
 # No API key's: their ids are hexadecimal.
 _TOKEN = re.compile(r"farm_local_[A-Za-z0-9_-]{43}", re.ASCII)
-_URL = re.compile(r"http://[!-~]+", re.ASCII)
+_URL = re.compile(r"https?://[!-~]+", re.ASCII)
 _PRIVATE = 0o600
 _LONGEST = 512
 
@@ -93,7 +93,7 @@ def read(home: Path) -> Local:
     except (ValueError, TypeError, KeyError) as error:
         raise _unusable(address, "it is no JSON object with a url") from error
     if not _URL.fullmatch(local.url):
-        raise _unusable(address, "its url is none that begins with http://")
+        raise _unusable(address, "its url begins with neither http:// nor https://")
     if not _TOKEN.fullmatch(local.token):
         raise _unusable(token, "it contains no token")
     return local

@@ -68,6 +68,8 @@ class Item(BaseModel):
         given = [field for field in ("program", "proof", "generation") if getattr(self, field) is not None]
         if len(given) != 1:
             raise ValueError("give exactly one of program, proof and generation")
+        if self.formal_statement and not self.formal_statement.strip():
+            raise ValueError("the formal_statement is blank; write the theorem that is to be proved")
         if given != ["program"] and not self.formal_statement:
             raise ValueError(f"a {given[0]} needs the formal_statement that it proves")
         return self

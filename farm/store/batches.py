@@ -35,6 +35,16 @@ _KEYS = """
     SELECT key, request_sha256, run_id, line FROM item_keys WHERE owner = %(owner)s AND key = ANY(%(keys)s)
 """
 
+_IS_WHOLE = """
+    SELECT NOT options::jsonb ? 'places' AND %(count)s = (SELECT count(*) FROM jobs WHERE run_id = runs.id)
+           AS is_whole
+    FROM runs WHERE id = %(batch)s
+"""
+_PLACES = """
+    UPDATE runs SET options = options::jsonb || jsonb_build_object('places', CAST(%(places)s AS jsonb))
+    WHERE id = %(id)s
+"""
+
 _TEXTS = """
     INSERT INTO programs (sha256, source)
     SELECT sha256, source FROM unnest(CAST(%(sha256s)s AS bytea[]), CAST(%(sources)s AS bytea[]))
@@ -159,8 +169,17 @@ class BatchRows:
         self._execute(_RUN, self._values)
 
     def drop_run(self) -> None:
-        """Take the run back: all its items were asked for before."""
+        """Take the run back: it is one that was asked for before."""
         self._execute("DELETE FROM runs WHERE id = %(id)s", self._values)
+
+    def is_whole(self, batch_id: str, count: int) -> bool:
+        """Return whether a batch has so many items, and all of them are its own."""
+        row = self._execute(_IS_WHOLE, {"batch": batch_id, "count": count}).fetchone()
+        return row is not None and bool(row["is_whole"])
+
+    def add_places(self, places: Sequence[Item]) -> None:
+        """Note which items the batch is asked for, some of them in other batches."""
+        self._execute(_PLACES, {**self._values, "places": json.dumps(places)})
 
     def take_keys(self, keys: Sequence[ItemKey]) -> dict[int, Item]:
         """Return which lines were asked for before, under the same key, and where; take the other keys.

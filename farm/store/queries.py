@@ -147,8 +147,9 @@ _WAITED = """
     JOIN LATERAL (SELECT status FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
 """
 _BATCH = """
-    SELECT line FROM runs LEFT JOIN jobs ON jobs.run_id = runs.id
-    WHERE runs.id = %(id)s AND owner = %(owner)s ORDER BY line
+    SELECT options -> 'places' AS places,
+           (SELECT array_agg(line ORDER BY line) FROM jobs WHERE run_id = runs.id) AS lines
+    FROM runs WHERE id = %(id)s AND owner = %(owner)s
 """
 # A batch whose client went away has an earlier deadline than it was given; one that is over has none.
 _BROUGHT_BATCHES = """
@@ -425,12 +426,17 @@ class Queries:
             }
 
     def batch(self, batch_id: str, owner: str) -> list[Item]:
-        """Return the items of a batch that this owner brought; raises `UnknownRun` when there is none."""
+        """Return the items of a batch that this owner brought; raises `UnknownRun` when there is none.
+
+        Those that were asked for before, under the same keys, are items of other batches.
+        """
         with single(self.engine) as cursor:
-            rows = cursor.execute(_BATCH, {"id": storable(batch_id), "owner": owner}).fetchall()
-        if not rows:
+            row = cursor.execute(_BATCH, {"id": storable(batch_id), "owner": owner}).fetchone()
+        if row is None:
             raise UnknownRun(f"no batch has the id {batch_id!r}")
-        return [(batch_id, row["line"]) for row in rows if row["line"] is not None]
+        if row["places"] is not None:
+            return [(batch, line) for batch, line in row["places"]]
+        return [(batch_id, line) for line in row["lines"] or ()]
 
     def asked_of(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
         """Return what this owner asked of those of the batches of items that it brought."""

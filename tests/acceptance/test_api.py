@@ -96,7 +96,7 @@ def test_one_line_has_one_verdict_and_none_has_none(farm: Farm) -> None:
 
 
 def test_a_line_that_cannot_be_judged_is_an_error_and_stores_nothing(farm: Farm) -> None:
-    with pytest.raises(ManifestError, match=r"lines\.jsonl:2: "):
+    with pytest.raises(ManifestError, match=r"^lines:2: "):
         farm.check_all([HEADER + PROGRAMS[PROVED].format(n=1), {"generation": 5}])
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, PROVED, Command, entry, verdicts, write
+from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import asking
 from leans import toolchain
-from processes import Process, child_of, eventually
+from processes import PATIENCE, Process, child_of, eventually
 
+from farm.client import Client
 from farm.embedded import status
 from tests.acceptance.test_machine import IMPOSSIBLE
 
@@ -103,3 +107,28 @@ def test_what_runs_when_the_settings_change_is_given_back_and_not_lost(
         assert ended == ["returned"]
         eventually(lambda: queries.tally(run).statuses.get("running"))
     assert farm("cancel", run).returncode == 0
+
+
+@pytest.mark.parametrize("end", ["killed", "farm down"])
+def test_a_service_starts_the_farm_s_own_servers_again_where_they_have_ended(
+    own_farm: Command, tmp_path: Path, end: str
+) -> None:
+    item = {"program": HEADER + PROGRAMS[PROVED].format(n=1)}
+    with own_farm.started(tmp_path / "serve", "serve", "--port", 0) as service:
+        eventually(lambda: "Listening" in service.said, seconds=120)
+        told = json.loads((home_of(own_farm) / "http.json").read_text())
+        token = (home_of(own_farm) / "http.token").read_text().strip()
+        with Client(
+            told["url"], token=token, deadline=120 * PATIENCE, accept=["unchecked", "forgeable"]
+        ) as client:
+            assert client.check(item).reward == 1.0
+            if end == "killed":
+                facts = status(home_of(own_farm))
+                assert facts is not None
+                os.kill(facts.pid, signal.SIGKILL)
+                eventually(lambda: status(home_of(own_farm)) is None)
+            else:
+                assert "farm serve" in own_farm("down").stderr
+            assert client.check({"program": HEADER + PROGRAMS[PROVED].format(n=2)}).reward == 1.0
+        service.process.terminate()
+        assert service.ended() == 0

@@ -218,6 +218,25 @@ class TestWithoutAWorker:
             == [("cancelled", None, "user")] * 6
         )
 
+    def test_a_batch_with_items_of_before_is_the_same_wherever_it_is_asked_about(
+        self, lonely: Service
+    ) -> None:
+        items = [program(PROVED, number, key=f"mixed {number}") for number in range(4)]
+        first = lonely.post(*items[:2], status=202)
+        mixed = lonely.post(items[2], items[1], items[3], status=202)
+        ids = seen(mixed["items"], "id")
+        assert ids[1] == first["items"][1]["id"]
+        known = lonely.get(f"/v1/batches/{mixed['batch']}", status=202)
+        assert known["items"] == mixed["items"]
+        assert seen(known["items"], "index", "key") == [(0, "mixed 2"), (1, "mixed 1"), (2, "mixed 3")]
+        path = f"/v1/batches/{mixed['batch']}/cancel"
+        assert lonely.ask("POST", path, json={"items": ids[1:2]})["cancelled"] == 1
+        assert lonely.ask("POST", path, json={})["cancelled"] == 2
+        left = lonely.get(f"/v1/batches/{first['batch']}", status=202)["items"]
+        assert seen(left, "status") == ["queued", "cancelled"]
+        *told, _ = lonely.events(mixed["batch"])
+        assert sorted(each["index"] for _, each in told) == [0, 1, 2]
+
     def test_a_full_queue_accepts_nothing(self, quiet: Quiet, tmp_path: Path) -> None:
         with serving_http(quiet.farm, tmp_path / "service", FARM_QUEUE_LIMIT="1") as service:
             service.post(program(PROVED, 1), status=202)

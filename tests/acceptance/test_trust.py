@@ -146,6 +146,55 @@ def test_a_sorry_of_the_header_is_not_the_proof_s(checker: Checker, core: LeanEn
     assert judge(stated(checker, header, Tier.KERNEL, *admitting, challenge=asked)).reason is Reason.HAS_SORRY
 
 
+@pytest.mark.parametrize("tier", [Tier.AUDIT, Tier.KERNEL])
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "theorem h : (0 : Nat) = 1 := sorry",
+        "theorem a.b : True := by\n  sorry\n@[simp] theorem h (n : Nat) : n + 0 = n := sorry",
+        "private theorem h : True := sorry",
+        "instance h : Nonempty Nat := sorry",
+        "theorem h : True := True.intro\n/-- theorem t : 1 = 1 := sorry -/\ntheorem t.h : True := sorry",
+    ],
+)
+def test_a_theorem_that_the_dataset_leaves_open_is_not_the_one_to_prove(
+    checker: Checker, core: LeanEnvironment, helper: str, tier: Tier
+) -> None:
+    header = replace(core, header=f"{core.header}{helper}\n")
+    asked = challenge(header, "theorem t (ω : Nat) : ω = ω := by sorry")
+    stated_as = "theorem t (ω : Nat) : ω = ω := by\n"
+    report = stated(checker, header, tier, stated_as, "  exact rfl\n", challenge=asked)
+    assert (judge(report).reason, report.audit and report.audit["target"]) == (Reason.OK, "t"), judge(report)
+    for none in ("  sorry\n", "  exact rfl\ntheorem more : 1 = 2 := sorry\n"):
+        assert (
+            judge(stated(checker, header, tier, stated_as, none, challenge=asked)).reason is Reason.HAS_SORRY
+        )
+
+
+@pytest.mark.parametrize("header", ["", "theorem h : True := sorry\n", "theorem h : True := True.intro\n"])
+@pytest.mark.parametrize(
+    "statement", ["-- nothing", "-- :=", "axiom t : 1 = 1", "#check 1", "open Nat", "@["]
+)
+def test_a_statement_that_states_nothing_is_no_fault_of_a_wrong_proof(
+    checker: Checker, core: LeanEnvironment, statement: str, header: str
+) -> None:
+    above = replace(core, header=f"{core.header}{header}")
+    pieces = (f"{statement}\n", "  exact rfl\n")
+    report = stated(checker, above, Tier.KERNEL, *pieces, challenge=challenge(above, statement))
+    assert judge(report).reason is Reason.BAD_CHALLENGE
+
+
+@pytest.mark.parametrize("statement", ["def f : Nat := sorry", "example : 1 = 2 := sorry", "axiom f : 1 = 2"])
+@pytest.mark.parametrize("answer", ["", "theorem more : True := sorry\n"])
+def test_a_statement_that_is_no_theorem_is_no_fault_of_the_proof_whatever_its_header_leaves_open(
+    checker: Checker, core: LeanEnvironment, statement: str, answer: str
+) -> None:
+    header = replace(core, header=f"{core.header}theorem h : True := sorry\n")
+    pieces = ("", f"def f : Nat := 1\n{answer}")
+    report = stated(checker, header, Tier.KERNEL, *pieces, challenge=challenge(header, statement))
+    assert judge(report).reason is Reason.BAD_CHALLENGE
+
+
 @pytest.mark.parametrize(("axioms", "reason"), [(("propext",), "ok"), ((), "axiom")])
 def test_a_run_says_which_axioms_a_proof_may_rest_on(
     checker: Checker, core: LeanEnvironment, axioms: tuple[str, ...], reason: str

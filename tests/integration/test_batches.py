@@ -188,9 +188,21 @@ class TestWhatLeanNeedNotBeAsked:
 
     def test_in_another_field_harms_nothing(self, store: Store, queries: Queries) -> None:
         odd = "\0\ud800\\u0000"
-        batch = stored(store, item("a", name=odd, group=odd, header=odd, formal_statement=odd))
+        batch = stored(store, item("a", name=odd, group=odd))
         assert judge_all(store) == 1
         assert reasons(queries, batch) == ["ok"]
+
+    @pytest.mark.parametrize("field", ["header", "formal_statement"])
+    @pytest.mark.parametrize("odd", ["\0", "\ud800"], ids=repr)
+    def test_is_a_fault_of_the_statement_where_that_has_it(
+        self, store: Store, queries: Queries, field: str, odd: str
+    ) -> None:
+        said = {"header": "", "formal_statement": "theorem t : True := by"}
+        said[field] += f" -- {odd}\n"
+        asked = item("a", **said), item("", **said, predicted_proof="", generation="trivial")
+        batch = stored(store, *asked)
+        assert reasons(queries, batch) == ["bad_challenge"] * 2
+        assert batch.queued == frozenset()
 
 
 class TestAKey:
@@ -201,6 +213,11 @@ class TestAKey:
         assert again.queued == frozenset()
         turned = stored(store, item("b"), item("a"), keys=["k2", "k1"])
         assert turned.items == first.items[::-1]
+        fewer = stored(store, item("a"), keys=["k1"])
+        assert fewer.items == first.items[:1]
+        assert len({first.id, turned.id, fewer.id}) == 3
+        for batch in (first, turned, fewer):
+            assert queries.batch(batch.id, "") == list(batch.items)
         assert judge_all(store) == 2
 
     def test_with_another_body_is_refused_and_nothing_is_stored(self, store: Store, queries: Queries) -> None:
@@ -218,7 +235,8 @@ class TestAKey:
         assert judge_all(store) == 3
         assert reasons(queries, mixed) == ["ok"] * 3
         assert [each.name for each in told(queries, mixed)] == ["b", "a", "c"]
-        assert queries.batch(mixed.id, "") == [(mixed.id, 1), (mixed.id, 3)]
+        assert queries.batch(mixed.id, "") == list(mixed.items)
+        assert stored(store, item("b"), item("a"), keys=["k2", "k1"]).id not in (first.id, mixed.id)
 
     def test_of_another_owner_is_another(self, store: Store) -> None:
         first = stored(store, item("a"), keys=["k1"], owner="x")
@@ -236,10 +254,10 @@ class TestAKey:
 
         with ThreadPoolExecutor(8) as pool:
             batches = list(pool.map(retry, range(8)))
-        assert len({batch.id for batch in batches}) == 1
         assert len({each for batch in batches for each in batch.items}) == 20
         assert judge_all(store) == 20
         for batch in batches:
+            assert queries.batch(batch.id, "") == list(batch.items)
             assert reasons(queries, batch) == ["ok"] * 20
 
     def test_whose_taker_failed_is_free(self, store: Store, queries: Queries) -> None:

@@ -439,6 +439,7 @@ class TestAWatch:
                 waits_since = time.monotonic()
                 eventually(lambda: time.monotonic() - waits_since > 0.5)
             counted_at = time.monotonic()
+            eventually(lambda: seen)
             record(store, held, stack.enter_context(Publisher(url)))
             assert ending.result(60) - counted_at > 3.0
         assert len(seen) == 2

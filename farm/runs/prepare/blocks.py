@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import Program, assemble
-from farm.characters import encoded
+from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
-from farm.judging.verdict import LACKS_ANSWER, Verdict, judge_text
+from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text
 from farm.limits import Limits
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
@@ -43,6 +43,7 @@ class Stated(NamedTuple):
     sha256: bytes
     source: bytes
     name: str
+    is_readable: bool
     fields: bytes
     json: str
 
@@ -153,7 +154,9 @@ class Preparer:
         stated = self._stated(entry)
         program = assemble(entry, self._options.assembly)
         source, verdict = _encoded(program)
-        if entry.lacks_answer:
+        if stated is not None and not stated.is_readable:
+            verdict = UNREADABLE_STATEMENT
+        elif entry.lacks_answer:
             verdict = LACKS_ANSWER
         first = _text(program, source)
         second = None
@@ -225,6 +228,7 @@ def _state(header: str, statement: str) -> Stated | None:
         sha256=digest,
         source=source,
         name=challenge.name,
+        is_readable=first_unstorable(header + statement) is None,
         fields=field(digest) + words_field(challenge.name),
         json=_json([digest.hex(), challenge.name]),
     )

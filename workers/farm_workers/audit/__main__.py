@@ -64,7 +64,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
             target = arguments.target
             return audit_all(submission, rules) if target is None else audit(submission, None, target, rules)
         with opened_module(arguments.challenge) as challenge:
-            return audit(submission, challenge, arguments.target, rules)
+            return audit(submission, challenge, arguments.target, rules, ends=arguments.ends)
 
 
 def _test(file: Path | None) -> Test:
@@ -81,6 +81,11 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (most, hard))
 
 
+def _place(text: str) -> tuple[int, int]:
+    line, column = text.split(":")
+    return int(line), int(column)
+
+
 def _axioms(text: str) -> frozenset[Name]:
     return frozenset(parsed(each) for each in text.split(",") if each)
 
@@ -90,7 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("submission", type=Path, help="the compiled module (.olean)")
     parser.add_argument("--challenge", type=Path, help="the compiled challenge: statement with `sorry`")
     parser.add_argument(
-        "--target", type=parsed, help="full name; by default the theorem that the challenge leaves open"
+        "--target",
+        type=parsed,
+        help="full name; by default the last theorem, which the challenge leaves open",
+    )
+    parser.add_argument(
+        "--ends", type=_place, help="line and column at which the target's text ends, as 7:34"
     )
     parser.add_argument(
         "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"

@@ -71,18 +71,24 @@ class _Reach:
 
 
 def audit(
-    submission: Module, challenge: Module | None, target: Name | None, rules: Rules | None = None
+    submission: Module,
+    challenge: Module | None,
+    target: Name | None,
+    rules: Rules | None = None,
+    *,
+    ends: tuple[int, int] | None = None,
 ) -> Findings:
     """Judge whether a module's theorem `target` proves what the challenge's does, by allowed means only.
 
-    `target` is the full name; without it, it is the one theorem that the challenge leaves open. Accepted is
-    what nothing was found against. Raises `MalformedOlean` when one of the files is not what Lean writes.
+    `target` is the full name; without it, it is the theorem that the challenge leaves open and whose text is
+    the last, or ends at this line and column. Accepted is what nothing was found against. Raises
+    `MalformedOlean` when one of the files is not what Lean writes.
     """
     case = _case(submission, challenge, rules)
     findings, reach = list(_files(submission, challenge)), _Reach()
     if not any(each.word is Word.UNSUPPORTED for each in findings):
         findings += _declared(case)
-        target, sentence = (target, "") if target is not None else _target(challenge)
+        target, sentence = (target, "") if target is not None else _target(challenge, ends)
         if target is None:
             findings.append(found(Word.BAD_CHALLENGE, None, sentence))
         else:
@@ -116,13 +122,22 @@ def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> 
     )
 
 
-def _target(challenge: Module | None) -> tuple[Name | None, str]:
-    """Return the one theorem that a challenge leaves open; when there is none, why."""
+def _target(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Name | None, str]:
+    """Return the theorem that a challenge states last and leaves open; when there is none, why.
+
+    Other theorems that it leaves open are its own.
+    """
     if challenge is None:
         return None, "No target was given, and no challenge defines one."
-    found_open = left_open(challenge)
-    if len(found_open) == 1:
-        return found_open[0], ""
+    found_open, places = left_open(challenge), challenge.ends()
+    last = found_open
+    if any(name in places for name in found_open):
+        at = max(places.values()) if ends is None else ends
+        last = [name for name in found_open if places.get(name) == at]
+    if len(last) == 1:
+        return last[0], ""
+    if found_open and not last:
+        return None, "What the challenge states last is no theorem with `sorry` as its proof."
     count = "more than one" if found_open else "no"
     return None, f"The challenge has {count} theorem with `sorry` as its proof."
 

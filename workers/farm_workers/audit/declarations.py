@@ -23,6 +23,10 @@ from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean, header
 MODULE = header_of(0, 5, 56)
 IMPORT = header_of(0, 1, 24)
 _PAIR = header_of(0, 2, 24)
+# `DeclarationRanges`, `DeclarationRange` and `Position` in ``src/Lean/Data/DeclarationRange.lean`` and
+# ``src/Lean/Data/Position.lean`` (Lean 4.35.0), the entries of the extension with these names.
+_RANGES, _RANGE, _POSITION = _PAIR, header_of(0, 4, 40), header_of(0, 2, 24)
+_RANGES_OF: Name = ("Lean", "declRangeExt")
 CONSTANT = header_of(0, 3, 32)
 RULE = header_of(0, 3, 32)
 HINTS = header_of(2, 0, 16)
@@ -185,15 +189,37 @@ class Module:
     def extensions(self) -> dict[Name, int]:
         """Return how many entries each environment extension has in the module, where it has any."""
         found: dict[Name, int] = {}
+        for name, entries in self._entries():
+            found[name] = found.get(name, 0) + len(self.olean.array(entries, "entries"))
+        return found
+
+    def ends(self) -> dict[Name, tuple[int, int]]:
+        """Return where the text of declarations ends, as Lean has noted it: line, from 1, and column, from 0.
+
+        What Lean makes by itself, such as recursors, has no text. The module may say whatever it likes.
+        """
+        olean, found = self.olean, dict[Name, tuple[int, int]]()
+        for name, entries in self._entries():
+            for entry in olean.elements(entries, "ranges") if name == _RANGES_OF else ():
+                olean.expect(entry, _PAIR, "range's entry")
+                place = olean.child(entry, 1)
+                for shape, number, what in ((_RANGES, 0, "ranges"), (_RANGE, 2, "range")):
+                    olean.expect(place, shape, what)
+                    place = olean.child(place, number)
+                olean.expect(place, _POSITION, "position")
+                line, column = olean.child(place, 0), olean.child(place, 1)
+                found[olean.name(olean.child(entry, 0))] = ~line, ~column
+        return found
+
+    def _entries(self) -> Iterator[tuple[Name, int]]:
+        """Yield each extension that has entries, with the place of their array."""
         olean = self.olean
         for pair in olean.elements(olean.object(olean.root, 4), "extension entries"):
             if pair < 0 or olean.words[pair] != _PAIR:
                 raise olean.wrong(pair, "extension's entries")
-            size = len(olean.array(olean.child(pair, 1), "entries"))
-            if size:  # most have none
-                name = olean.name(olean.child(pair, 0))
-                found[name] = found.get(name, 0) + size
-        return found
+            entries = olean.child(pair, 1)
+            if len(olean.array(entries, "entries")):  # most have none
+                yield olean.name(olean.child(pair, 0)), entries
 
 
 def safety_of(olean: Olean, info: int) -> Safety:

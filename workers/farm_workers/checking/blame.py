@@ -26,8 +26,11 @@ def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...
 def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:
     """Whether Lean's first error is about what the dataset has written: the header, or the statement.
 
-    What a submission says before the statement may be to blame all the same.
+    What a submission says before the statement may be to blame all the same. What declares nothing that has a
+    name is always to be asked about.
     """
+    if not challenge.name:
+        return True
     if max(len(check.program), len(challenge.program)) > LONGEST_READ:
         return False
     first = report.answer.first_error

@@ -96,6 +96,8 @@ class Boxed:
         words += ["--native"] * assurance.native
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]
+        if sealable.ends is not None:
+            words += ["--ends", ":".join(map(str, sealable.ends))]
         return _facts(self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown]), _ANSWERED)
 
     def _imported(self, module: Path, environment: LeanEnvironment) -> _Lists:

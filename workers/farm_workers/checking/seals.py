@@ -68,6 +68,14 @@ class Sealable:
         return self.question.environment, self.stated[: header_end(self.stated)] + "\n"
 
     @property
+    def ends(self) -> tuple[int, int] | None:
+        """Where the statement ends: line, from 1, and column, from 0; None where the line has none."""
+        if self.challenge is None:
+            return None
+        text = self.stated.rstrip()
+        return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
+
+    @property
     def needs_second_kernel(self) -> bool:
         """Whether the environment's checker has to accept what the seal accepts."""
         return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
@@ -114,6 +122,7 @@ class Seals:
             "axioms": list(assurance.axioms),
             "native": assurance.native,
             "replay": assurance.tier == Tier.KERNEL,
+            "ends": sealable.ends,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}
         with as_file(sealable.challenge or b"\0") as challenge:

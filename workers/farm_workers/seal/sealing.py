@@ -32,13 +32,15 @@ class Request:
 
     `challenge` is the compiled statement, None for a program without one; then `imports` are those that the
     module must have, in their order, None where nobody knows. `target` is the theorem's full name; without
-    it, the one that the challenge leaves open. `native` lets a proof believe the compiler. `replay` has the
-    kernel check the module. `into` is a descriptor that the sealed module is written to.
+    it, the one that the challenge leaves open and whose text `ends` at this line and column. `native` lets a
+    proof believe the compiler. `replay` has the kernel check the module. `into` is a descriptor that the
+    sealed module is written to.
     """
 
     module: bytes | memoryview
     challenge: bytes | memoryview | None = None
     target: str | None = None
+    ends: Sequence[int] | None = None
     axioms: Sequence[str] = tuple(map(dotted, STANDARD_AXIOMS))
     imports: Sequence[str] | None = None
     native: bool = False
@@ -96,7 +98,8 @@ def _audited(sealed: Module, request: Request, rebuilt: Rebuilt, imported: Impor
     target = None if request.target is None else parsed(request.target)
     if request.challenge is not None:
         challenge = Module(Olean(request.challenge, request.budget))
-        return audit(sealed, challenge, target, rules)
+        ends = None if request.ends is None else (request.ends[0], request.ends[1])
+        return audit(sealed, challenge, target, rules, ends=ends)
     return _with(audit_all(sealed, rules), _imports(sealed, request.imports))
 
 
