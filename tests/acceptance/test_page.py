@@ -465,7 +465,7 @@ class TestLooking:
             "/page/compare?one=a&other=b",
             "/page/assets/..%2fdoor.py",
             "/page/nowhere",
-            "/page/../v1/environments",
+            "/page/v1/environments",
         ],
     )
     def test_what_is_not_there_is_not_found(self, page: Page, path: str) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import RowMapping
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,9 +21,8 @@ from farm.service.page.counts import Counts
 from farm.service.page.door import ROOT, Guest
 from farm.service.page.program import program as shown_program
 from farm.store.keys import Scope
-from farm.store.looking import PAGE, START, Limits, Looking, Place, SeenRun
+from farm.store.looking import PAGE, START, Looking, Place, SeenRun
 from farm.store.queries import Tally
-from farm.store.records import Judged
 
 #: Runs, and batches, that are listed.
 _MOST_RUNS, _MOST_BATCHES = 30, 10
@@ -129,27 +127,15 @@ class Site:
         """Show a line whole: its program and what was said beside it, its verdict, what that rests on."""
         run = await self._seen(guest, request.path_params["run"])
         place = asked.place(request)
-        job, attempts, limits = await self._desk().ask(lambda connections: _of_line(connections, run, place))
-        verdict = job.verdict
-        return html(
-            "line.html",
-            guest=guest,
-            run=run,
-            title=views.title(run),
-            place=place,
-            job=job,
-            verdict=verdict,
-            program=shown_program(job),
-            seal=views.seal(verdict) if verdict else None,
-            doubts=views.doubts(job, verdict) if verdict else [],
-            attempts=attempts[:100],
-            limits=limits,
-        )
+        async with self._slots:
+            # Made in the thread: a long program would keep the loop, and so the API's calls, waiting.
+            return await self._desk().ask(lambda connections: _line(connections, guest, run, place))
 
     async def program(self, request: Request, guest: Guest) -> Response:
         """Give a line's program as a file."""
         run, place = await self._seen(guest, request.path_params["run"]), asked.place(request)
-        job = await self._desk().ask(lambda connections: connections.queries.line(run.id, *place))
+        async with self._slots:
+            job = await self._desk().ask(lambda connections: connections.queries.line(run.id, *place))
         return program(job.source, f"{run.id}-{place.manifest}-{place.line}.lean")
 
     async def cancel(self, request: Request, guest: Guest) -> Response:
@@ -215,18 +201,22 @@ def _told(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_Told]:
     ]
 
 
-class _Line(NamedTuple):
-    """What the store knows of a line."""
-
-    job: Judged
-    attempts: list[RowMapping]
-    limits: Limits
-
-
-def _of_line(connections: Connections, run: SeenRun, place: Place) -> _Line:
+def _line(connections: Connections, guest: Guest, run: SeenRun, place: Place) -> Response:
+    """Return the page of a line."""
     queries = connections.queries
-    return _Line(
-        job=queries.line(run.id, *place),
-        attempts=queries.attempts(run.id, *place),
+    job = queries.line(run.id, *place)
+    verdict = job.verdict
+    return html(
+        "line.html",
+        guest=guest,
+        run=run,
+        title=views.title(run),
+        place=place,
+        job=job,
+        verdict=verdict,
+        program=shown_program(job),
+        seal=views.seal(verdict) if verdict else None,
+        doubts=views.doubts(job, verdict) if verdict else [],
+        attempts=queries.attempts(run.id, *place)[:100],
         limits=Looking(connections.engine).limits(run.id, place),
     )
