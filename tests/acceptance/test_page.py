@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Iterator
@@ -88,9 +89,12 @@ class Page:
     quiet: Quiet
     url: str
     door: Door
+    browsers: contextlib.ExitStack
 
     def browser(self) -> Browser:
-        return Browser(self.url)
+        browser = Browser(self.url)
+        self.browsers.enter_context(browser.client)
+        return browser
 
     def local(self) -> Browser:
         return self.browser().sign_in(LOCAL_TOKEN)
@@ -128,7 +132,8 @@ def _served(quiet: Quiet) -> Iterator[Page]:
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield Page(quiet, f"http://127.0.0.1:{port}", door)
+        with contextlib.ExitStack() as browsers:
+            yield Page(quiet, f"http://127.0.0.1:{port}", door, browsers)
     finally:
         server.should_exit = True
         thread.join(30)
@@ -203,8 +208,9 @@ class TestComingIn:
             found = re.search(r"http://\S+?(?=,)", running.said)
             assert found, running.said
             browser = Browser(found[0])
-            browser.post("/page/runs/none/cancel", {"csrf": "no"}, status=403)
-            assert "Sign out" not in browser.get("/page/").text
+            with browser.client:
+                browser.post("/page/runs/none/cancel", {"csrf": "no"}, status=403)
+                assert "Sign out" not in browser.get("/page/").text
 
 
 class TestStrangers:
@@ -479,7 +485,8 @@ class TestLooking:
             found = re.search(r"open (http://[^/]+)(/\S+)", running.said)
             assert found
             browser = Browser(found[1])
-            browser.get(found[2], status=303)
-            assert "Runs" in browser.get("/page/").text
+            with browser.client:
+                browser.get(found[2], status=303)
+                assert "Runs" in browser.get("/page/").text
             running.process.terminate()
             running.ended()

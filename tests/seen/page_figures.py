@@ -77,7 +77,7 @@ def _pages(lines: int) -> dict[str, str]:
         "run, its last page": f"{run}?after=0:{lines - 100}",
         "run, filtered by a verdict that many have": f"{run}?state=timeout",
         "run, filtered by a verdict that none has": f"{run}?state=judge_error",
-        "run, filtered by a name that one line has": f"{run}?name=theorem_{lines // 4 - 1}",
+        "run, filtered by a name that four lines have": f"{run}?name=theorem_{lines // 4 - 1}",
         "problems": f"{run}/problems",
         "line": f"{run}/0/{lines // 2}",
         "compare lines": compared,

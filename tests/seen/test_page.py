@@ -132,7 +132,7 @@ def test_everything_is_reached_by_the_keyboard(chromium: Browser, seen: Seen, ha
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate(_FOCUSED) == "A Skip to the content"
     tab.page.keyboard.press("Enter")
-    tab.entered("step-2000", "step-2000")
+    tab.entered("^A prover-7b-step-2000", "step-2000")
     tab.entered("^A Line 1$", "Line 1")
     tab.entered("^A prover-7b-step-2000", "step-2000")
     tab.entered("^BUTTON Compare$", "Compare two runs")
