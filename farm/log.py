@@ -1,10 +1,28 @@
-"""Logs: a sentence, then the fields that say of what, one line each on stderr."""
+"""Logs: one line for each event on stderr: time, level, logger, a sentence, and the fields that say of what.
+
+As text, or as one JSON object (``FARM_LOG_FORMAT=json``). A line is a line whatever is told in it: what comes
+from a proof, a name or a traceback stands in it escaped.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping, MutableMapping
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
+
+#: How logs can be written.
+FORMATS = ("text", "json")
+
+# No line tells more than this of anything: an error may bring a whole program along.
+_LONGEST = 20_000
+
+_about: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
 
 
 class Bound(logging.LoggerAdapter[logging.Logger]):
@@ -13,9 +31,9 @@ class Bound(logging.LoggerAdapter[logging.Logger]):
     def process(
         self, msg: object, kwargs: MutableMapping[str, Any]
     ) -> tuple[object, MutableMapping[str, Any]]:
-        """Append the fields to the sentence."""
-        fields = " ".join(f"{key}={value}" for key, value in (self.extra or {}).items())
-        return (f"{msg} {fields}" if fields else msg), kwargs
+        """Give the fields to whoever writes the line."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), "fields": dict(self.extra or {})}
+        return msg, kwargs
 
 
 def logger(name: str, fields: Mapping[str, object] | None = None) -> Bound:
@@ -23,23 +41,110 @@ def logger(name: str, fields: Mapping[str, object] | None = None) -> Bound:
     return Bound(logging.getLogger(name), dict(fields or {}))
 
 
-#: Celery and kombu talk about every message at INFO; what they warn of still shows.
-_NOISY = ("celery", "kombu", "alembic")
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """Have each line carry these fields that this thread, or this task of asyncio, logs inside the block."""
+    token = _about.set({**_about.get(), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(token)
 
 
-def _on_one_line(record: logging.LogRecord) -> bool:
-    """Put what others log, banners and tracebacks, on one line; called for every record."""
-    if record.name.partition(".")[0] in {*_NOISY, "py"}:
+#: What these say has lines of its own; of an error of theirs its name and words are enough.
+_TALKATIVE = ("celery", "kombu", "alembic", "py")
+#: They talk about every message at INFO, and uvicorn about its start; what they warn of still shows.
+_NOISY = ("celery", "kombu", "alembic", "uvicorn")
+
+# The password of a URL, which a library may bring into what it raises or warns of.
+_PASSWORD = re.compile(r"(://[^:/@?\s]{0,200}):[^@\s]{0,500}@")
+_PASSWORD_PARAMETER = re.compile(r"([?&]\w{0,50}password=)[^&\s]*", re.IGNORECASE)
+
+
+def _said(record: logging.LogRecord) -> str:
+    """Return the sentence of a record, with no password in it."""
+    said = record.getMessage()
+    if record.name.partition(".")[0] in _TALKATIVE:
         ended = record.exc_info and record.exc_info[1]
-        told = f"{record.getMessage()} {ended!r}" if ended else record.getMessage()
-        record.msg, record.args, record.exc_info = " ".join(told.split()), (), None
-    return True
+        said = " ".join((f"{said} {ended!r}" if ended else said).split())
+    return _fit(said)
 
 
-def configure(level: str) -> None:
-    """Write the logs of this process to stderr, from the level given (`debug` to `error`)."""
-    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_on_one_line)
+def _traceback(record: logging.LogRecord) -> str:
+    """Return the traceback of a record, "" where it has none."""
+    if record.exc_info is None or record.name.partition(".")[0] in _TALKATIVE:
+        return ""
+    return _fit(logging.Formatter().formatException(record.exc_info))
+
+
+def _fit(words: str) -> str:
+    """Return words without passwords, and no longer than a line may be."""
+    known = _PASSWORD.sub(r"\1:***@", words[: 2 * _LONGEST])
+    known = _PASSWORD_PARAMETER.sub(r"\1***", known)
+    return known if len(known) <= _LONGEST else known[:_LONGEST] + "..."
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {**_about.get(), **getattr(record, "fields", {})}
+
+
+class _Text(logging.Formatter):
+    """Writes a record as words; the fields stand at the end."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; line ends in it, and what a terminal would obey, are escaped."""
+        head = f"{self.formatTime(record)} {record.levelname} {record.name}:"
+        fields = [f"{key}={value}" for key, value in _fields(record).items()]
+        words = " ".join([head, _said(record), *fields])
+        traceback = _traceback(record)
+        return _printable(f"{words}\n{traceback}" if traceback else words)
+
+
+class _Json(logging.Formatter):
+    """Writes a record as one JSON object: `time`, `level`, `logger`, `message`, its fields, `traceback`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, in ASCII."""
+        event: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _said(record),
+        }
+        event = {**event, **_fields(record), **event}
+        if traceback := _traceback(record):
+            event["traceback"] = traceback
+        return json.dumps(event, default=str)
+
+
+def _printable(words: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in words)
+
+
+def configure(level: str, form: str = FORMATS[0]) -> None:
+    """Write the logs of this process to stderr, from the level given (`debug` to `error`), in this form."""
+    handler = logging.StreamHandler()
+    set_format(handler, form)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def set_format(handler: logging.Handler, form: str) -> None:
+    """Have a handler write its lines in this form."""
+    handler.setFormatter(_Json() if form == "json" else _Text())
+
+
+def is_json() -> bool:
+    """Whether this process writes its logs as JSON, so that nothing else is to be written among them."""
+    return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)
+
+
+def line(name: str, level: int, message: str) -> bytes:
+    """Return the line that a logger of this name would write.
+
+    For who cannot log: a signal may come while a line is being written.
+    """
+    record = logging.LogRecord(name, level, "", 0, message, (), None)
+    formatter: logging.Formatter = _Json() if is_json() else _Text()
+    return formatter.format(record).encode() + b"\n"

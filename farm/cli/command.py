@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from farm.cli import keys, looking, operating, revising, serving, submitting
+from farm import log
+from farm.cli import keys, looking, metrics, operating, revising, serving, submitting, watching
 from farm.errors import FarmError
 from farm.version import VERSION
 
@@ -33,7 +34,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
         raise typer.Exit
 
 
-for _module in (submitting, looking, revising, serving, operating, keys):
+for _module in (submitting, looking, watching, revising, serving, operating, keys, metrics):
     _module.add_to(app)
 
 
@@ -50,9 +51,15 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
     try:
         app(args=None if arguments is None else list(arguments), prog_name=name)
     except FarmError as error:
-        typer.echo(f"farm: {error}", err=True)
+        if log.is_json():
+            log.logger("farm").error("%s", error)
+        else:
+            typer.echo(f"farm: {error}", err=True)
         raise SystemExit(error.exit_status) from error
     except Exception as error:  # the process edge: an unforeseen error is the farm's own, and says so
-        traceback.print_exc()
-        typer.echo("farm: internal error; please report it with the lines above", err=True)
+        if log.is_json():
+            log.logger("farm").exception("internal error; please report it with its traceback")
+        else:
+            traceback.print_exc()
+            typer.echo("farm: internal error; please report it with the lines above", err=True)
         raise SystemExit(1) from error

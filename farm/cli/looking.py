@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from farm.cli import runs
 from farm.cli.flags import LineFlags, spread
@@ -17,6 +17,7 @@ from farm.errors import UsageError
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm.runs.glance import Glance
     from farm.store.queries import Queries, StoredManifest, StoredRun
     from farm.store.records import Judged
 
@@ -30,18 +31,83 @@ def add_to(app: typer.Typer) -> None:
 
 
 def status(
-    run: RunId = None,
+    run: Annotated[
+        str | None,
+        Argument(
+            metavar="[RUN]",
+            help="Id of a run, or a prefix of it; by default the whole farm, or with --wait the newest run.",
+        ),
+    ] = None,
     wait: Annotated[bool, Option("--wait", help="Wait for the verdicts.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the progress and the verdicts of a run."""
+    """Show the progress and the verdicts of a run, or without one what is unfinished in the whole farm.
+
+    Without a run, --json prints the newest run as with one, and beside it what is unfinished.
+    """
     site = Connections.here()
+    if run is None and not wait:
+        _show_farm(site, as_json=as_json)
+        return
     found = site.queries.run(run)
     if wait:
         with runs.may_leave(found.id):
             runs.wait(site, found)
     runs.say_unserved(site, found)
     runs.finish(site, found, as_json=as_json)
+
+
+def _show_farm(site: Connections, *, as_json: bool) -> None:
+    from farm.runs.glance import Glance
+
+    found = Glance.of(site.queries)
+    if as_json:
+        print_json(**_farm_facts(site.queries, found))
+    else:
+        _print_farm(found)
+    if found.newest is not None:
+        runs.require_judged(*found.newest)
+
+
+def _farm_facts(queries: Queries, found: Glance) -> dict[str, object]:
+    from farm.runs.summary import Summary
+
+    newest = found.newest and found.newest[0]
+    return {
+        **(runs.facts(newest, Summary.of(queries, newest)) if newest else {}),
+        "unfinished_runs": [runs.progress(*each) for each in found.unfinished],
+        "unfinished_batches": found.left.batches,
+        "unfinished_items": found.left.items,
+        "newest_finished_run": found.newest_finished and found.newest_finished[0].id,
+        "queues": [
+            {
+                "environment": each.environment,
+                "class": each.priority.name.lower(),
+                "tier": each.tier,
+                "waiting": each.waiting,
+                "oldest_seconds": round(each.oldest_seconds, 3),
+                "workers": sum(worker.takes(each.environment, each.tier) for worker in found.workers),
+            }
+            for each in found.queues
+        ],
+    }
+
+
+def _print_farm(found: Glance) -> None:
+    from farm.cli import screen, terminal
+
+    if found.unfinished:
+        terminal.print_runs(found.unfinished)
+    for words in screen.unfinished_batches(found.left):
+        terminal.out.print(words, highlight=False)
+    if found.queues:
+        terminal.out.print(screen.queues_table(found.queues, found.workers))
+    if not (found.unfinished or found.left.batches or found.queues):
+        terminal.out.print("Nothing is unfinished.")
+    if found.newest_finished is not None:
+        terminal.print_ended(*found.newest_finished)
+    for words in screen.unserved(found.queues, found.workers):
+        terminal.say(words)
 
 
 def list_runs(

@@ -18,7 +18,7 @@ from farm.errors import FarmError, NotExported, ServerDown
 if TYPE_CHECKING:
     from farm.runs.export import Exported
     from farm.runs.summary import Summary
-    from farm.store.queries import StoredRun
+    from farm.store.queries import StoredRun, Tally
 
 
 def call(connections: Connections, run: StoredRun) -> None:
@@ -62,13 +62,13 @@ def _telling(words: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not _is_interrupt(error):
+        if not is_interrupt(error):
             raise
         terminal.say(words)
         raise typer.Exit(130) from None
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def is_interrupt(error: BaseException | None) -> bool:
     """Whether an error is an interrupt, or came of one that broke into a library's clearing up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
@@ -121,8 +121,15 @@ def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
         print_json(**facts(run, summary))
     else:
         terminal.print_summary(run, summary)
-    if summary.tally.unjudged:
-        lines = terminal.count(summary.tally.unjudged, "line")
+    require_judged(run, summary.tally)
+
+
+def require_judged(run: StoredRun, tally: Tally) -> None:
+    """Exit with `SOME_UNJUDGED`, and say how to see why, where lines of a run could not be judged."""
+    from farm.cli import terminal
+
+    if tally.unjudged:
+        lines = terminal.count(tally.unjudged, "line")
         terminal.say(f"{lines} could not be judged; see why: farm show {run.id} --verdict judge_error")
         raise typer.Exit(SOME_UNJUDGED)
 
@@ -130,6 +137,22 @@ def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
 def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
     """Return how far a run is, for scripts."""
     tally = summary.tally
+    return {
+        **progress(run, tally),
+        "shared": tally.shared,
+        "tier": run.tier,
+        "tiers": dict(tally.tiers),
+        "statement_unchecked": tally.unchecked,
+        "trusts_the_compiler": tally.trusting,
+        "known_holes": dict(summary.holed),
+        "forgeable": summary.forgeable,
+        "predicted_proof_brought": summary.brought,
+        **asdict(summary.solved),
+    }
+
+
+def progress(run: StoredRun, tally: Tally) -> dict[str, object]:
+    """Return the little that is known of a run at no great cost, for scripts."""
     return {
         "run": run.id,
         "submitted_at": run.created_at.isoformat(),
@@ -140,15 +163,6 @@ def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
             {"verdict": verdict, "reason": reason, "lines": number}
             for (verdict, reason), number in sorted(tally.verdicts.items())
         ],
-        "shared": tally.shared,
-        "tier": run.tier,
-        "tiers": dict(tally.tiers),
-        "statement_unchecked": tally.unchecked,
-        "trusts_the_compiler": tally.trusting,
-        "known_holes": dict(summary.holed),
-        "forgeable": summary.forgeable,
-        "predicted_proof_brought": summary.brought,
-        **asdict(summary.solved),
     }
 
 

@@ -45,6 +45,7 @@ def serve(
     tls_key: Annotated[Path | None, Option(help="Private key of the certificate in PEM.")] = None,
 ) -> None:
     """Serve the farm over HTTP: batches in, verdicts and rewards out. docs/http.md says how."""
+    from farm import log
     from farm.cli import terminal
     from farm.service.desk import THREADS
     from farm.service.server import Listening, run
@@ -63,9 +64,11 @@ def serve(
         page_keys=tuple(page_key or ()),
     )
     connections = Connections.here(threads=THREADS + 2)
+    log.configure(connections.settings.log_level, connections.settings.log_format)
     with terminal.busy("Preparing the farm"):
         connections.environments()
-    run(connections, where, say=terminal.say)
+    # A log is kept, and read by others: no token is told there.
+    run(connections, where, say=terminal.say, tells_token=not log.is_json())
 
 
 def mcp() -> None:

@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import RowMapping
 
+from farm import log
 from farm.cli.doctor import Diagnosis
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE
@@ -37,7 +38,8 @@ _WIDE = 200
 #: Seconds between two lines of progress where there is no terminal to draw a bar on.
 _PLAIN_SECONDS = 10.0
 
-_COLOURS = {
+#: How each verdict is shown.
+COLOURS = {
     "proved": "green",
     "rejected": "red",
     "timeout": "yellow",
@@ -45,14 +47,19 @@ _COLOURS = {
     "judge_error": "bold magenta",
 }
 
+_log = log.logger(__name__)
+
 _terminal = Console()
 out = _terminal if _terminal.is_terminal else Console(width=_WIDE)
 err = Console(stderr=True, highlight=False)
 
 
 def say(words: str) -> None:
-    """Tell the user something, on stderr."""
-    err.print(visible(words), markup=False, soft_wrap=True)
+    """Tell the user something, on stderr; an event of the log where that is JSON."""
+    if log.is_json():
+        _log.info("%s", words)
+    else:
+        err.print(visible(words), markup=False, soft_wrap=True)
 
 
 def how_to_come_back(run_id: str) -> str:
@@ -161,7 +168,7 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def _coloured(verdict: str) -> Text:
-    return Text(verdict, style=_COLOURS.get(verdict, ""))
+    return Text(verdict, style=COLOURS.get(verdict, ""))
 
 
 def print_summary(run: StoredRun, summary: Summary) -> None:
@@ -248,6 +255,14 @@ def print_runs(rows: Iterable[tuple[StoredRun, Tally]]) -> None:
             run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", Text(visible(names + more))
         )
     out.print(table)
+
+
+def print_ended(run: StoredRun, tally: Tally) -> None:
+    """Print in one line how a run ended."""
+    names = ", ".join(path.name for path in run.manifests[:3])
+    judged = f"{sum(tally.verdicts.values())} of {count(tally.total, 'line')} judged"
+    verdicts = f" ({_mix(tally)})" if tally.verdicts else ""
+    _print_plain(f"Newest finished run: {run.id}, {names}: {judged}{verdicts}. See it: farm status {run.id}")
 
 
 def print_lines(judged: Iterable[Judged]) -> None:

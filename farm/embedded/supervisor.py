@@ -23,6 +23,7 @@ from typing import LiteralString
 
 import psycopg
 
+from farm import log
 from farm.embedded.binaries import find_pair
 from farm.embedded.child import FIRST_PAUSE_SECONDS, Child, ChildSpec
 from farm.embedded.client import FACTS, STOP, USE, Facts
@@ -214,7 +215,7 @@ def main() -> int:
     if os.fork():
         os._exit(0)  # who started us waits for this, and is rid of us
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log.configure("info", os.environ.get("FARM_LOG_FORMAT", "").lower())
     return run(options)
 
 

@@ -136,6 +136,9 @@ def _add_batches(app: FastAPI) -> None:
     )(cancel_batch)
     app.get("/v1/items", responses=_REFUSED, response_model=list[Result])(get_items)
     app.get("/v1/items/{item}", responses=_REFUSED, response_model=Result)(get_item)
+    app.get("/metrics", responses=_REFUSED | {200: {"content": {"text/plain": {}}}}, response_class=Response)(
+        metrics
+    )
     app.get("/v1/environments", responses=_REFUSED, response_model=list[Environment])(environments)
 
 
@@ -220,6 +223,12 @@ async def environments(desk: TheDesk, _key: Reader) -> Response:
             for each in await desk.environments()
         ]
     )
+
+
+async def metrics(request: Request, desk: TheDesk, _key: Reader) -> Response:
+    """Tell Prometheus what waits, runs and ends in the whole farm, as `farm metrics` does."""
+    body, content_type = await desk.metrics(request.headers.get("accept", ""))
+    return Response(body, headers={"Content-Type": content_type})
 
 
 def _results(batch_id: str, items: list[dict[str, Any]]) -> Response:

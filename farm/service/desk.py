@@ -15,14 +15,16 @@ from farm.characters import storable
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
-from farm.log import logger
+from farm.log import about, logger
 from farm.manifest.lines import printable
+from farm.metrics.farm import FarmMetrics, exposition
 from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.usage import Usage
 from farm.service.waiting_room import Waiter, WaitingRoom
+from farm.store import readings
 from farm.store.batches import ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.keys import Key
@@ -70,6 +72,7 @@ class Desk:
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
+        self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
         self._reviving: asyncio.Future[None] | None = None
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
@@ -156,7 +159,8 @@ class Desk:
             try:
                 call(self._connections.broker, stored.queued)
             except ServerDown as error:
-                _log.warning("%s; idle workers find the batch by themselves", error)
+                with about(run_id=stored.id):
+                    _log.warning("%s; idle workers find the batch by themselves", error)
         return stored
 
     def _require_environments(self, batch: requests.Batch) -> None:
@@ -220,6 +224,10 @@ class Desk:
         if left := [batch for batch, each in brought.items() if each.is_left]:
             self._connections.store.ask_again(left)
         return brought
+
+    async def metrics(self, accepted: str) -> tuple[bytes, str]:
+        """Return the farm's metrics in the format that is accepted, and that format's name."""
+        return await self._do(lambda: exposition(self._metrics, accepted))
 
     def waiting(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
         """Return somebody who waits for items; to be ended by `room.leave`."""

@@ -72,8 +72,13 @@ class Listening:
     page_keys: tuple[str, ...] = ()
 
 
-def run(connections: Connections, where: Listening, *, say: Callable[[str], None]) -> None:
-    """Serve until told to stop; `say` is told where. Raises `UsageError` where nobody could be kept out."""
+def run(
+    connections: Connections, where: Listening, *, say: Callable[[str], None], tells_token: bool = True
+) -> None:
+    """Serve until told to stop; `say` is told where, and with which token unless it is not to be told.
+
+    Raises `UsageError` where nobody could be kept out.
+    """
     keys = Keys(connections.engine)
     ring = KeyRing(keys.valid)
     is_local = where.uds is not None or _is_loopback(where.host)
@@ -105,10 +110,11 @@ def run(connections: Connections, where: Listening, *, say: Callable[[str], None
                     return local.verify(token) or ring.verify(token)
 
                 door = _door(where, verify)
-                say(f"Listening on {url}, with the token {local.token}")
+                say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
                 say(f"Programs of this user find both in {connections.settings.home}")
-                say(f"To look at runs, open {url}{ROOT}/enter?code={door.sessions.invite(local.token)}")
-                say("That link works once, within an hour; afterwards the page asks for the token")
+                if tells_token:
+                    code = door.sessions.invite(local.token)
+                    say(f"To look at runs, open {url}{ROOT}/enter?code={code} (once, within an hour)")
                 _serve(connections, where, bound, door)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")

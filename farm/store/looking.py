@@ -143,9 +143,9 @@ _RUN = """
            ARRAY(SELECT path FROM manifests WHERE run_id = runs.id ORDER BY number) AS manifests
     FROM runs
 """
-# From the manifests, which batches have none of: there are few of them, and there may be millions of batches.
+# There may be millions of batches; what `farm submit` stored has an index of its own.
 _SUBMITTED = f"""
-    {_RUN} WHERE id IN (SELECT run_id FROM manifests WHERE number = 0) AND (
+    {_RUN} WHERE owner IS NULL AND (
         %(before)s = '' OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = %(before)s))
     ORDER BY created_at DESC, id DESC LIMIT %(most)s
 """  # noqa: S608 - constants

@@ -194,6 +194,12 @@ class Queries:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
 
+    def now(self) -> datetime:
+        """Return the time by PostgreSQL's clock."""
+        (row,) = self._all("SELECT now() AS at")
+        at: datetime = row["at"]
+        return at
+
     def served(self) -> list[ServedEnvironment]:
         """Return every environment that a worker has ever served, or that was declared, by name."""
         rows = self._all(
@@ -290,6 +296,13 @@ class Queries:
     def runs(self, *, most: int = 20) -> list[StoredRun]:
         """Return the newest runs, newest first."""
         rows = self._all(f"{_RUNS} GROUP BY runs.id ORDER BY created_at DESC LIMIT :most", most=most)
+        return [_run(row) for row in rows]
+
+    def runs_named(self, ids: Sequence[str]) -> list[StoredRun]:
+        """Return those of these runs that there are, newest first."""
+        rows = self._all(
+            f"{_RUNS} WHERE runs.id = ANY(:ids) GROUP BY runs.id ORDER BY created_at DESC", ids=list(ids)
+        )
         return [_run(row) for row in rows]
 
     def run(self, prefix: str | None) -> StoredRun:

@@ -1,6 +1,7 @@
 """The tables that the revisions make: what PostgreSQL keeps, and the rules it keeps by itself.
 
     environments   what workers serve, or are to serve, by name
+    workers        who checks: each worker says every few seconds that it lives
     runs           one `farm submit`, or one batch that the service took
     manifests      the files of a run, as they were read
     programs       exact Lean texts, by sha256: what is checked, and challenges
@@ -10,6 +11,7 @@
     attempts       every time that a worker took a check, once it ended
     verdicts       what a check's proof is worth; written once, never changed
     api_keys       who may use the HTTP service, and for what
+    tallies        how many attempts ended how, and how many lines were submitted; the sum of its rows counts
 
 Constraints have names, so that errors can be told apart by name.
 """
@@ -47,6 +49,7 @@ from farm.judging.report import COMPARED, UNCHECKED, Preamble
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.store.keys import Scope
+from farm.store.workers import State
 
 metadata = MetaData(
     naming_convention={
@@ -85,6 +88,30 @@ environments = Table(
     Column("seen_at", DateTime(timezone=True)),
 )
 
+workers = Table(
+    "workers",
+    metadata,
+    # Of the node and the process; the checks that it has name it, too.
+    Column("name", Text, primary_key=True),
+    # When its process began: of two that have the same name one was begun earlier.
+    Column("since", DateTime(timezone=True), primary_key=True),
+    Column("node", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    # Those that it serves: an array of objects with name, toolchain, digest and tiers.
+    Column("environments", JSONB, nullable=False),
+    Column("isolation", Text, nullable=False),
+    Column("farm_version", Text, nullable=False),
+    # How many checks it may carry out at once, and how many threads were at work when it spoke.
+    Column("threads", Integer, nullable=False),
+    Column("busy", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    # After so many seconds of silence others take its checks.
+    Column("lease_seconds", Double, nullable=False),
+    Column("seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _one_of("state", State),
+    postgresql_with={"fillfactor": 50},
+)
+
 runs = Table(
     "runs",
     metadata,
@@ -99,6 +126,8 @@ runs = Table(
     # A run that somebody cancelled is not resumed by a submit.
     Column("cancelled_at", DateTime(timezone=True)),
     Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
+    # Runs of manifests: there may be millions of batches.
+    Index(None, "created_at", postgresql_where=text("owner IS NULL")),
 )
 
 manifests = Table(
@@ -113,6 +142,8 @@ manifests = Table(
     # The bytes that an export is about to put in its place: one that died there can be repeated.
     Column("next_sha256", Text),
     Column("next_size", BigInteger),
+    # When the newest export into it began; null where there was none.
+    Column("exported_at", DateTime(timezone=True)),
     Index("manifests_path_idx", "path", postgresql_using="hash"),
 )
 
@@ -288,6 +319,7 @@ verdicts = Table(
     PrimaryKeyConstraint(
         "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "statement", "trusts"]
     ),
+    Index(None, "decided_at"),
 )
 
 api_keys = Table(
@@ -315,4 +347,15 @@ api_keys = Table(
         name="limits_positive",
     ),
     Index("api_keys_name_idx", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
+)
+
+# Metrics read this at every scrape, so it counts where the rows themselves are too many to be counted. Each
+# transaction adds a row of its own, so no two wait for each other; sweeps add rows up (`farm.store.tallies`).
+tallies = Table(
+    "tallies",
+    metadata,
+    # `attempts`, by outcome, or `lines`, which are `own` or `shared`.
+    Column("subject", Text, nullable=False),
+    Column("word", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from commands import PROVED, Command, entry, write
 from farms import Quiet, a_worker, wait_for_run
@@ -71,3 +73,74 @@ def test_a_redis_that_goes_away_and_comes_back_is_one_line_each(own_farm: Comman
         "Redis answers again",
     ]
     assert "Busy threads go on with what waits in PostgreSQL" in said[0]
+
+
+def events(log: str) -> list[dict[str, Any]]:
+    """Return the events of a log, each of which must be an object on a line of its own."""
+    found = [json.loads(line) for line in log.splitlines()]
+    assert all({"time", "level", "logger", "message"} <= event.keys() for event in found)
+    return found
+
+
+#: A program that prints what looks like an event, and what a terminal would obey.
+FORGING = """prelude
+import Core
+
+/-- error: \x1b[31m -/
+theorem forged : False := «{"level": "error", "message": "forged"}\u2028»
+"""
+
+
+def test_every_line_of_a_worker_is_an_event_from_its_first_to_its_last(quiet: Quiet, tmp_path: Path) -> None:
+    settings = {"FARM_LOG_LEVEL": "debug", "FARM_LOG_FORMAT": "json"}
+    with a_worker(quiet, tmp_path / "worker", **settings) as worker:
+        odd = {"name": "\x1b[31m\n{", "predicted_proof": FORGING}
+        manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1), odd)
+        assert quiet.farm("submit", manifest, "--no-wait").returncode == 0
+        eventually(lambda: worker.said.count("Checked: ") == 2)
+        worker.process.terminate()
+        assert worker.ended() == 0, worker.said
+        told = events(worker.said)
+    checked = [event for event in told if event["message"].startswith("Checked: ")]
+    assert {(event["check_id"], event["attempt"]) for event in checked} == {
+        (check_id, 1) for check_id in quiet.ask("SELECT id FROM checks")
+    }
+    assert [event["level"] for event in checked] == ["debug", "debug"]
+    assert any(event["message"].startswith("Ending: ") for event in told)
+
+
+def test_a_worker_that_cannot_begin_says_why_in_an_event(quiet: Quiet, tmp_path: Path) -> None:
+    farm = quiet.farm.having(FARM_LOG_FORMAT="json")
+    broken = tmp_path / "farm.toml"
+    broken.write_text("[[")
+    with farm.having(FARM_ENVIRONMENTS=str(broken)).started(tmp_path / "worker", "worker") as worker:
+        assert worker.ended() == 2
+        last = events(worker.said)[-1]
+    assert last["level"] == "error"
+    assert "farm.toml" in last["message"]
+
+
+def test_a_service_logs_events_and_no_token(quiet: Quiet, tmp_path: Path) -> None:
+    farm = quiet.farm.having(FARM_LOG_FORMAT="json", FARM_HOME=str(tmp_path / "home"))
+    with farm.started(tmp_path / "service", "serve", "--port", "0") as service:
+        eventually(lambda: "Listening on" in service.said, seconds=60)
+        token = next((tmp_path / "home").glob("*token*")).read_text().strip()
+        service.process.terminate()
+        service.ended()
+        told = events(service.said)
+    assert len(token) > 20
+    assert token not in service.said
+    assert any(event["message"].startswith("Listening on http://127.0.0.1:") for event in told)
+
+
+def test_the_farms_own_servers_and_worker_log_events_as_well(own_farm: Command, tmp_path: Path) -> None:
+    home = Path(own_farm.settings["FARM_HOME"])
+    logs = [home / "supervisor.log", home / "worker.log"]
+    for each in logs:  # of when the home was made
+        each.unlink()
+    farm = own_farm.having(FARM_LOG_FORMAT="json")
+    assert farm("submit", write(tmp_path / "a.jsonl", entry(PROVED, 1))).returncode == 0
+    assert farm("down").returncode == 0
+    supervisor, worker = (events(each.read_text()) for each in logs)
+    assert any("stopping: " in event["message"] for event in supervisor)
+    assert any("Serving" in event["message"] for event in worker)

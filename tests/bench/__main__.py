@@ -23,6 +23,8 @@ from tests.bench.cold import cold_checks
 from tests.bench.completions import completions
 from tests.bench.demo import demo
 from tests.bench.figures import table
+from tests.bench.looking import looking
+from tests.bench.metrics import metrics
 from tests.bench.texts import assembly, policy
 
 
@@ -33,7 +35,9 @@ class Part(StrEnum):
     POLICY = "policy"
     COLD = "cold"
     COMPLETIONS = "completions"
+    LOOKING = "looking"
     DEMO = "demo"
+    METRICS = "metrics"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -41,7 +45,9 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.POLICY: policy,
     Part.COLD: cold_checks,
     Part.COMPLETIONS: completions,
+    Part.LOOKING: looking,
     Part.DEMO: demo,
+    Part.METRICS: metrics,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -53,7 +59,10 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
-    """Measure assembly, policy, completions, and a worker beside a shell loop; `--only demo`: `make demo`."""
+    """Measure assembly, policy, completions, metrics, looking at a large farm, and a worker.
+
+    `--only demo` is what `make demo` shows.
+    """
     figures: list[Figure] = []
     for name in only or [name for name in MEASURES if name is not Part.DEMO]:
         sys.stderr.write(f"Measuring {name}\n")

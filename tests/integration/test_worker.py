@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
+import logging
 import os
 import signal
 import tempfile
@@ -26,6 +29,7 @@ from farm_workers.lean.way import COLD, FORKED
 from farm_workers.loop import process
 from farm_workers.loop.context import Context
 from farm_workers.loop.heartbeat import Heartbeat
+from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import work
 from farms import a_decision, load
@@ -35,6 +39,7 @@ from processes import PATIENCE, eventually, family
 from reports import with_facts
 from sqlalchemy import Engine, text
 
+from farm import log
 from farm.broker import application
 from farm.completions import Publisher
 from farm.errors import ServerDown
@@ -48,6 +53,7 @@ from farm.store.postgres import connect
 from farm.store.queries import Queries
 from farm.store.records import Judged
 from farm.store.transitions import MAX_FAILURES, Store
+from farm.store.workers import Workers
 from farm.version import VERSION
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
@@ -875,3 +881,95 @@ def test_a_new_attempt_at_a_check_that_was_lost_here_is_not_lost(context: Contex
     assert not context.leases.is_lost(second)
     context.leases.let_go([first])
     assert context.leases.all() == [second.hold]
+
+
+# The sign of life.
+
+
+def test_a_heartbeat_says_that_the_worker_lives_and_its_end_that_it_does_not(
+    context: Context, app: Celery, core: LeanEnvironment
+) -> None:
+    workers = Workers(context.store.engine)
+    heartbeat = Heartbeat(context, app, work)
+    with context.threads.at_work():
+        heartbeat.start()
+        (found,) = workers.all()
+    assert (found.name, found.pid, found.threads, found.busy) == ("w1", os.getpid(), 2, 1)
+    assert (found.farm_version, found.state, found.lease_seconds) == (VERSION, "serving", 60.0)
+    assert [each["digest"] for each in found.environments] == [core.digest]
+    context.threads.stopping = True
+    heartbeat.heartbeat()
+    assert [each.state for each in workers.all()] == ["stopping"]
+    heartbeat.stop()
+    assert workers.all() == []
+
+
+def test_a_worker_whose_machine_is_unwell_says_so(
+    context: Context, core: LeanEnvironment, app: Celery, tmp_path: Path
+) -> None:
+    broken = dataclasses.replace(core, digest="none", lean=(str(tmp_path / "no-lean-here"),))
+    assert not context.health.examine(broken)
+    Heartbeat(context, app, work).heartbeat()
+    (found,) = Workers(context.store.engine).all()
+    assert found.state == "unwell"
+
+
+def test_a_worker_whose_postgresql_is_away_is_silent_then_and_nothing_else(
+    database: Engine, core: LeanEnvironment, checker: Checker, queries: Queries, app: Celery, tmp_path: Path
+) -> None:
+    workers = Workers(database)
+    with away(database) as (server, engine), new_context(engine, core, checker, lease_seconds=1.0) as context:
+        heartbeat = Heartbeat(context, app, work)
+        heartbeat.heartbeat()
+        run_id = loaded(context, tmp_path, PROVED, WRONG)
+        server.unlink()
+        engine.dispose()
+        with pytest.raises(ServerDown):
+            heartbeat.heartbeat()
+        eventually(lambda: workers.all()[0].is_silent)
+        server.symlink_to(str(database.url.query["host"]))
+        heartbeat.heartbeat()
+        assert not workers.all()[0].is_silent
+        work(context)
+        recorded(context)
+    assert queries.tally(run_id).statuses == {"done": 2}
+
+
+def test_a_worker_that_ends_while_postgresql_is_away_ends_and_seems_silent(
+    database: Engine, core: LeanEnvironment, checker: Checker, app: Celery
+) -> None:
+    with away(database) as (server, engine), new_context(engine, core, checker, lease_seconds=1.0) as context:
+        presence = Presence(context)
+        presence.say()
+        server.unlink()
+        engine.dispose()
+        presence.leave()
+    eventually(lambda: Workers(database).all()[0].is_silent)
+
+
+def test_what_a_check_logs_names_the_check(
+    database: Engine, core: LeanEnvironment, faulty: Faulty, queries: Queries, tmp_path: Path
+) -> None:
+    faulty.bug = raises
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    log.set_format(handler, "json")
+    logging.getLogger().addHandler(handler)
+    try:
+        with new_context(database, core, faulty) as context:
+            run_id = loaded(context, tmp_path, PROVED)
+            eventually(lambda: (work(context), queries.tally(run_id).done == 1)[1])
+            recorded(context)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    told = [json.loads(line) for line in written.getvalue().splitlines()]
+    (check_id,) = {each.get("check_id") for each in told if "could not be carried out" in each["message"]}
+    assert check_id == only_check(queries, run_id)
+    raised = [each for each in told if "traceback" in each]
+    assert [each["attempt"] for each in raised] == [1, 2, 3]
+    assert "RuntimeError: a bug" in raised[0]["traceback"]
+
+
+def only_check(queries: Queries, run_id: str) -> object:
+    with queries.engine.connect() as connection:
+        return connection.scalar(text("SELECT check_id FROM jobs WHERE run_id = :run"), {"run": run_id})

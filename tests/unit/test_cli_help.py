@@ -44,8 +44,9 @@ def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
         *("submit", "status", "list", "show", "export", "assemble"),
         *("cancel", "retry", "sweep", "serve"),
+        *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
-        *("serve", "mcp"),
+        *("serve", "mcp", "metrics"),
         *(
             "check",
             "audit",
@@ -55,6 +56,7 @@ def test_the_commands_are_those_of_the_design() -> None:
             "environments declare",
             "bench",
             "down",
+            "db reader",
             "db upgrade",
             "doctor",
         ),

@@ -59,7 +59,7 @@ _PATIENCE_SECONDS = 0.05
 class StandIn:
     """Stands in the place of a `Checker`: every check takes as long, and every other one fails."""
 
-    way = "forked"
+    way, isolation = "forked", "none"
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

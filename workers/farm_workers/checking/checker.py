@@ -50,7 +50,7 @@ class Checker:
         images_mib: int = 8192,
         snapshot_mib: int = 8192,
     ) -> None:
-        self.way = way
+        self.way, self.isolation = way, isolation.name
         self._runner = LeanRunner(
             isolation,
             home=home,
@@ -71,6 +71,10 @@ class Checker:
     def close(self) -> None:
         """End every process; nothing may be checked any more."""
         self._runner.close()
+
+    def images(self) -> list[tuple[str, int]]:
+        """Return the images that can fork, as `farm_workers.images.images.Images.kept` does."""
+        return self._runner.images.kept()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
         """Begin to make images of the environment's headers, where Lean is forked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -79,6 +80,8 @@ class Context:
     recorder: Recorder
     health: Health
     calling: threading.Event = field(default_factory=threading.Event)
+    #: When this worker began, in seconds since 1970.
+    since: float = field(default_factory=time.time)
 
     def waiting(self) -> list[str]:
         """Return the environments that have checks in their queue which this worker can do."""

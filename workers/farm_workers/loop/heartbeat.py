@@ -18,6 +18,8 @@ from farm.version import VERSION
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.context import Context
+from farm_workers.loop.presence import Presence
+from farm_workers.metrics import events
 
 #: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
 LOOK_SECONDS = 1.0
@@ -47,6 +49,7 @@ class Heartbeat:
         self._idle_seconds = self._look_seconds
         self._beaten_at = self._swept_at = self._poll_at = 0.0
         self._called_at: float | None = None
+        self._presence = Presence(context)
         self._contact = Contact(gap_seconds=context.lease_seconds / 2)
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
@@ -86,13 +89,14 @@ class Heartbeat:
             context.threads.begin(lambda: self._work(context))
 
     def heartbeat(self) -> None:
-        """Extend the leases of what is held here, and say which environments are served."""
+        """Extend the leases of what is held here, say which environments are served, and that this lives."""
         context = self._context
         self._beaten_at = time.monotonic()
         context.store.extend(context.leases.all(), lease_seconds=context.lease_seconds)
         self._contact.answered()
         if context.health.is_well:
             context.store.register(context.served())
+        self._presence.say()
 
     def wake(self) -> None:
         """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
@@ -134,6 +138,7 @@ class Heartbeat:
         swept = self._context.store.sweep(
             checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
         )
+        events.swept(taken_back=swept.taken_back, past_deadline=swept.past_deadline)
         if swept.taken_back:
             _log.warning("Requeued %d checks whose worker stopped responding", swept.taken_back)
         if swept.past_deadline:
@@ -146,11 +151,12 @@ class Heartbeat:
             thread.start()
 
     def stop(self) -> None:
-        """End each thread after the beat it is in."""
+        """End each thread after the beat it is in, and say that this worker is no more."""
         self._stopping.set()
         self._context.calling.set()
         for thread in self._threads:
             thread.join()
+        self._presence.leave()
 
     def _pause(self) -> None:
         self._stopping.wait(self._look_seconds)
@@ -164,6 +170,7 @@ class Heartbeat:
                 step()
             except ServerDown as error:
                 _log.warning("%s; heartbeat will be retried", error)
+                events.database_was_away()
                 self._stopping.wait(self._look_seconds)
             except Exception:  # noqa: BLE001 # the thread's edge: without it no lease would be extended again
                 _log.exception("Heartbeat failed and will be retried")

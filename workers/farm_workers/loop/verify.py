@@ -7,12 +7,13 @@ import time
 from farm.errors import ServerDown
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Reason, Verdict, box_failed, judge
-from farm.log import Bound, logger
+from farm.log import about, logger
 from farm.store.attempt import Claim, Decision, Returned
 from farm.version import VERSION
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.context import Context
 from farm_workers.loop.record import Ended
+from farm_workers.metrics import events
 
 _log = logger(__name__)
 
@@ -44,12 +45,13 @@ def _next(context: Context) -> Claim | None:
 
 def verify(context: Context, claim: Claim) -> None:
     """Carry out one check that is held, and have recorded what became of it; nothing is raised."""
-    try:
-        ended = _ended(context, claim)
-    except Exception as error:  # noqa: BLE001 # the thread's edge: the heartbeat would keep the check for ever
-        _bound(claim).exception("A check could not be carried out")
-        why = f"{type(error).__name__}: {error}"
-        ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
+    with about(check_id=claim.check_id, attempt=claim.attempt):
+        try:
+            ended = _ended(context, claim)
+        except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
+            _log.exception("A check could not be carried out")
+            why = f"{type(error).__name__}: {error}"
+            ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
     if ended is None:
         context.leases.let_go([claim])
     else:
@@ -74,9 +76,11 @@ def _ended(context: Context, claim: Claim) -> Ended | None:
 
 def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Ended:
     """Return a verdict, or what becomes of a check that the farm, or this machine, failed at."""
-    _tell(claim, report, verdict)
+    _tell(report, verdict)
+    if verdict.is_tried_again:
+        events.farm_failed(claim.environment, verdict.reason)
     if verdict.reason is Reason.KERNELS_DISAGREE:
-        _tell_of_disagreement(claim, report, verdict)
+        _tell_of_disagreement(report, verdict)
     if verdict.may_be_the_machine and not context.health.examine(context.environments[claim.environment]):
         return _again(claim, verdict, failed=False)
     if verdict.is_tried_again and claim.failures + 1 < context.store.max_failures:
@@ -84,18 +88,14 @@ def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict)
     return claim, _decision(context, claim, report, verdict)
 
 
-def _bound(claim: Claim) -> Bound:
-    return logger(__name__, {"check_id": claim.check_id, "attempt": claim.attempt})
-
-
-def _tell(claim: Claim, report: Report, verdict: Verdict) -> None:
+def _tell(report: Report, verdict: Verdict) -> None:
     seconds = report.run.wall_seconds
-    _bound(claim).debug("Checked: %s (%s) in %.3f s", verdict.outcome, verdict.reason, seconds)
+    _log.debug("Checked: %s (%s) in %.3f s", verdict.outcome, verdict.reason, seconds)
 
 
-def _tell_of_disagreement(claim: Claim, report: Report, verdict: Verdict) -> None:
+def _tell_of_disagreement(report: Report, verdict: Verdict) -> None:
     audit = report.audit or {}
-    _bound(claim).error(
+    _log.error(
         "%s; Lean left the module %s, and the kernels were given %s",
         verdict.detail,
         audit.get("module_sha256"),
@@ -104,7 +104,7 @@ def _tell_of_disagreement(claim: Claim, report: Report, verdict: Verdict) -> Non
 
 
 def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Returned:
-    _bound(claim).warning("The farm failed and will try again: %s", verdict.detail)
+    _log.warning("The farm failed and will try again: %s", verdict.detail)
     outcome = verdict.outcome if failed else "returned"
     return Returned(claim=claim, outcome=outcome, detail=verdict.detail, failed=failed)
 

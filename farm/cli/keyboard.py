@@ -1,0 +1,43 @@
+"""The keyboard of a terminal, read key by key while something is shown."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def pressed() -> Iterator[Callable[[float], str]]:
+    """Give what waits so many seconds for a key and returns it, "" for none; keys are not echoed.
+
+    Where stdin is no terminal, or was closed, it only waits. The terminal is as before at the end.
+    """
+    if not sys.stdin.isatty():
+        yield _wait
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield lambda seconds: _key(descriptor, seconds)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _wait(seconds: float) -> str:
+    time.sleep(seconds)
+    return ""
+
+
+def _key(descriptor: int, seconds: float) -> str:
+    ready, _, _ = select.select([descriptor], [], [], seconds)
+    if not ready:
+        return ""
+    # An end of file is a terminal that is gone: nobody looks any more.
+    return os.read(descriptor, 1).decode(errors="replace") or "q"

@@ -1,0 +1,196 @@
+"""What a person sees of the whole farm: its workers, its queues, its pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farm.cli.terminal import COLOURS, count, visible
+from farm.store.overview import AtWork, Queue, Unfinished
+from farm.store.workers import FORGOTTEN_SECONDS, State, Worker
+
+#: Of each queue no more checks are counted by who looks every second.
+MOST_COUNTED = 10_000
+#: And no more workers are shown.
+MOST_SHOWN = 20
+
+#: Said in the place of a table of workers.
+NO_WORKERS = "There are no workers; start one with: farm worker"
+
+_STATE_COLOURS = {"silent": "bold red", State.UNWELL: "red", State.STOPPING: "yellow", State.SERVING: "green"}
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the two largest units that tell something, such as 3 min 20 s."""
+    whole = max(0, int(seconds))
+    for unit, size, lesser, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit}" + (f" {rest} {lesser}" if rest else "")
+    return f"{whole} s"
+
+
+def at_work_words(found: Sequence[AtWork]) -> str:
+    """Return in words what a worker is at: how many checks, and the longest of them."""
+    if not found:
+        return ""
+    longest, others = found[0], len(found) - 1
+    line = f"{longest.run_id}:{longest.line}" if longest.run_id else f"check {longest.check_id}"
+    named = f" {longest.name[:40]}" if longest.name else ""
+    more = f" and {others} more" if others else ""
+    return f"{line}{named}, {duration(longest.seconds)}{more}"
+
+
+def by_worker(found: Iterable[AtWork]) -> dict[str, list[AtWork]]:
+    """Return what is worked at by the name of the worker."""
+    grouped: dict[str, list[AtWork]] = {}
+    for each in found:
+        grouped.setdefault(each.worker, []).append(each)
+    return grouped
+
+
+def workers_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> Table:
+    """Return one row for each worker, with all that it says of itself."""
+    facts = ("environments", "isolation", "farm", "lives", "heard of")
+    table = _table("worker", "state", "busy", "at work on", *facts)
+    for each in workers:
+        environments = ", ".join(f"{one['name']} ({one['toolchain']})" for one in each.environments)
+        table.add_row(
+            *_doing(each, at_work),
+            Text(visible(environments)),
+            Text(visible(each.isolation)),
+            Text(visible(each.farm_version)),
+            duration(each.age_seconds),
+            f"{duration(each.silent_seconds)} ago",
+        )
+    return table
+
+
+def _busy_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> Table:
+    """Return one row for each worker, with what it is at."""
+    table = _table("worker", "state", "busy", "at work on", "heard of")
+    for each in workers:
+        table.add_row(*_doing(each, at_work), f"{duration(each.silent_seconds)} ago")
+    return table
+
+
+def _table(name: str, *others: str) -> Table:
+    table = Table()
+    table.add_column(name, overflow="fold")  # of a name that is cut nobody finds the node
+    for each in others:
+        table.add_column(each)
+    return table
+
+
+def _doing(worker: Worker, at_work: Mapping[str, Sequence[AtWork]]) -> tuple[Text, ...]:
+    state = "silent" if worker.is_silent else worker.state
+    return (
+        Text(visible(worker.name)),
+        Text(state, style=_STATE_COLOURS.get(state, "")),
+        Text(f"{worker.busy}/{worker.threads}"),
+        Text(_one_line(at_work_words(at_work.get(worker.name, ())))),
+    )
+
+
+def remedies(workers: Iterable[Worker]) -> Iterator[str]:
+    """Say what to do about each worker that takes no checks and is not about to end."""
+    for each in workers:
+        if each.is_silent:
+            yield (
+                f"{each.name} has been silent for {duration(each.silent_seconds)}, longer than its lease of "
+                f"{each.lease_seconds:g} s: its checks go to other workers. See whether it still runs and "
+                "reaches PostgreSQL, or start another there: farm worker. One that was killed is forgotten "
+                f"after {duration(FORGOTTEN_SECONDS)}."
+            )
+        elif each.state == State.UNWELL:
+            yield (
+                f"{each.name} takes no checks, because its machine fails at known programs; read its log, or "
+                "run on that machine: farm doctor"
+            )
+
+
+def queues_table(queues: Iterable[Queue], workers: Sequence[Worker]) -> Table:
+    """Return one row for each queue in which something waits, the most urgent first."""
+    table = Table("environment", "class", "tier", "waiting", "oldest", "workers")
+    for each in queues:
+        number = sum(worker.takes(each.environment, each.tier) for worker in workers)
+        most = "+" if each.waiting == MOST_COUNTED else ""
+        table.add_row(
+            Text(visible(each.environment)),
+            each.priority.name.lower(),
+            each.tier,
+            f"{each.waiting}{most}",
+            duration(each.oldest_seconds),
+            Text(f"{number}") if number else Text("none", style="bold red"),
+        )
+    return table
+
+
+def unserved(queues: Iterable[Queue], workers: Sequence[Worker]) -> Iterator[str]:
+    """Say what waits for a worker that there is not."""
+    for each in queues:
+        if not any(worker.takes(each.environment, each.tier) for worker in workers):
+            waits = "waits" if each.waiting == 1 else "wait"
+            yield (
+                f"{count(each.waiting, 'check')} {waits} in {each.environment} on the tier {each.tier}, "
+                "and no worker takes them; start one with: farm worker"
+            )
+
+
+def unfinished_batches(found: Unfinished) -> Iterator[str]:
+    """Say how many batches are unfinished."""
+    if found.batches:
+        many = "1 batch is" if found.batches == 1 else f"{found.batches} batches are"
+        yield f"{many} unfinished, with {count(found.items, 'item')} left."
+
+
+def mix(verdicts: Mapping[str, int]) -> Text:
+    """Return the share of each verdict, the most frequent first."""
+    total, words = sum(verdicts.values()), Text()
+    for verdict, number in sorted(verdicts.items(), key=lambda item: -item[1]):
+        words.append(f"{', ' if words else ''}{verdict} ", style=COLOURS.get(verdict, ""))
+        words.append(f"{number / total:.1%}")
+    return words
+
+
+def top(
+    *,
+    minute: Mapping[str, int],
+    minutes: Mapping[str, int],
+    queues: Sequence[Queue],
+    workers: Sequence[Worker],
+    at_work: Mapping[str, Sequence[AtWork]],
+) -> RenderableType:
+    """Return one picture of the whole farm; `minute` and `minutes` are the verdicts of the last 1 and 5."""
+    live = [each for each in workers if not each.is_silent]
+    busy, threads = sum(each.busy for each in live), sum(each.threads for each in live)
+    lately = sum(minutes.values())
+    failed = minutes.get("timeout", 0), minutes.get("judge_error", 0)
+    shares = [f"{number / lately:.1%}" if lately else "-" for number in failed]
+    return Group(
+        Text(
+            f"{sum(minute.values()) / 60:.1f} checks/s over the last minute; {busy} of {threads} threads busy"
+        ),
+        Text("last minute: ").append_text(mix(minute) if minute else Text("nothing decided")),
+        Text(f"last 5 minutes: timeouts {shares[0]}, judge errors {shares[1]}"),
+        queues_table(queues, workers) if queues else Text("Nothing waits."),
+        _busy_table(_first(workers, at_work), at_work) if workers else Text(NO_WORKERS),
+        *([Text(f"and {len(workers) - MOST_SHOWN} more: farm workers")] if len(workers) > MOST_SHOWN else []),
+    )
+
+
+def _first(workers: Sequence[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> list[Worker]:
+    """Return the workers to be looked at first: what is not well, then what has been at one check longest."""
+
+    def urgency(worker: Worker) -> tuple[bool, bool, float]:
+        longest = max((each.seconds for each in at_work.get(worker.name, ())), default=0.0)
+        return not worker.is_silent, worker.state == State.SERVING, -longest
+
+    return sorted(workers, key=urgency)[:MOST_SHOWN]
+
+
+def _one_line(words: str) -> str:
+    return visible(words).replace("\n", "\\n").replace("\t", "\\t")

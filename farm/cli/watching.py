@@ -1,0 +1,130 @@
+"""The commands that look at the whole farm: workers and top."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from farm.cli import runs
+from farm.cli.options import AsJson, print_json
+from farm.connections import Connections
+from farm.errors import ServerDown
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from farm.store.overview import AtWork
+    from farm.store.pace import Pace
+    from farm.store.workers import Worker
+
+#: Seconds between two pictures of `farm top`.
+_REFRESH_SECONDS = 1.0
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the `farm` command."""
+    app.command(epilog="Example: farm workers --json")(workers)
+    app.command(epilog="Example: farm top")(top)
+
+
+def workers(as_json: AsJson = False) -> None:
+    """List the workers: what each serves, how busy it is, what it is at, and when it was last heard of."""
+    from farm.cli import screen, terminal
+    from farm.store.overview import Overview
+    from farm.store.workers import Workers
+
+    engine = Connections.here().engine
+    found = Workers(engine).all()
+    at_work = screen.by_worker(Overview(engine).at_work())
+    if as_json:
+        print_json(workers=[_facts(each, at_work.get(each.name, [])) for each in found])
+        return
+    if not found:
+        terminal.say(screen.NO_WORKERS)
+        return
+    terminal.out.print(screen.workers_table(found, at_work))
+    for words in screen.remedies(found):
+        terminal.say(words)
+
+
+def _facts(worker: Worker, at_work: list[AtWork]) -> dict[str, object]:
+    """Return what is known of a worker, for scripts."""
+    return {
+        **asdict(worker),
+        "age_seconds": round(worker.age_seconds, 3),
+        "silent_seconds": round(worker.silent_seconds, 3),
+        "silent": worker.is_silent,
+        "checks": [
+            {
+                "check": each.check_id,
+                "attempt": each.attempt,
+                "environment": each.environment,
+                "seconds": round(each.seconds, 3),
+                "run": each.run_id,
+                "line": each.line,
+                "name": each.name,
+            }
+            for each in at_work
+        ],
+    }
+
+
+def top() -> None:
+    """Show the farm at work, anew every second, until q or Ctrl-C; without a terminal, once.
+
+    It shows how many checks are decided a second and how, what waits, and what each worker is at.
+    """
+    from farm.cli import terminal
+    from farm.store.overview import Overview
+    from farm.store.pace import Pace
+
+    connections = Connections.here()
+    pace = Pace(Overview(connections.engine))
+    if terminal.out.is_terminal:
+        _keep_showing(connections, pace)
+    else:
+        terminal.out.print(_picture(connections, pace))
+
+
+def _keep_showing(connections: Connections, pace: Pace) -> None:
+    from rich.live import Live
+
+    from farm.cli import keyboard, terminal
+
+    try:
+        with keyboard.pressed() as key, Live(console=terminal.out, screen=True, auto_refresh=False) as live:
+            live.update(_picture(connections, pace), refresh=True)
+            while key(_REFRESH_SECONDS) not in ("q", "Q"):
+                live.update(_picture_or_trouble(connections, pace), refresh=True)
+    except BaseException as error:
+        if not runs.is_interrupt(error):
+            raise
+
+
+def _picture_or_trouble(connections: Connections, pace: Pace) -> RenderableType:
+    """Return the picture, or why there is none at the moment."""
+    from farm.cli.terminal import visible
+
+    try:
+        return _picture(connections, pace)
+    except ServerDown as error:
+        return visible(f"{error}; looking again every second")
+
+
+def _picture(connections: Connections, pace: Pace) -> RenderableType:
+    from farm.cli import screen
+    from farm.store.overview import Overview
+    from farm.store.workers import Workers
+
+    overview = Overview(connections.engine)
+    pace.look()
+    return screen.top(
+        minute=pace.verdicts(seconds=60),
+        minutes=pace.verdicts(seconds=300),
+        queues=overview.queues(most=screen.MOST_COUNTED),
+        workers=Workers(connections.engine).all(),
+        at_work=screen.by_worker(overview.longest_at_work(most=screen.MOST_SHOWN)),
+    )

@@ -1,0 +1,150 @@
+"""Workers as the store knows them: each says every few seconds that it lives, and what it is at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Engine
+
+from farm.store.environments import Served
+from farm.store.postgres import single
+
+#: Seconds after which a worker that left without a word is forgotten.
+FORGOTTEN_SECONDS = 3600.0
+
+
+class State(StrEnum):
+    """Whether a worker takes checks: it does, its machine judges known programs wrongly, or it is ending."""
+
+    SERVING = "serving"
+    UNWELL = "unwell"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignOfLife:
+    """What a worker says of itself. `since` is when its process began, in seconds since 1970.
+
+    Name and beginning together are one process: two containers on one node may both call themselves node:1.
+    """
+
+    name: str
+    since: float
+    node: str
+    pid: int
+    environments: Sequence[Served]
+    isolation: str
+    farm_version: str
+    threads: int
+    busy: int
+    state: State
+    lease_seconds: float
+
+    def row(self) -> dict[str, object]:
+        """Return it as the store's statements want it."""
+        facts = asdict(self)
+        facts["environments"] = json.dumps(
+            [
+                {
+                    "name": each.name,
+                    "toolchain": each.toolchain,
+                    "digest": each.digest,
+                    "tiers": [*each.tiers],
+                }
+                for each in self.environments
+            ]
+        )
+        return facts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """A worker as it last spoke, `silent_seconds` ago; it has lived for `age_seconds`."""
+
+    name: str
+    node: str
+    pid: int
+    environments: Sequence[Mapping[str, Any]]
+    isolation: str
+    farm_version: str
+    threads: int
+    busy: int
+    state: str
+    lease_seconds: float
+    age_seconds: float
+    silent_seconds: float
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it was not heard of for longer than its lease: others have its checks by now."""
+        return self.silent_seconds > self.lease_seconds
+
+    def takes(self, environment: str, tier: str) -> bool:
+        """Whether it takes such checks now."""
+        return (
+            not self.is_silent
+            and self.state == State.SERVING
+            and any(each["name"] == environment and tier in each["tiers"] for each in self.environments)
+        )
+
+
+# The disk is not waited for: what a crash of PostgreSQL loses of this is said again seconds later.
+_UNHURRIED = "(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried"
+
+_SAY = f"""
+    INSERT INTO workers (
+        name, since, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds)
+    SELECT %(name)s, to_timestamp(%(since)s), %(node)s, %(pid)s, CAST(%(environments)s AS jsonb),
+           %(isolation)s, %(farm_version)s, %(threads)s, %(busy)s, %(state)s, %(lease_seconds)s
+    FROM {_UNHURRIED}
+    ON CONFLICT (name, since) DO UPDATE SET
+        busy = excluded.busy, state = excluded.state, seen_at = now()
+"""  # noqa: S608 - a constant
+
+_LEAVE = "DELETE FROM workers WHERE name = %(name)s AND since = to_timestamp(%(since)s)"
+
+# A silent one whose name another has now was restarted: in a container each has the same number.
+_FORGET = """
+    DELETE FROM workers AS gone
+    WHERE seen_at < now() - %(seconds)s * interval '1 second' OR (
+        seen_at < now() - lease_seconds * interval '1 second' AND EXISTS (
+            SELECT FROM workers AS next WHERE next.name = gone.name AND next.since > gone.since))
+"""
+
+_WORKERS = """
+    SELECT name, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
+           extract(epoch FROM now() - since)::float8 AS age_seconds,
+           extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
+    FROM workers ORDER BY node COLLATE "C", pid, since
+"""
+
+
+class Workers:
+    """The workers that there are; every method raises `ServerDown` when PostgreSQL cannot be reached."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def say(self, sign: SignOfLife) -> None:
+        """Say that a worker lives, and what it is at."""
+        with single(self._engine) as cursor:
+            cursor.execute(_SAY, sign.row())
+
+    def leave(self, sign: SignOfLife) -> None:
+        """Say that a worker is no more."""
+        with single(self._engine) as cursor:
+            cursor.execute(_LEAVE, {"name": sign.name, "since": sign.since})
+
+    def forget(self) -> None:
+        """Remove workers that have been silent for `FORGOTTEN_SECONDS`, or were begun anew since."""
+        with single(self._engine) as cursor:
+            cursor.execute(_FORGET, {"seconds": FORGOTTEN_SECONDS})
+
+    def all(self) -> list[Worker]:
+        """Return all workers by node and process, those that are silent included."""
+        with single(self._engine) as cursor:
+            return [Worker(**row) for row in cursor.execute(_WORKERS)]

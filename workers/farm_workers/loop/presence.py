@@ -1,0 +1,63 @@
+"""Presence step: a worker says that it lives and how busy it is, for people who look at the farm.
+
+Nothing depends on it: whether a check is another worker's by now is decided by its lease.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from contextlib import suppress
+
+from farm.errors import ServerDown
+from farm.store.workers import SignOfLife, State, Workers
+from farm.version import VERSION
+from farm_workers.loop.context import Context
+
+#: Seconds between two looks for workers that are to be forgotten.
+_FORGET_SECONDS = 60.0
+
+
+class Presence:
+    """Says in the store that one worker is there."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._workers = context, Workers(context.store.engine)
+        self._forgot_at = float("-inf")
+
+    def say(self) -> None:
+        """Say that this worker lives; now and then, forget those that have been silent for long.
+
+        Raises `ServerDown`.
+        """
+        self._workers.say(self._sign())
+        if time.monotonic() - self._forgot_at >= _FORGET_SECONDS:
+            self._workers.forget()
+            self._forgot_at = time.monotonic()
+
+    def leave(self) -> None:
+        """Say that this worker is no more."""
+        with suppress(ServerDown):  # then it seems silent, and is forgotten later
+            self._workers.leave(self._sign())
+
+    def _sign(self) -> SignOfLife:
+        context = self._context
+        return SignOfLife(
+            name=context.name,
+            since=context.since,
+            node=socket.gethostname(),
+            pid=os.getpid(),
+            environments=context.served(),
+            isolation=context.checker.isolation,
+            farm_version=VERSION,
+            threads=context.threads.size,
+            busy=context.threads.busy,
+            state=self._state(),
+            lease_seconds=context.lease_seconds,
+        )
+
+    def _state(self) -> State:
+        if self._context.threads.stopping:
+            return State.STOPPING
+        return State.SERVING if self._context.health.is_well else State.UNWELL
