@@ -101,24 +101,37 @@ def run(
             say(f"Listening on the unix socket {where.uds}, for programs of this user")
             _serve(connections, where, bound, _door(where, lambda _: LOCAL))
         elif is_local:
-            url = _url(where, bound)
-            with published(connections.settings.home, url) as local:
-
-                def verify(token: str) -> Key | None:
-                    if not token and not where.needs_token:
-                        return LOCAL
-                    return local.verify(token) or ring.verify(token)
-
-                door = _door(where, verify)
-                say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
-                say(f"Programs of this user find both in {connections.settings.home}")
-                if tells_token:
-                    code = door.sessions.invite(local.token)
-                    say(f"To look at runs, open {url}{ROOT}/enter?code={code} (once, within an hour)")
-                _serve(connections, where, bound, door)
+            _serve_this_machine(connections, where, bound, ring, say=say, tells_token=tells_token)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
             _serve(connections, where, bound, _door(where, ring.verify))
+
+
+def _serve_this_machine(
+    connections: Connections,
+    where: Listening,
+    bound: socket.socket,
+    ring: KeyRing,
+    *,
+    say: Callable[[str], None],
+    tells_token: bool,
+) -> None:
+    """Serve at a loopback address, to who has the token of this start or a key."""
+    url = _url(where, bound)
+    with published(connections.settings.home, url) as local:
+
+        def verify(token: str) -> Key | None:
+            if not token and not where.needs_token:
+                return LOCAL
+            return local.verify(token) or ring.verify(token)
+
+        door = _door(where, verify)
+        say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
+        say(f"Programs of this user find both in {connections.settings.home}")
+        if tells_token:
+            code = door.sessions.invite(local.token)
+            say(f"To look at runs, open {url}{ROOT}/enter?code={code} (once, within an hour)")
+        _serve(connections, where, bound, door)
 
 
 def _door(where: Listening, verify: Verify) -> Door:
