@@ -105,6 +105,10 @@ class Desk:
         except FarmError as error:
             _log.warning("%s", error)
 
+    async def ask(self, question: Callable[[Connections], _T]) -> _T:
+        """Return what a question to the store gives, which is asked in a thread."""
+        return await self._do(lambda: question(self._connections))
+
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
 

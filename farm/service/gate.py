@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import partial
@@ -10,10 +9,9 @@ from typing import Any
 
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.service.origins import Refusal, refusal
-from farm.service.outage import Outage
+from farm.service.origins import Refusal, page_refusal, refusal
+from farm.service.page.door import Door, is_page
 from farm.service.tokens import presented
-from farm.store.keys import Key
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -32,8 +30,9 @@ _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 class Gate:
     """An ASGI application in front of the service: refuses what the service need not see.
 
-    `verify` finds the key of a presented token, "" where there is none, and may wait for PostgreSQL. The
-    key is in the state of the request, and `key_again`, which finds it as it is later.
+    The `door` knows the keys of tokens: the key is in the state of the request, and `key_again`, which finds
+    it as it is later. A request for the page has the door itself there, which lets browsers in by a cookie;
+    nothing else looks at cookies.
     """
 
     def __init__(
@@ -41,11 +40,10 @@ class Gate:
         app: App,
         *,
         hosts: frozenset[str],
-        verify: Callable[[str], Key | None],
+        door: Door,
         most_bytes: int,
     ) -> None:
-        self._app, self._hosts, self._verify, self._most_bytes = app, hosts, verify, most_bytes
-        self._outage = Outage()
+        self._app, self._hosts, self._door, self._most_bytes = app, hosts, door, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -66,11 +64,14 @@ class Gate:
 
     async def _refusal(self, scope: Message) -> Refusal | None:
         headers = scope["headers"]
+        if is_page(scope["path"]):
+            scope.setdefault("state", {})["door"] = self._door
+            return page_refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         if refused := refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts):
             return refused
         token = presented([value.decode("latin-1") for name, value in headers if name == b"authorization"])
         try:
-            key = await self._key(token or "")
+            key = await self._door.key(token or "")
         except ServerDown as error:
             return Refusal(status=503, words=str(error))
         except Exception:  # noqa: BLE001 # the edge: what is before the framework answers by itself
@@ -79,16 +80,11 @@ class Gate:
         if key is None:
             words = "no valid token; send Authorization: Bearer TOKEN (farm keys add NAME makes one)"
             return Refusal(status=401, words=words)
-        scope.setdefault("state", {}).update(key=key, key_again=partial(self._key, token or ""))
+        scope.setdefault("state", {}).update(key=key, key_again=partial(self._door.key, token or ""))
         sizes = [value for name, value in headers if name == b"content-length"]
         if any(not size.isdigit() or int(size) > self._most_bytes for size in sizes):
             return Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))
         return None
-
-    async def _key(self, token: str) -> Key | None:
-        """Return the key of a token as it is now; raises `ServerDown`."""
-        with self._outage.noticed():
-            return await asyncio.get_running_loop().run_in_executor(None, self._verify, token)
 
     async def _pass(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through; where its body turns out too large, that is the answer."""
