@@ -25,7 +25,9 @@ def _whole(digits: str) -> int | str:
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
-_DECODER = json.JSONDecoder(parse_int=_whole)
+# That there is nothing behind the object is known: the file is one that was submitted.
+_decoded = json.JSONDecoder(parse_int=_whole).raw_decode
+_encoded = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 class Field:
@@ -42,7 +44,7 @@ class Field:
 
         Raises ValueError when the line is no JSON object, and RecursionError.
         """
-        fields = _DECODER.decode(line.decode().strip())
+        fields, _ = _decoded(line.decode().lstrip())
         if not isinstance(fields, dict):
             raise ValueError(line[:1])  # noqa: TRY004 - as the decoder says that a line is no line
         if self.name not in fields:
@@ -55,8 +57,7 @@ class Field:
 
 def shown(value: object) -> str:
     """Return a value of a field as a text of bounded length; different values keep different texts."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return shortened(text)
+    return shortened(value if isinstance(value, str) else _encoded(value))
 
 
 def shortened(text: str) -> str:

@@ -107,8 +107,10 @@ class Pool:
             samples.cpu_seconds += seconds
 
     def _note_use(self, line: Outcome, use: Use) -> None:
-        last = PARTS - 1
-        use.wall[min(last, int(PARTS * (line.wall_seconds or 0.0) / line.wall_limit))] += 1
-        use.cpu[min(last, int(PARTS * (line.cpu_seconds or 0.0) / line.cpu_limit))] += 1
-        kib = line.memory_limit_mib * 1024
-        use.memory[min(last, PARTS * (line.peak_memory_kib or 0) // kib)] += 1
+        wall = int(PARTS * (line.wall_seconds or 0.0) / line.wall_limit)
+        cpu = int(PARTS * (line.cpu_seconds or 0.0) / line.cpu_limit)
+        memory = PARTS * (line.peak_memory_kib or 0) // (line.memory_limit_mib * 1024)
+        # What used a little more than its limit before it was seen used the last part.
+        use.wall[wall if wall < PARTS else -1] += 1
+        use.cpu[cpu if cpu < PARTS else -1] += 1
+        use.memory[memory if memory < PARTS else -1] += 1

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from farm.errors import FarmError
 from farm.runs.submit import submit
 from tests.bench.around.site import FarmAtWork, farm_at_work, options
 from tests.bench.checks.figures import Figure
+from tests.bench.checks.processes import peak_mib
 from tests.evaluations import PROVED, REJECTED, TIMEOUT, give
 
 #: Bars for 100 000 lines.
 _SECONDS, _MIB = 5.0, 200.0
 _ROUNDS = 3
+#: Seconds between two looks at a report's memory.
+_LOOK_SECONDS = 0.02
 _GENERATION = "We note that the left side is linear in both unknowns. " * 18
 
 
@@ -78,26 +83,51 @@ def _loaded(farm: FarmAtWork, shape: Shape, seed: int) -> str:
     return run_id
 
 
-def _measured(farm: FarmAtWork, run: str, words: Sequence[str]) -> tuple[float, float]:
-    """Return the seconds and the peak resident MiB of a `farm report` in a process of its own."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What a report took: seconds, those of its own processor time, and its peak resident memory."""
+
+    seconds: float
+    cpu_seconds: float
+    mib: float
+
+
+def _measured(farm: FarmAtWork, run: str, words: Sequence[str]) -> Taken:
+    """Return what a `farm report` takes in a process of its own."""
     command = [sys.executable, "-P", "-m", "farm", "report", run, *words]
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = 0.0
     with subprocess.Popen(
         command, env={**os.environ, **farm.settings}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)
+        # Not what the kernel tells at the end: that begins with what this process had when it forked.
+        while process.poll() is None:
+            peak = max(peak, peak_mib(process.pid))
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_SECONDS)
+    seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     if process.returncode != 0:
         raise FarmError(f"the measured report ended with status {process.returncode}")
-    return seconds, used.ru_maxrss / 1024
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Taken(seconds=seconds, cpu_seconds=used, mib=peak)
 
 
-def _figures(shape: Shape, way: str, taken: Sequence[tuple[float, float]]) -> Iterator[Figure]:
-    lines = shape.problems * shape.samples
-    name = f"report on {lines} lines, {shape.key}, {way}"
-    bar = None if way == "against" else _SECONDS
-    seconds, mib = zip(*taken, strict=True)
-    yield Figure(key=f"report_{shape.key}_{way}", name=name, unit="s", samples=seconds, at_most=bar)
-    memory = f"report_memory_{shape.key}_{way}"
-    yield Figure(key=memory, name=f"{name}, peak memory", unit="MiB", samples=mib, at_most=_MIB)
+def _figures(shape: Shape, way: str, taken: Sequence[Taken]) -> Iterator[Figure]:
+    name = f"report on {shape.problems * shape.samples} lines, {shape.key}, {way}"
+    key, bar = f"{shape.key}_{way}", None if way == "against" else _SECONDS
+    yield Figure(
+        key=f"report_{key}", name=name, unit="s", samples=tuple(each.seconds for each in taken), at_most=bar
+    )
+    yield Figure(
+        key=f"report_cpu_{key}",
+        name=f"{name}, processor time without PostgreSQL's",
+        unit="s",
+        samples=tuple(each.cpu_seconds for each in taken),
+    )
+    yield Figure(
+        key=f"report_memory_{key}",
+        name=f"{name}, peak memory",
+        unit="MiB",
+        samples=tuple(each.mib for each in taken),
+        at_most=_MIB,
+    )
