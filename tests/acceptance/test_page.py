@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,11 @@ class Browser:
 
     def __post_init__(self) -> None:
         self.client = httpx.Client(base_url=self.url, timeout=60 * PATIENCE)
+
+    def answers(self) -> bool:
+        """Whether the service listens; it says where a moment before."""
+        with socket.socket() as probe:
+            return probe.connect_ex((self.client.base_url.host, self.client.base_url.port or 80)) == 0
 
     def get(self, path: str, *, status: int = 200, **headers: str) -> httpx.Response:
         answer = self.client.get(path, headers=headers)
@@ -209,6 +215,7 @@ class TestComingIn:
             assert found, running.said
             browser = Browser(found[0])
             with browser.client:
+                eventually(browser.answers)
                 browser.post("/page/runs/none/cancel", {"csrf": "no"}, status=403)
                 assert "Sign out" not in browser.get("/page/").text
 
@@ -433,7 +440,7 @@ class TestLooking:
         run = page.load(
             tmp_path,
             {"name": HOSTILE, "group": HOSTILE, "predicted_proof": program},
-            name="</title><script>.jsonl",
+            name="<script>&.jsonl",
         )
         page.quiet.judge(run, 1, box_error=HOSTILE)
         browser = page.local()
@@ -486,6 +493,7 @@ class TestLooking:
             assert found
             browser = Browser(found[1])
             with browser.client:
+                eventually(browser.answers)
                 browser.get(found[2], status=303)
                 assert "Runs" in browser.get("/page/").text
             running.process.terminate()
