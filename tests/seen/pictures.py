@@ -14,8 +14,8 @@ from tests.seen import report_pages as pages
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
-#: A picture's size on a page; two thirds of what it shows.
-_WIDTH, _HEIGHT = 1180, 1240
+#: How much of a page a picture shows, and how large.
+_WIDTH, _HEIGHT, _SCALE = 1180, 1240, 0.75
 
 
 def report(target: Path) -> None:
@@ -27,7 +27,11 @@ def report(target: Path) -> None:
         with sync_playwright() as playwright:
             chromium = shutil.which("chromium")
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            view = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, color_scheme="light")
+            view = browser.new_page(
+                viewport={"width": _WIDTH, "height": _HEIGHT},
+                color_scheme="light",
+                device_scale_factor=_SCALE,
+            )
             view.goto(page.as_uri())
             view.screenshot(path=target)
             browser.close()
