@@ -43,11 +43,14 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read anew for each request",
         "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
         "FARM_LOG_FORMAT": "how logs are written: text, or json, one object a line (text)",
+        "FARM_METRICS_PORT": "port on which a worker serves metrics, 0 for a free one; by default none",
+        "FARM_METRICS_ADDRESS": "address on which a worker serves metrics (127.0.0.1)",
     }
 )
 
 #: The ways to run Lean.
 WAYS = ("forked", "snapshot", "cold")
+_LAST_PORT = 65535
 _RESERVED = "FARM_TEST_"  # the test suite's own
 # What Kubernetes puts into every container beside a service called `farm` or `farm-something`:
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
@@ -93,6 +96,8 @@ class Settings:
     queue_limit: int
     log_level: str
     log_format: str
+    metrics_port: int | None
+    metrics_address: str
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -100,7 +105,7 @@ class Settings:
 
         Raises `SettingsError`, naming the variable, its value and the remedy.
         """
-        given = {name: value for name, value in environ.items() if name.startswith("FARM_") and value}
+        given = {name: value for name, value in environ.items() if _is_ours(name, value)}
         _refuse_unknown(given)
         database_url, broker_url = _urls(given)
         return cls(
@@ -125,6 +130,8 @@ class Settings:
             queue_limit=_count(given, "FARM_QUEUE_LIMIT") or 10_000_000,
             log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
             log_format=_choice(given, "FARM_LOG_FORMAT", ("text", "json")),
+            metrics_port=_port(given, "FARM_METRICS_PORT"),
+            metrics_address=given.get("FARM_METRICS_ADDRESS", "127.0.0.1"),
         )
 
 
@@ -161,9 +168,14 @@ def sqlalchemy_url(url: str) -> str:
     return "postgresql+psycopg://" + url.partition("://")[2]
 
 
+def _is_ours(name: str, value: str) -> bool:
+    """Whether somebody has set this for the farm; a service `farm-metrics` has a FARM_METRICS_PORT, too."""
+    return name.startswith("FARM_") and bool(value) and not _OF_KUBERNETES.fullmatch(f"{name}={value}")
+
+
 def _refuse_unknown(given: Mapping[str, str]) -> None:
-    for name, value in given.items():
-        if name in VARIABLES or name.startswith(_RESERVED) or _OF_KUBERNETES.fullmatch(f"{name}={value}"):
+    for name in given:
+        if name in VARIABLES or name.startswith(_RESERVED):
             continue
         close = difflib.get_close_matches(name, VARIABLES, n=1, cutoff=0.0)[0]
         raise SettingsError(f"{name}: unknown variable; did you mean {close}? Otherwise unset it")
@@ -258,4 +270,13 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
         return None
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", value, flags=re.ASCII):
         raise SettingsError(f"{name}={value!r}: must be a whole number above 0, such as 4")
+    return int(value)
+
+
+def _port(given: Mapping[str, str], name: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,5}", value, flags=re.ASCII) or int(value) > _LAST_PORT:
+        raise SettingsError(f"{name}={value!r}: must be a port from 0 to {_LAST_PORT}, such as 9700")
     return int(value)

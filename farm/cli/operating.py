@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
 
 import typer
+from typer import Option
 
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
+from farm.errors import UsageError
 from farm.settings import Settings
 
 
@@ -17,6 +21,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: farm doctor")(doctor)
     database = typer.Typer(help="Manage the database.", no_args_is_help=True)
     database.command("upgrade", epilog="Example: farm db upgrade")(db_upgrade)
+    database.command("reader", epilog="Example: farm db reader --password-file reader.txt")(db_reader)
     app.add_typer(database, name="db")
 
 
@@ -44,6 +49,35 @@ def db_upgrade() -> None:
     before, after = postgres.upgrade(connections.urls[0])
     was = "" if before == after else f", was {before or 'empty'}"
     terminal.say(f"The database is at revision {after}{was}")
+
+
+def db_reader(
+    password_file: Annotated[
+        Path | None,
+        Option(help="File with the role's password in its first line; without, the password stays as it is."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the role farm_reader, which can read the views of the schema report and nothing else."""
+    from farm.cli import terminal
+    from farm.store.reader import ROLE, make_reader
+
+    password = None if password_file is None else _first_line(password_file)
+    is_new = make_reader(Connections.here().engine, password=password)
+    said = "was created" if is_new else "was there already"
+    terminal.say(f"The role {ROLE} {said}; it can read the views of the schema report")
+    if as_json:
+        print_json(role=ROLE, is_new=is_new)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        line = path.read_text(encoding="utf-8").partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--password-file {path}: cannot be read ({error}); name a text file") from error
+    if not line:
+        raise UsageError(f"--password-file {path}: the first line is empty; write the password there")
+    return line
 
 
 def doctor(as_json: AsJson = False) -> None:

@@ -79,6 +79,8 @@ def marking(run: StoredRun) -> Marking:
 def _export(
     store: Store, queries: Queries, run: StoredRun, manifest: StoredManifest, verdicts: Writing
 ) -> Exported:
+    began = queries.now()
+
     def announce(new: Fingerprint) -> None:
         store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)
 
@@ -89,7 +91,7 @@ def _export(
         # Another export may have been there a moment ago: what the file may be is asked while nobody writes.
         expected=lambda: queries.manifests(run.id)[manifest.number].fingerprints,
         announce=announce,
-        placed=lambda _: store.exported(run.id, manifest.number),
+        placed=lambda _: store.exported(run.id, manifest.number, began=began),
     )
     return Exported(path=manifest.path, lines=verdicts.lines)
 

@@ -148,6 +148,12 @@ _HASTEN = text("""
       AND (checks.priority, checks.turn) > (:priority, wanted.turn)
 """)
 
+_TALLY = text("""
+    INSERT INTO tallies
+    SELECT 'lines', CASE WHEN shared THEN 'shared' ELSE 'own' END, count(*)
+    FROM jobs WHERE run_id = :run_id GROUP BY shared
+""")
+
 #: The second pass is rare already.
 _MOST_PASSES = 100
 
@@ -241,6 +247,7 @@ def loading(
         if queue_limit is not None:
             _require_room(connection, queue_limit, queue_limit)
         _settle(connection, run)
+    connection.execute(_TALLY, {"run_id": run_id})
     if races:
         waiting.stop_rivals_of_run(connection, run_id)
 

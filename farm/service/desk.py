@@ -11,18 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from farm.broker import call
-from farm.characters import storable
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
 from farm.log import about, logger
 from farm.manifest.lines import printable
+from farm.metrics.farm import FarmMetrics, exposition
 from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
+from farm.service.outage import Outage
 from farm.service.usage import Usage
 from farm.service.waiting_room import Waiter, WaitingRoom
+from farm.store import readings
 from farm.store.batches import ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.keys import Key
@@ -67,9 +69,11 @@ class Desk:
         self._environments: list[ServedEnvironment] = []
         self._queued = 0
         self._usage = Usage()
+        self._outage = Outage()
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
+        self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
         self._reviving: asyncio.Future[None] | None = None
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
@@ -87,7 +91,8 @@ class Desk:
     async def _do(self, step: Callable[[], _T]) -> _T:
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, step)
+            with self._outage.noticed():
+                return await loop.run_in_executor(self._threads, step)
         except ServerDown:
             if self._reviving is None or self._reviving.done():
                 self._reviving = loop.run_in_executor(None, self._revive)
@@ -99,6 +104,10 @@ class Desk:
             self._connections.revived()
         except FarmError as error:
             _log.warning("%s", error)
+
+    async def ask(self, question: Callable[[Connections], _T]) -> _T:
+        """Return what a question to the store gives, which is asked in a thread."""
+        return await self._do(lambda: question(self._connections))
 
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
@@ -218,6 +227,10 @@ class Desk:
             self._connections.store.ask_again(left)
         return brought
 
+    async def metrics(self, accepted: str) -> tuple[bytes, str]:
+        """Return the farm's metrics in the format that is accepted, and that format's name."""
+        return await self._do(lambda: exposition(self._metrics, accepted))
+
     def waiting(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
         """Return somebody who waits for items; to be ended by `room.leave`."""
         return self.room.waiting(items, checks or {})
@@ -261,9 +274,8 @@ class Desk:
             if odd := [each for each in asked.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
             items = [known[each] for each in asked.items]
-        groups = asked.groups and [storable(each) for each in asked.groups]
         whole = batch_id if asked.items is None else None
-        return await self._do(lambda: self._cancel(items, groups, whole))
+        return await self._do(lambda: self._cancel(items, asked.groups, whole))
 
     def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
         """Cancel items of batches, or those of them of these groups; `whole` is cancelled as a batch."""

@@ -9,7 +9,7 @@ from typing import Any
 from farm.assembly.challenge import Challenge
 from farm.characters import decoded
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check, Fallback
+from farm.judging.job import Check, Fallback, Priority
 from farm.judging.report import Preamble, Report
 from farm.judging.verdict import Outcome, Verdict
 from farm.lean_text.policy.rules import Action
@@ -26,6 +26,7 @@ class Claim:
 
     `failures` counts earlier attempts that the farm failed at. With one attempt left it is a `suspect`: it
     may be what brings workers down. One that is claimed `ahead` waits until a thread of its worker is free.
+    Its `priority` is that of its class, and it has waited for `waited_seconds` since somebody first asked.
     """
 
     check_id: int
@@ -35,6 +36,8 @@ class Claim:
     environment: str
     check: Check
     ahead: bool = False
+    priority: int = Priority.BATCH
+    waited_seconds: float = 0.0
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Claim:
@@ -47,6 +50,8 @@ class Claim:
             environment=row["environment"],
             check=_check(row),
             ahead=row["ahead"],
+            priority=row["priority"],
+            waited_seconds=row["waited_seconds"],
         )
 
     @property

@@ -7,6 +7,7 @@ those. What equal checks have in common is settled as in `farm.runs.load`: one c
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,6 +122,8 @@ _JOBS = """
         line integer, check_id bigint, name text, group_name text, shared boolean, segments json,
         fallback_segments json, warnings json)
 """
+
+_TALLY = "INSERT INTO tallies SELECT 'lines', * FROM unnest(%(words)s::text[], %(numbers)s::bigint[])"
 
 _VERDICTS = """
     INSERT INTO verdicts (
@@ -249,8 +252,10 @@ class BatchRows:
         return {each["id"]: id_ for id_, each in found}
 
     def add_jobs(self, jobs: Sequence[Mapping[str, object]]) -> None:
-        """Store the items, each with the check that it waits for."""
+        """Store the items, each with the check that it waits for, and count them."""
         self._execute(_JOBS, {**self._values, "jobs": json.dumps(jobs)})
+        counted = Counter("shared" if each["shared"] else "own" for each in jobs)
+        self._execute(_TALLY, {"words": list(counted), "numbers": list(counted.values())})
 
     def be_quick(self) -> None:
         """Do not wait for the disk: what is stored can be asked for again, and nothing has to be judged."""

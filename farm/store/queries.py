@@ -194,6 +194,12 @@ class Queries:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
 
+    def now(self) -> datetime:
+        """Return the time by PostgreSQL's clock."""
+        (row,) = self._all("SELECT now() AS at")
+        at: datetime = row["at"]
+        return at
+
     def served(self) -> list[ServedEnvironment]:
         """Return every environment that a worker has ever served, or that was declared, by name."""
         rows = self._all(

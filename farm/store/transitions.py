@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +28,7 @@ from farm.judging.job import Cancelled, Priority, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Verdict
 from farm.log import logger
-from farm.store import waiting
+from farm.store import tallies, waiting
 from farm.store.attempt import Claim, Decision, Hold, Returned, unread
 from farm.store.environments import Served
 from farm.store.postgres import reaching, single
@@ -130,7 +131,7 @@ _CLAIM = """
         RETURNING checks.id, attempt, failures, ahead, environment, program_sha256, submitted,
                   fallback_sha256, fallback_submitted, challenge_sha256, challenge_name, tier,
                   native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, checks.priority,
-                  checks.turn
+                  checks.turn, extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
            fallback.source AS fallback, (
@@ -215,6 +216,9 @@ _FINISH = """
     ), ended AS (
         INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
         SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id, attempt)
+        RETURNING outcome
+    ), counted AS (
+        INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
     )
     INSERT INTO verdicts (
         check_id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts, preamble,
@@ -240,10 +244,14 @@ _GIVE_BACK = text("""
             status = 'queued', lease_until = NULL, failures = failures + CAST(failed AS integer)
         FROM held JOIN given USING (id, attempt) WHERE checks.id = held.id
         RETURNING checks.id, checks.attempt, checks.worker, checks.started_at
+    ), ended AS (
+        INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
+        SELECT id, attempt, worker, started_at, outcome, detail FROM back JOIN given USING (id, attempt)
+        RETURNING check_id, outcome
+    ), counted AS (
+        INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
     )
-    INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-    SELECT id, attempt, worker, started_at, outcome, detail FROM back JOIN given USING (id, attempt)
-    RETURNING check_id
+    SELECT check_id FROM ended
 """)
 
 # A worker that died took its lease with it. The last failure allowed ends the check instead of queueing it
@@ -261,6 +269,9 @@ _TAKE_BACK = text("""
     ), ended AS (
         INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
         SELECT id, attempt, worker, started_at, 'lost', 'the worker stopped responding' FROM expired
+        RETURNING outcome
+    ), counted AS (
+        INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
     ), judged AS (
         INSERT INTO verdicts (
             check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
@@ -297,7 +308,8 @@ _EXPORTING = text("""
 """)
 
 _EXPORTED = text("""
-    UPDATE manifests SET sha256 = next_sha256, size = next_size, next_sha256 = NULL, next_size = NULL
+    UPDATE manifests SET
+        sha256 = next_sha256, size = next_size, next_sha256 = NULL, next_size = NULL, exported_at = :began
     WHERE run_id = :run_id AND number = :number AND next_sha256 IS NOT NULL
 """)
 
@@ -476,6 +488,7 @@ class Store:
             values = {"most": self.max_failures, "checker_version": checker_version}
             taken_back = int(connection.scalar(_TAKE_BACK, values) or 0)
             connection.execute(_OVER)
+            tallies.add_up(connection)
             late = connection.scalars(_LATE).all()
         return Swept(taken_back=taken_back, past_deadline=sum(map(self._past_deadline, late)))
 
@@ -501,10 +514,11 @@ class Store:
                 _EXPORTING, {"run_id": run_id, "number": number, "sha256": sha256, "size": size}
             )
 
-    def exported(self, run_id: str, number: int) -> None:
-        """Remember that the manifest has those bytes now."""
+    def exported(self, run_id: str, number: int, *, began: datetime) -> None:
+        """Remember that the manifest has those bytes now, by an export that `began` then."""
+        values = {"run_id": run_id, "number": number, "began": began}
         with self.transaction() as connection:
-            connection.execute(_EXPORTED, {"run_id": run_id, "number": number})
+            connection.execute(_EXPORTED, values)
 
 
 def _together(cursor: Cursor[DictRow], verdicts: Iterable[Verdict]) -> AbstractContextManager[object]:

@@ -140,10 +140,13 @@ _DROP = text("""
     ), dropped AS (
         UPDATE checks SET status = 'cancelled', lease_until = NULL, identity = NULL
         FROM idle WHERE checks.id = idle.id
+    ), ended AS (
+        INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
+        SELECT id, attempt, worker, started_at, 'cancelled', 'nobody waits for it any more'
+        FROM idle WHERE status = 'running'
+        RETURNING outcome
     )
-    INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-    SELECT id, attempt, worker, started_at, 'cancelled', 'nobody waits for it any more'
-    FROM idle WHERE status = 'running'
+    INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
 """)
 
 

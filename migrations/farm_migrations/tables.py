@@ -11,6 +11,7 @@
     attempts       every time that a worker took a check, once it ended
     verdicts       what a check's proof is worth; written once, never changed
     api_keys       who may use the HTTP service, and for what
+    tallies        how many attempts ended how, and how many lines were submitted; the sum of its rows counts
 
 Constraints have names, so that errors can be told apart by name.
 """
@@ -125,6 +126,8 @@ runs = Table(
     # A run that somebody cancelled is not resumed by a submit.
     Column("cancelled_at", DateTime(timezone=True)),
     Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
+    # Runs of manifests: there may be millions of batches.
+    Index(None, "created_at", postgresql_where=text("owner IS NULL")),
 )
 
 manifests = Table(
@@ -139,6 +142,8 @@ manifests = Table(
     # The bytes that an export is about to put in its place: one that died there can be repeated.
     Column("next_sha256", Text),
     Column("next_size", BigInteger),
+    # When the newest export into it began; null where there was none.
+    Column("exported_at", DateTime(timezone=True)),
     Index("manifests_path_idx", "path", postgresql_using="hash"),
 )
 
@@ -342,4 +347,15 @@ api_keys = Table(
         name="limits_positive",
     ),
     Index("api_keys_name_idx", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
+)
+
+# Metrics read this at every scrape, so it counts where the rows themselves are too many to be counted. Each
+# transaction adds a row of its own, so no two wait for each other; sweeps add rows up (`farm.store.tallies`).
+tallies = Table(
+    "tallies",
+    metadata,
+    # `attempts`, by outcome, or `lines`, which are `own` or `shared`.
+    Column("subject", Text, nullable=False),
+    Column("word", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
 )

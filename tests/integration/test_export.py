@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -610,7 +611,7 @@ def test_long_messages_are_written_in_parts(
 class _DiesAfterTheRename(Store):
     """A store whose process ends when the manifest is in its place and nothing has been said of it."""
 
-    def exported(self, run_id: str, number: int) -> None:
+    def exported(self, run_id: str, number: int, *, began: datetime) -> None:
         raise ServerDown("gone")
 
 

@@ -104,6 +104,8 @@ def test_every_variable_is_read():
             "FARM_QUEUE_LIMIT": "1000",
             "FARM_LOG_LEVEL": "DEBUG",
             "FARM_LOG_FORMAT": "JSON",
+            "FARM_METRICS_PORT": "9700",
+            "FARM_METRICS_ADDRESS": "0.0.0.0",
         }
     )
     assert settings == Settings(
@@ -128,6 +130,8 @@ def test_every_variable_is_read():
         queue_limit=1000,
         log_level="debug",
         log_format="json",
+        metrics_port=9700,
+        metrics_address="0.0.0.0",
     )
 
 
@@ -170,6 +174,8 @@ def test_a_url_may_stand_in_a_file(tmp_path: Path):
             {"FARM_CGROUP": "system.slice/farm"},
             ["FARM_CGROUP='system.slice/farm'", "the absolute path of a cgroup"],
         ),
+        ({"FARM_METRICS_PORT": "http"}, ["FARM_METRICS_PORT='http'", "a port from 0 to 65535"]),
+        ({"FARM_METRICS_PORT": "65536"}, ["FARM_METRICS_PORT='65536'", "a port from 0 to 65535"]),
         ({"FARM_SERVERS": "docker"}, ["FARM_SERVERS='docker'", "auto, wheels, system"]),
         ({"FARM_DATABASE_URL": "postgresql://db/farm"}, ["FARM_BROKER_URL is not", "set both"]),
         ({"FARM_BROKER_URL": "redis://mq/0"}, ["FARM_DATABASE_URL is not", "set both"]),

@@ -157,7 +157,7 @@ def _as_submitted(farm: FarmAtWork, run: str, manifest: Path) -> Iterator[Callab
     def restore() -> None:
         shutil.copyfile(copy, manifest)
         farm.store.exporting(run, 0, sha256=stored.sha256, size=stored.size)
-        farm.store.exported(run, 0)
+        farm.store.exported(run, 0, began=farm.now())
 
     yield restore
     copy.unlink()

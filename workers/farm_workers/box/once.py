@@ -23,6 +23,7 @@ from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.procfs import Usage
 from farm_workers.box.supervisor import BoxFailed, Command
+from farm_workers.metrics import events
 
 #: Seconds between two looks at the tree. What is sampled is looked at soon, for most checks are short; what
 #: the kernel keeps, as rarely as somebody who cancels can wait, and when a limit could be reached.
@@ -182,6 +183,7 @@ class _Watch:
         if self._limit or self._error:
             self._killed_at = now
             self._cell.kill()
+            events.killed(self._limit or "cancelled")
 
     def _exceeded(self, wall_seconds: float) -> str | None:
         if breach := self._cell.breach():

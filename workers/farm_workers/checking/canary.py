@@ -21,6 +21,7 @@ from farm.log import logger
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.way import COLD, FIRST_LOAD
+from farm_workers.metrics import events
 
 _log = logger(__name__)
 
@@ -134,7 +135,7 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     return Examination(
         canaries=len(questions),
         ways=frozenset(report.way for report in reports),
-        wrong=_wrong(zip(questions, reports, strict=True)),
+        wrong=_wrong(environment, zip(questions, reports, strict=True)),
     )
 
 
@@ -161,7 +162,7 @@ def trial(checker: Checker) -> Callable[[LeanEnvironment], tuple[str, ...]]:
     def wrong(environment: LeanEnvironment) -> tuple[str, ...]:
         statement = f"-- {os.getpid()} {next(numbers)}\n{AUDITED.statement}"
         canary = replace(AUDITED, statement=statement) if environment.audited else PROVED
-        return _wrong([((canary, COLD), _report(environment, checker, canary, COLD))])
+        return _wrong(environment, [((canary, COLD), _report(environment, checker, canary, COLD))])
 
     return wrong
 
@@ -184,11 +185,15 @@ def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way:
     return ask(canary.check(environment.header), environment, way=way)
 
 
-def _wrong(answers: Iterable[tuple[tuple[Canary, str], Report]]) -> tuple[str, ...]:
+def _wrong(
+    environment: LeanEnvironment, answers: Iterable[tuple[tuple[Canary, str], Report]]
+) -> tuple[str, ...]:
     """Say which canaries came out wrong, and how; those that came out alike together."""
     alike: dict[str, list[str]] = {}
     for (canary, way), report in answers:
         verdict = judge(report)
-        if verdict.reason not in {canary.expected, *canary.also}:
+        is_right = verdict.reason in {canary.expected, *canary.also}
+        events.canary_judged(environment.name, passed=is_right)
+        if not is_right:
             alike.setdefault(f"{verdict.reason}: {verdict.detail}", []).append(f"{canary.name} ({way})")
     return tuple(f"{', '.join(names)} came out as {how}" for how, names in alike.items())

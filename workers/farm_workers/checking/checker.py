@@ -72,6 +72,10 @@ class Checker:
         """End every process; nothing may be checked any more."""
         self._runner.close()
 
+    def images(self) -> list[tuple[str, int]]:
+        """Return the images that can fork, as `farm_workers.images.images.Images.kept` does."""
+        return self._runner.images.kept()
+
     def prewarm(self, environment: LeanEnvironment) -> None:
         """Begin to make images of the environment's headers, where Lean is forked."""
         self._runner.prewarm(environment)

@@ -6,7 +6,9 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,13 +71,55 @@ def worker(
     concurrency: Annotated[
         int | None, Option(min=1, help="Checks at once; one per core by default.", show_default=False)
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        Option(
+            min=0, max=65535, help="Serve metrics for Prometheus; 0 takes a free port.", show_default=False
+        ),
+    ] = None,
+    metrics_address: Annotated[
+        str | None,
+        Option(help="Address of the metrics; whoever reaches it may read them.", show_default="127.0.0.1"),
+    ] = None,
 ) -> None:
     """Check proofs on this machine until stopped; serves every environment that is fit to judge here.
 
     The exit status is 2 when the settings cannot be met, such as an isolation that this machine does not
-    have, and 1 when no environment is fit or PostgreSQL does not answer for half a minute.
+    have or a port that is taken, and 1 when no environment is fit or PostgreSQL does not answer for half a
+    minute.
     """
-    from farm import broker, log
+    from farm import log
+
+    settings = Settings.load()
+    log.configure(settings.log_level, settings.log_format)
+    settings = replace(
+        settings,
+        concurrency=concurrency or settings.concurrency,
+        metrics_port=settings.metrics_port if metrics_port is None else metrics_port,
+        metrics_address=metrics_address or settings.metrics_address,
+    )
+    # Until Celery listens to signals: whatever is begun is taken down in order.
+    signal.signal(signal.SIGTERM, _leave)
+    with _metrics(settings):
+        _work(settings)
+
+
+@contextmanager
+def _metrics(settings: Settings) -> Iterator[None]:
+    """Serve metrics inside the block where the settings name a port for them."""
+    from farm.log import logger
+    from farm_workers.metrics.events import served
+
+    if settings.metrics_port is None:
+        yield
+        return
+    with served(address=settings.metrics_address, port=settings.metrics_port) as url:
+        logger(__name__).info("Metrics are served on %s", url)
+        yield
+
+
+def _work(settings: Settings) -> None:
+    from farm import broker
     from farm.completions import Publisher
     from farm.store import postgres
     from farm.store.transitions import Store
@@ -84,14 +128,11 @@ def worker(
     from farm_workers.loop.context import CONNECTIONS
     from farm_workers.loop.process import new_context, serve
 
-    settings = Settings.load()
-    log.configure(settings.log_level, settings.log_format)
     database_url, broker_url = Connections(settings).urls
-    at_once = concurrency or settings.concurrency
-    # Until Celery listens to signals: whatever is begun is taken down in order.
-    signal.signal(signal.SIGTERM, _leave)
     with (
-        opened(settings, concurrency=at_once, minimum=demanded(settings, OF_A_WORKER)) as machine,
+        opened(
+            settings, concurrency=settings.concurrency, minimum=demanded(settings, OF_A_WORKER)
+        ) as machine,
         Publisher(broker_url) as publisher,
     ):
         engine = postgres.connect(
@@ -104,7 +145,7 @@ def worker(
             machine.checker,
             name=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
-            concurrency=at_once,
+            concurrency=settings.concurrency,
             completed=publisher.publish,
         )
         for environment in context.environments.values():

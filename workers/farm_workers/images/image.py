@@ -21,6 +21,7 @@ from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import order
 from farm_workers.images.fork import Fork, user_of_checks
+from farm_workers.metrics import events
 
 #: Seconds that an image may take to import its header: the largest libraries take a minute on a slow disk.
 _START_SECONDS = 600.0
@@ -77,7 +78,9 @@ class Image:
 
     def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
-        return Fork(self._send, order.CHECK, request, isolation=self._isolation, limits=limits)
+        fork = Fork(self._send, order.CHECK, request, isolation=self._isolation, limits=limits)
+        events.forked(self._environment.name, "check")
+        return fork
 
     def seal(
         self, request: Mapping[str, Any], limits: Limits, files: Sequence[int], into: int | None = None
@@ -88,7 +91,9 @@ class Image:
         """
         request = {**request, "with_sealed": into is not None}
         files = [*files, files[0] if into is None else into]
-        return Fork(self._send, order.SEAL, request, isolation=self._isolation, limits=limits, files=files)
+        fork = Fork(self._send, order.SEAL, request, isolation=self._isolation, limits=limits, files=files)
+        events.forked(self._environment.name, "seal")
+        return fork
 
     def _send(self, what: bytes, files: Sequence[int]) -> None:
         if self._socket is None:
@@ -101,12 +106,19 @@ class Image:
             with contextlib.ExitStack() as files:
                 self._make(files)
                 self._made.set()
+                self._tell("made")
                 self._closing.wait()
         except (NoImage, BoxFailed, OSError) as error:
             failed = error if isinstance(error, NoImage | BoxFailed) else BoxFailed(str(error))
             self._error = self._error or failed
+            self._tell("failed" if isinstance(failed, ImageDied | BoxFailed) else "refused")
         finally:
             self._made.set()
+
+    def _tell(self, result: str) -> None:
+        """Have it counted what became of the image, unless nobody waits for it any more."""
+        if not self._closing.is_set():
+            events.image_begun(self._environment.name, result, time.monotonic() - self.begun_at)
 
     def _make(self, files: contextlib.ExitStack) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -99,6 +99,12 @@ class Images:
         with contextlib.suppress(NoImage):
             self._give_back(self._lent((environment, header)))
 
+    def kept(self) -> list[tuple[str, int]]:
+        """Return the images that can fork: the environment and the private memory in bytes of each."""
+        with self._lock:
+            images = [(environment.name, each) for (environment, _), each in self._all()]
+        return [(name, each.memory_kib << 10) for name, each in images if each.is_ready]
+
     def close(self) -> None:
         """End all images; nothing may be asked any more."""
         with self._lock:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from farm.errors import ServerDown
 from farm.log import logger
+from farm_workers.metrics import events
 
 _T = TypeVar("_T")
 
@@ -32,6 +33,7 @@ def retrying(step: Callable[[], _T], *, unless: Callable[[], bool] = _never) -> 
             if unless():
                 raise
             _log.warning("%s; waiting to retry", error)
+            events.database_was_away()
             time.sleep(RETRY_SECONDS)
 
 

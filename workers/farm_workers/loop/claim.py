@@ -15,6 +15,7 @@ from farm.store.attempt import Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
 from farm_workers.loop.leases import Leases
+from farm_workers.metrics import events
 
 #: Checks that will be begun within so many seconds are claimed together.
 AHEAD_SECONDS = 0.1
@@ -97,6 +98,7 @@ class Claims:
             self._ahead.extend(sorted(claims, key=lambda claim: claim.ahead))
         if claims:
             self._pass_turn(claims[-1].environment)
+        events.claimed(claims)
 
     def _how_many(self, busy: int) -> int:
         if not self._mean_seconds:

@@ -19,6 +19,7 @@ from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.context import Context
 from farm_workers.loop.presence import Presence
+from farm_workers.metrics import events
 
 #: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
 LOOK_SECONDS = 1.0
@@ -137,6 +138,7 @@ class Heartbeat:
         swept = self._context.store.sweep(
             checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
         )
+        events.swept(taken_back=swept.taken_back, past_deadline=swept.past_deadline)
         if swept.taken_back:
             _log.warning("Requeued %d checks whose worker stopped responding", swept.taken_back)
         if swept.past_deadline:
@@ -168,6 +170,7 @@ class Heartbeat:
                 step()
             except ServerDown as error:
                 _log.warning("%s; heartbeat will be retried", error)
+                events.database_was_away()
                 self._stopping.wait(self._look_seconds)
             except Exception:  # noqa: BLE001 # the thread's edge: without it no lease would be extended again
                 _log.exception("Heartbeat failed and will be retried")

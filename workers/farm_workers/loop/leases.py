@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 from farm.store.attempt import Claim, Hold
+from farm_workers.metrics import events
 
 
 class Leases:
@@ -55,7 +56,9 @@ class Leases:
     def lose(self, holds: Iterable[Hold]) -> None:
         """Say which are no longer this worker's, so that their boxes end."""
         with self._lock:
-            self._lost |= self._claims.keys() & set(holds)
+            new = (self._claims.keys() & set(holds)) - self._lost
+            self._lost |= new
+        events.leases_lost(len(new))
 
     def recall(self) -> None:
         """Say that all checks are to be given back at once."""

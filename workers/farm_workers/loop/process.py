@@ -19,6 +19,7 @@ from farm.broker import VERIFY, queue
 from farm.log import line, logger
 from farm.store.attempt import Returned
 from farm.store.transitions import Store
+from farm.version import VERSION
 from farm_workers.checking.canary import trial
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -30,6 +31,8 @@ from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.record import Completed, Recorder, nobody
 from farm_workers.loop.verify import work
+from farm_workers.metrics import events
+from farm_workers.metrics.state import State
 
 _ENDING = "Ending: running checks are finished first; once more, and they are given back"
 
@@ -87,6 +90,7 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     setup_logging.connect(_leave_logs_alone)
     bell = Bell(app)
     heartbeat = Heartbeat(context, app, work, bell)
+    events.watch(lambda: _state(context, bell))
     heartbeat.start()
     _log.info(
         "Serving environments=%s way=%s concurrency=%d worker=%s",
@@ -104,6 +108,21 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
             context.recorder.put(Returned.unharmed(claim, "the worker is stopping"))
         context.recorder.stop()
         heartbeat.stop()
+
+
+def _state(context: Context, bell: Bell) -> State:
+    return State(
+        version=VERSION,
+        worker=context.name,
+        isolation=context.checker.isolation,
+        way=context.checker.way,
+        slots=context.threads.size,
+        busy=context.threads.busy,
+        leases=len(context.leases),
+        is_healthy=context.health.is_well,
+        is_broker_up=not bell.is_lost,
+        images=context.checker.images(),
+    )
 
 
 def _leave_logs_alone(**_sent: object) -> None:

@@ -21,6 +21,7 @@ from farm.store.attempt import Claim, Decision, Returned
 from farm.store.transitions import Store
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.leases import Leases
+from farm_workers.metrics import events
 
 #: Verdicts that come within so many seconds are recorded together.
 TOGETHER_SECONDS = 0.04
@@ -147,12 +148,18 @@ class Recorder(threading.Thread):
         if returned:
             held = self._retrying(lambda: self._store.give_back(returned))
             self._settle([each.claim for each in returned], held)
+            for each in returned:
+                if each.claim.check_id in held:
+                    events.returned(each.outcome)
             self._waiting()
 
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
         recorded = self._retrying(lambda: self._store.record(decided))
         self._completed(recorded.check_ids)
         self._settle([claim for claim, _ in decided], recorded.check_ids)
+        for claim, decision in decided:
+            if claim.check_id in recorded.check_ids:
+                events.recorded(claim, decision)
         if recorded.anew:
             self._waiting()
         if recorded.proved:
@@ -165,5 +172,6 @@ class Recorder(threading.Thread):
         self._leases.let_go(claims)
         for claim in claims:
             if claim.check_id not in recorded:
+                events.result_refused()
                 fields = {"check_id": claim.check_id, "attempt": claim.attempt}
                 logger(__name__, fields).warning("A late result was refused: it no longer held the lease")

@@ -13,6 +13,7 @@ from farm.version import VERSION
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.context import Context
 from farm_workers.loop.record import Ended
+from farm_workers.metrics import events
 
 _log = logger(__name__)
 
@@ -76,6 +77,8 @@ def _ended(context: Context, claim: Claim) -> Ended | None:
 def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Ended:
     """Return a verdict, or what becomes of a check that the farm, or this machine, failed at."""
     _tell(report, verdict)
+    if verdict.is_tried_again:
+        events.farm_failed(claim.environment, verdict.reason)
     if verdict.reason is Reason.KERNELS_DISAGREE:
         _tell_of_disagreement(report, verdict)
     if verdict.may_be_the_machine and not context.health.examine(context.environments[claim.environment]):

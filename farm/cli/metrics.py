@@ -1,0 +1,48 @@
+"""The command that tells Prometheus what the farm does."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from farm.connections import Connections
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's command to the `farm` command."""
+    app.command(epilog="Example: farm metrics --port 9701")(metrics)
+
+
+def metrics(
+    once: Annotated[bool, Option("--once", help="Print the metrics to standard output and end.")] = False,
+    port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 9701,
+    address: Annotated[str, Option(help="Address to listen on; whoever reaches it may read.")] = "127.0.0.1",
+) -> None:
+    """Tell Prometheus what waits, runs and ends in the whole farm. docs/metrics.md lists all metrics.
+
+    What a worker does is told by that worker: farm worker --metrics-port 9700.
+    """
+    from farm import log
+    from farm.cli import terminal
+    from farm.metrics.farm import FarmMetrics, exposition, registered
+    from farm.metrics.port import exposed
+    from farm.store import postgres, readings
+
+    connections = Connections.here()
+    log.configure(connections.settings.log_level, connections.settings.log_format)
+    # A database that is down, or of another revision, is told as such: nothing is required of it here.
+    engine = postgres.connect(connections.urls[0], application="farm-metrics")
+    told = FarmMetrics(lambda: readings.read(engine))
+    if once:
+        sys.stdout.write(exposition(told)[0].decode())
+        return
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    with exposed(registered(told), address=address, port=port) as url:
+        terminal.say(f"Metrics are served on {url}")
+        stopping.wait()

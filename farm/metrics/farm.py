@@ -1,0 +1,161 @@
+"""Metrics step, the farm: what PostgreSQL knows of it, read when Prometheus asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import psycopg
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
+
+from farm.errors import FarmError
+from farm.log import logger
+from farm.store.readings import Reading
+from farm.version import VERSION
+
+#: Whoever asks within so many seconds of a reading gets that one,
+_FRESH_SECONDS = 1.0
+#: and within so many times as long as it took: PostgreSQL has other work.
+_PAUSES = 20.0
+#: So long one waits for another's reading.
+_WAIT_SECONDS = 5.0
+
+_log = logger(__name__)
+
+_F = TypeVar("_F", bound=GaugeMetricFamily | CounterMetricFamily)
+
+
+class FarmMetrics(Collector):
+    """Tells the state of the farm by `read`; many threads may ask at once."""
+
+    def __init__(self, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._read, self._clock = read, clock
+        self._lock = threading.Lock()
+        self._reading: Reading | None = None
+        self._fresh_until = 0.0
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without values, without asking PostgreSQL."""
+        yield _gauge("farm_up", "Whether PostgreSQL answered.")
+        yield from _families(None)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics; where PostgreSQL does not answer, only that."""
+        reading = self._recent()
+        up = _gauge("farm_up", "Whether PostgreSQL answered.")
+        yield _with(up, [((), float(reading is not None))])
+        if reading is not None:
+            yield from _families(reading)
+
+    def _recent(self) -> Reading | None:
+        """Return a reading that is fresh; None where PostgreSQL does not give one."""
+        if not self._lock.acquire(timeout=_WAIT_SECONDS):
+            _log.warning("PostgreSQL did not return the metrics within %g s", _WAIT_SECONDS)
+            return None
+        try:
+            if self._clock() >= self._fresh_until:
+                self._reading = self._new()
+                seconds = 0.0 if self._reading is None else self._reading.seconds
+                self._fresh_until = self._clock() + max(_FRESH_SECONDS, _PAUSES * seconds)
+            return self._reading
+        finally:
+            self._lock.release()
+
+    def _new(self) -> Reading | None:
+        try:
+            return self._read()
+        except (FarmError, SQLAlchemyError, psycopg.Error) as error:
+            # A database of another revision, too, may lack what is read.
+            _log.warning("The metrics could not be read: %s", str(error).partition("\n")[0])
+            return None
+
+
+def registered(metrics: FarmMetrics) -> CollectorRegistry:
+    """Return a registry with these metrics and no others."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return registry
+
+
+def exposition(metrics: FarmMetrics, accepted: str = "") -> tuple[bytes, str]:
+    """Return metrics in the format that a client's `Accept` asks for, and the name of that format."""
+    encode, content_type = choose_encoder(accepted)
+    return encode(registered(metrics)), content_type
+
+
+def _families(reading: Reading | None) -> Iterator[Metric]:
+    """Yield each metric with its values, with none where there is no reading."""
+    yield from _facts(reading)
+    yield from _queue(reading)
+    yield from _counted(reading)
+    yield from _runs(reading)
+
+
+def _facts(reading: Reading | None) -> Iterator[Metric]:
+    info = _gauge("farm_info", "Version of the farm and revision of its database.", "version", "schema")
+    seconds = _gauge("farm_reading_seconds", "How long reading these numbers took.")
+    size = _gauge("farm_database_bytes", "Size of the database.")
+    silent = _gauge(
+        "farm_environment_silent_seconds", "How long ago a worker said that it serves it.", "environment"
+    )
+    if reading is not None:
+        _with(info, [((VERSION, reading.schema), 1)])
+        _with(seconds, [((), reading.seconds)])
+        _with(size, [((), reading.database_bytes)])
+        _with(silent, _by_one(reading.silent_seconds))
+    yield from (info, seconds, size, silent)
+
+
+def _queue(reading: Reading | None) -> Iterator[Metric]:
+    waiting = _gauge("farm_queue_checks", "Checks that wait for a worker.", "environment", "class")
+    oldest = _gauge(
+        "farm_queue_oldest_seconds", "How long the oldest of the next checks waits.", "environment", "class"
+    )
+    held = _gauge("farm_leases_held", "Checks that workers hold.", "environment")
+    overdue = _gauge("farm_leases_overdue", "Expired leases that no worker has taken back.")
+    if reading is not None:
+        _with(waiting, reading.waiting.items())
+        _with(oldest, reading.oldest_seconds.items())
+        _with(held, _by_one(reading.held))
+        _with(overdue, [((), reading.overdue)])
+    yield from (waiting, oldest, held, overdue)
+
+
+def _counted(reading: Reading | None) -> Iterator[Metric]:
+    attempts = CounterMetricFamily("farm_attempts", "Attempts that ended.", labels=["outcome"])
+    lines = CounterMetricFamily("farm_lines", "Lines and items that were submitted.", labels=["check"])
+    if reading is not None:
+        _with(attempts, _by_one(reading.attempts))
+        _with(lines, _by_one(reading.lines))
+    yield from (attempts, lines)
+
+
+def _runs(reading: Reading | None) -> Iterator[Metric]:
+    in_progress = _gauge("farm_runs_in_progress", "Runs of manifests that have unfinished lines.")
+    left = _gauge("farm_run_lines_left", "Unfinished lines of the newest of these runs.", "run")
+    lag = _gauge("farm_run_export_lag_seconds", "How long the oldest verdict was not exported.", "run")
+    if reading is not None:
+        _with(in_progress, [((), reading.in_progress)])
+        _with(left, _by_one(reading.left))
+        _with(lag, _by_one(reading.lags))
+    yield from (in_progress, left, lag)
+
+
+def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, meaning, labels=labels)
+
+
+def _by_one(values: Mapping[str, float]) -> Iterator[tuple[Sequence[str], float]]:
+    return (((label,), value) for label, value in values.items())
+
+
+def _with(family: _F, values: Iterable[tuple[Sequence[str], float]]) -> _F:
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family

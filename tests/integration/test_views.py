@@ -1,0 +1,231 @@
+"""The views of the schema `report`: what they count, what their page says, and who can read them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from farms import CORE, claimed, finished, load
+from psycopg import errors
+from sqlalchemy import Engine, text
+
+from farm.embedded import Servers, down, ensure
+from farm.errors import FarmError
+from farm.store import postgres
+from farm.store.queries import Queries
+from farm.store.reader import ROLE, make_reader
+from farm.store.transitions import Store
+
+PAGE = (Path(__file__).parents[2] / "docs" / "views.md").read_text()
+PROGRAM = "theorem t : 1 + 1 = 2 := rfl -- the secret of a program"
+
+
+@pytest.fixture
+def store(database: Engine) -> Store:
+    store = Store(database)
+    store.register([CORE])
+    return store
+
+
+def ask(engine: Engine, question: str, **values: object) -> list[dict[str, object]]:
+    with engine.connect() as connection:
+        return [dict(row) for row in connection.execute(text(question), values).mappings()]
+
+
+def judge(store: Store, run_id: str, line: int, **facts: object) -> None:
+    (row,) = ask(
+        store.engine, "SELECT check_id FROM jobs WHERE run_id = :run AND line = :line", run=run_id, line=line
+    )
+    assert finished(store, claimed(store, int(str(row["check_id"]))), **facts)
+
+
+@pytest.fixture
+def run_id(store: Store, tmp_path: Path) -> str:
+    """A run of six lines: two answers to a problem, a copy, two of a group, one that waits."""
+    answers = [
+        {"name": "sum", "predicted_proof": PROGRAM, "timeout": 2},
+        {"name": "sum", "predicted_proof": PROGRAM + "2", "timeout": 2},
+        {"name": "sum", "predicted_proof": PROGRAM, "timeout": 2},
+        {"name": "a", "group": "g", "predicted_proof": PROGRAM + "3"},
+        {"name": "b", "group": "g", "predicted_proof": PROGRAM + "4"},
+        {"name": "", "predicted_proof": PROGRAM + "5"},
+    ]
+    run_id = load(store, tmp_path / "a.jsonl", *answers)
+    judge(store, run_id, 1)
+    judge(store, run_id, 2, limit="wall", wall_seconds=2.5, cpu_seconds=2.0)
+    judge(store, run_id, 4, limit="cpu", cpu_seconds=61.0)
+    judge(store, run_id, 5, limit="memory")
+    return run_id
+
+
+def test_a_line_has_its_limits_and_what_it_used_of_them(store: Store, run_id: str) -> None:
+    asked = "SELECT * FROM report.lines WHERE run_id = :run AND line = 2"
+    (line,) = ask(store.engine, asked, run=run_id)
+    assert (line["verdict"], line["reason"], line["status"]) == ("timeout", "wall_limit", "done")
+    assert (line["wall_seconds"], line["wall_limit_seconds"], line["wall_use"]) == (2.5, 2.0, 1.25)
+    assert (line["cpu_limit_seconds"], line["cpu_use"]) == (4.0, 0.5)
+    assert (line["memory_mib"], line["memory_limit_mib"]) == (2.0, 4096)
+    assert line["memory_use"] == 2.0 / 4096
+
+
+def test_a_run_counts_what_the_farm_itself_counts(store: Store, run_id: str) -> None:
+    (run,) = ask(store.engine, "SELECT * FROM report.runs WHERE run_id = :run", run=run_id)
+    tally = Queries(store.engine).tally(run_id)
+    assert (run["kind"], run["tier"], len(run["manifests"])) == ("manifests", "kernel", 1)  # type: ignore[arg-type]
+    assert run["lines"] == tally.total == 6
+    assert run["unfinished"] == tally.unfinished == 1
+    assert run["judged"] == sum(tally.verdicts.values()) == 5
+    assert run["proved"] == tally.verdicts["proved", "ok"] == 2
+    assert (run["timeouts"], run["wall_limits"], run["cpu_limits"], run["memory_limits"]) == (2, 1, 1, 1)
+    # The third line shares the check of the first, whose 0.4 s count once.
+    assert run["cpu_seconds"] == pytest.approx(0.4 + 2.0 + 61.0 + 0.4)
+    assert run["timeout_cpu_seconds"] == pytest.approx(63.0)
+
+
+def test_a_problem_is_a_group_else_a_name_else_a_line_as_the_farm_counts_them(
+    store: Store, run_id: str
+) -> None:
+    asked = "SELECT * FROM report.problems WHERE run_id = :run ORDER BY problem"
+    rows = ask(store.engine, asked, run=run_id)
+    assert [(row["problem_by"], row["problem"], row["lines"], row["timeouts"]) for row in rows] == [
+        ("line", "0:6", 1, 0),
+        ("group", "g", 2, 1),
+        ("name", "sum", 3, 1),
+    ]
+    solved = Queries(store.engine).solved(run_id)
+    assert (solved.problems, solved.problems_solved) == (3, 1)
+    assert sum(bool(row["proved"]) for row in rows) == 1
+
+
+def test_the_newest_runs_cost_no_more_than_their_own_lines(store: Store, tmp_path: Path) -> None:
+    for nth in range(40):
+        entries = [{"name": "t", "predicted_proof": f"{PROGRAM} {nth} {k}"} for k in range(5)]
+        load(store, tmp_path / f"{nth}.jsonl", *entries)
+    asked = "SELECT * FROM report.runs WHERE owner IS NULL ORDER BY created_at DESC LIMIT 3"
+    with store.engine.connect() as connection:
+        # So few runs are as quickly sorted; of a million, only the index gives the newest.
+        connection.execute(text("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off"))
+        (plan,) = connection.scalar(text(f"EXPLAIN (ANALYZE, FORMAT JSON) {asked}"))
+    assert sum(_jobs_read(plan["Plan"])) == 15
+
+
+def _jobs_read(node: dict[str, object]) -> Iterator[int]:
+    if node.get("Relation Name") == "jobs":
+        yield int(node["Actual Rows"]) * int(node["Actual Loops"])  # type: ignore[call-overload]
+        yield int(node.get("Rows Removed by Filter", 0))  # type: ignore[call-overload]
+    for child in node.get("Plans", []):  # type: ignore[attr-defined]
+        yield from _jobs_read(child)
+
+
+def _documented(view: str) -> list[str]:
+    section = PAGE.partition(f"## `report.{view}`")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)`", section, re.MULTILINE)
+
+
+def test_the_page_has_the_views_and_their_columns(database: Engine) -> None:
+    asked = """
+        SELECT table_name, column_name FROM information_schema.columns
+        WHERE table_schema = 'report' ORDER BY table_name, ordinal_position
+    """
+    found: dict[str, list[str]] = {}
+    for row in ask(database, asked):
+        found.setdefault(str(row["table_name"]), []).append(str(row["column_name"]))
+    assert set(re.findall(r"^## `report\.(\w+)`", PAGE, re.MULTILINE)) == set(found)
+    assert _documented("lines") == found["lines"]
+    assert _documented("runs") == found["runs"]
+    own, counts = found["problems"][:3], found["problems"][3:]
+    assert _documented("problems") == [*own, "lines"]
+    assert counts == found["runs"][found["runs"].index("lines") :]
+
+
+@pytest.fixture
+def as_reader(store: Store, run_id: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A connection of the role that reads views, to a farm with a run in it."""
+    make_reader(store.engine, password=None)
+    url = store.engine.url.set(drivername="postgresql", username=ROLE)
+    with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("view", ["runs", "lines", "problems"])
+def test_the_reader_reads_each_view(as_reader: psycopg.Connection[tuple[object, ...]], view: str) -> None:
+    rows = as_reader.execute(f"SELECT * FROM report.{view}").fetchall()
+    assert rows
+    assert "secret of a program" not in str(rows)
+
+
+def test_the_reader_is_refused_everything_else(
+    as_reader: psycopg.Connection[tuple[object, ...]], database: Engine
+) -> None:
+    tables = ask(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    assert len(tables) > 9
+    for row in tables:
+        with pytest.raises(errors.InsufficientPrivilege):
+            as_reader.execute(f"SELECT count(*) FROM public.{row['tablename']}")
+    as_reader.execute("SET default_transaction_read_only = off")
+    for statement in (
+        "CREATE TABLE public.mine (a int)",
+        "CREATE VIEW report.mine AS SELECT 1",
+        "UPDATE report.lines SET name = ''",
+        "DELETE FROM report.runs",
+        "SELECT pg_read_file('/etc/passwd')",
+        "COPY (SELECT 1) TO PROGRAM 'true'",
+        "CREATE ROLE other",
+    ):
+        with pytest.raises((errors.InsufficientPrivilege, errors.ObjectNotInPrerequisiteState)):
+            as_reader.execute(statement)
+
+
+def test_no_privilege_stands_open_to_every_role(database: Engine) -> None:
+    asked = """
+        SELECT table_name, grantee FROM information_schema.table_privileges
+        WHERE table_schema IN ('public', 'report') AND grantee NOT IN (current_user, 'farm_reader')
+    """
+    assert ask(database, asked) == []
+
+
+def test_the_password_is_what_opens_and_repeating_without_one_keeps_it(settled: Path, pair: str) -> None:
+    rules = settled / "postgres" / "pg_hba.conf"
+    rules.write_text(f"local all {ROLE} scram-sha-256\n{rules.read_text()}")
+    servers: Servers = ensure(settled, servers=pair, worker=False)
+    postgres.upgrade(servers.database_url)
+    engine = postgres.connect(servers.database_url, application="farm-test")
+    try:
+        password = secrets.token_urlsafe()
+        assert make_reader(engine, password=password)
+        assert not make_reader(engine, password=None)
+        reader = engine.url.set(drivername="postgresql", username=ROLE)
+        for word, opens in ((password, True), ("wrong", False)):
+            url = reader.set(password=word).render_as_string(hide_password=False)
+            if opens:
+                with psycopg.connect(url) as connection:
+                    connection.execute("SELECT FROM report.runs")
+            else:
+                with pytest.raises(psycopg.OperationalError):
+                    psycopg.connect(url)
+    finally:
+        engine.dispose()
+        down(settled)
+
+
+def test_a_user_who_may_not_make_roles_is_told_what_to_do(settled: Path, pair: str) -> None:
+    servers: Servers = ensure(settled, servers=pair, worker=False)
+    postgres.upgrade(servers.database_url)
+    engine = postgres.connect(servers.database_url, application="farm-test")
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("CREATE ROLE humble LOGIN"))
+        url = engine.url.set(username="humble").render_as_string(hide_password=False)
+        humble = postgres.connect(url, application="farm-test")
+        with pytest.raises(
+            FarmError, match=r"did not let humble make the role farm_reader: .*docs/views\.md"
+        ):
+            make_reader(humble, password=None)
+        humble.dispose()
+    finally:
+        engine.dispose()
+        down(settled)

@@ -1,0 +1,55 @@
+"""What metrics are told of, for tests: a reading of a farm, a worker's state and a claim."""
+
+from __future__ import annotations
+
+from farm_workers.metrics.state import State
+
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check
+from farm.limits import Limits
+from farm.store.attempt import Claim
+from farm.store.readings import Reading
+
+READING = Reading(
+    schema="0012",
+    seconds=0.01,
+    database_bytes=1 << 20,
+    waiting={("core", "batch"): 3},
+    oldest_seconds={("core", "batch"): 7.5},
+    held={"core": 2},
+    overdue=1,
+    silent_seconds={"core": 1.5},
+    attempts={"proved": 5, "lost": 1},
+    lines={"own": 8, "shared": 2},
+    in_progress=1,
+    left={"run1": 4},
+    lags={"run1": 12.0},
+)
+
+STATE = State(
+    version="1",
+    worker="host:1",
+    isolation="cgroup2+bwrap",
+    way="forked",
+    slots=2,
+    busy=1,
+    leases=3,
+    is_healthy=True,
+    is_broker_up=False,
+    images=[("core", 100), ("core", 50), ("mathlib", 7)],
+)
+
+CLAIM = Claim(
+    check_id=1,
+    attempt=1,
+    failures=0,
+    suspect=False,
+    environment="core",
+    check=Check(
+        program="",
+        limits=Limits(wall_seconds=2.0, cpu_seconds=4.0, memory_mib=64),
+        assurance=Assurance(tier="audit"),
+    ),
+    priority=1,
+    waited_seconds=3.0,
+)

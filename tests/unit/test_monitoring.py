@@ -1,0 +1,218 @@
+"""Dashboards, rules, runbook and compose file agree with each other and with what the farm has."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from boards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
+from commands import Command
+
+from farm.settings import VARIABLES
+
+COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+PANELS = [
+    pytest.param(panel, id=f"{name} {panel['title']}")
+    for name, board in boards().items()
+    for panel in board["panels"]
+]
+PROMETHEUS = [query for query in queries() if not query.is_sql]
+ALERTS = [rule["alert"] for rule in rules() if "alert" in rule]
+RECORDS = {rule["record"] for rule in rules() if "record" in rule}
+
+
+def test_the_dashboards_are_what_their_code_makes() -> None:
+    command = [sys.executable, "-m", "docker.monitoring.dashboards", "--check"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+
+
+def test_there_are_the_five_dashboards() -> None:
+    assert {*boards()} == {"farm-overview", "farm-timeouts", "farm-trust", "farm-run", "farm-nodes"}
+    assert all(board["uid"] == name for name, board in boards().items())
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_says_in_a_sentence_how_to_read_it(panel: dict[str, Any]) -> None:
+    assert re.fullmatch(r"[A-Z0-9`].{20,}\.", panel["description"], re.DOTALL)
+    assert panel["gridPos"]["w"] <= 24
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_names_no_server_of_its_own(panel: dict[str, Any]) -> None:
+    for where in (panel, *panel["targets"]):
+        assert where["datasource"]["uid"] in ("${prometheus}", "${postgres}")
+        assert where["datasource"] == panel["datasource"]
+
+
+@pytest.mark.parametrize("name", boards())
+def test_a_dashboard_has_the_variables_that_its_queries_use(name: str) -> None:
+    board = boards()[name]
+    has = {variable["name"] for variable in board["templating"]["list"]}
+    texts = " ".join(query.text for query in queries() if query.board == name)
+    used = {word for word in re.findall(r"\$\{?(\w+)", texts) if not word.startswith("__")}
+    assert used | {"prometheus", "postgres"} == has
+    (environment,) = (each for each in board["templating"]["list"] if each["name"] == "environment")
+    assert environment["multi"]
+    assert environment["includeAll"]
+
+
+@pytest.mark.parametrize("query", PROMETHEUS, ids=str)
+def test_a_query_to_prometheus_asks_for_documented_metrics_and_labels(query: Any) -> None:
+    for metric, matchers in selectors(filled(query.text, window="1m", span="1h")):
+        assert metric in documented()
+        assert matchers.keys() <= documented()[metric]
+
+
+def test_what_names_a_run_or_a_problem_asks_postgresql() -> None:
+    for query in PROMETHEUS:
+        assert not re.search(r"by \([^)]*\brun\b", query.text), query
+    assert all("report." in query.text for query in queries() if query.is_sql)
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_a_rule_asks_for_documented_metrics_and_labels_or_records(rule: dict[str, Any]) -> None:
+    for metric, matchers in selectors(rule["expr"]):
+        if metric not in RECORDS:
+            assert metric in documented()
+            assert matchers.keys() <= documented()[metric]
+
+
+def test_the_runbook_has_a_section_for_each_alert_and_for_nothing_else() -> None:
+    page = (ROOT / "docs" / "runbook.md").read_text()
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ALERTS
+    for section in page.split("\n## ")[1:]:
+        for words in ("**It means**", "**Look at**", "**Do**"):
+            assert words in section, section.partition("\n")[0]
+
+
+def test_each_alert_is_tested_where_it_fires_and_where_it_does_not() -> None:
+    tests = yaml.safe_load((ROOT / "tests" / "seen" / "rules.yaml").read_text())["tests"]
+    cases = [case for test in tests for case in test["alert_rule_test"]]
+    assert {case["alertname"] for case in cases if case.get("exp_alerts")} == {*ALERTS}
+    assert {case["alertname"] for case in cases if not case.get("exp_alerts")} == {*ALERTS}
+
+
+def test_alerts_say_how_urgent_they_are_and_what_happened() -> None:
+    for rule in rules():
+        if "alert" in rule:
+            assert rule["labels"]["severity"] in ("critical", "warning", "info")
+            assert rule["annotations"]["summary"].endswith(".")
+
+
+def test_the_alerts_that_descriptions_name_are_there() -> None:
+    texts = " ".join(panel.values[0]["description"] for panel in PANELS)
+    assert {*re.findall(r"\bFarm[A-Z]\w+", texts)} <= {*ALERTS}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_part_of_the_compose_file_starts_after_parts_that_there_are(name: str) -> None:
+    known = {"service_started", "service_healthy", "service_completed_successfully"}
+    for other, how in SERVICES[name].get("depends_on", {}).items():
+        assert other in SERVICES
+        assert how["condition"] in known
+        assert how["condition"] != "service_healthy" or "healthcheck" in SERVICES[other]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_part_of_the_compose_file_uses_only_files_and_volumes_that_there_are(name: str) -> None:
+    for mount in SERVICES[name].get("volumes", []):
+        source = mount.split(":")[0]
+        if source.startswith("."):
+            assert (ROOT / "docker" / source).exists(), source
+        else:
+            assert source in COMPOSE["volumes"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_compose_file_sets_only_variables_that_the_farm_knows(name: str) -> None:
+    variables = SERVICES[name].get("environment", {})
+    assert {each for each in variables if each.startswith("FARM_")} <= set(VARIABLES)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_part_of_the_compose_file_is_reached_from_this_machine_only_and_has_a_fixed_version(
+    name: str,
+) -> None:
+    for port in SERVICES[name].get("ports", []):
+        assert port.startswith("127.0.0.1:")
+    image = SERVICES[name]["image"]
+    assert image == "lean-proof-farm" or re.search(r":v?\d", image)
+
+
+COMMANDS = [
+    part["command"] for part in SERVICES.values() if part["image"] == "lean-proof-farm" and "command" in part
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_commands_of_the_compose_file_are_the_farms(words: list[str]) -> None:
+    said = Command()(*words, "--help")  # an option that there is not is refused first
+    assert said.returncode == 0, said.stderr
+
+
+def test_no_password_stands_in_the_compose_file() -> None:
+    for part in SERVICES.values():
+        for name, value in part.get("environment", {}).items():
+            if "PASSWORD" in name or "URL" in name:
+                assert "${" in value
+
+
+def _yaml(path: str) -> Any:
+    return yaml.safe_load((MONITORING / path).read_text())
+
+
+def test_grafana_finds_what_is_provisioned() -> None:
+    mounts = dict(mount.split(":")[1::-1] for mount in SERVICES["grafana"]["volumes"])
+    (provider,) = _yaml("grafana/provisioning/dashboards/farm.yaml")["providers"]
+    assert mounts[provider["options"]["path"]] == "./monitoring/grafana/dashboards"
+    home = Path(SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert home.parent == Path(provider["options"]["path"])
+    assert home.stem in boards()
+    sources = {
+        each["type"]: each for each in _yaml("grafana/provisioning/datasources/farm.yaml")["datasources"]
+    }
+    types = {
+        variable["query"]
+        for board in boards().values()
+        for variable in board["templating"]["list"]
+        if variable["type"] == "datasource"
+    }
+    assert set(sources) == types
+    for source in sources.values():
+        host = re.sub(r"^\w+://", "", source["url"]).partition(":")[0]
+        assert host in SERVICES
+    secret = sources["grafana-postgresql-datasource"]["secureJsonData"]["password"]
+    assert secret.removeprefix("$") in SERVICES["grafana"]["environment"]
+
+
+def test_prometheus_asks_where_the_farm_tells() -> None:
+    configuration = _yaml("prometheus.yaml")
+    jobs = {job["job_name"]: job for job in configuration["scrape_configs"]}
+    assert {*jobs} == {"farm-workers", "farm"}
+    (workers,) = jobs["farm-workers"]["dns_sd_configs"]
+    assert str(workers["port"]) in SERVICES["worker"]["command"]
+    assert workers["names"] == ["worker"]
+    (static,) = jobs["farm"]["static_configs"]
+    host, _, port = static["targets"][0].partition(":")
+    assert port in SERVICES[host]["command"]
+    sources = _yaml("grafana/provisioning/datasources/farm.yaml")["datasources"]
+    assert sources[0]["jsonData"]["timeInterval"] == configuration["global"]["scrape_interval"]
+
+
+def test_the_image_copies_only_what_reaches_its_builder() -> None:
+    ignored = (ROOT / "docker" / "Dockerfile.dockerignore").read_text().splitlines()
+    let_in = {line[1:] for line in ignored if line.startswith("!")}
+    copies = re.findall(
+        r"^COPY (?!--from)(.+) \S+$", (ROOT / "docker" / "Dockerfile").read_text(), re.MULTILINE
+    )
+    copied = {source for line in copies for source in line.split()}
+    assert copied == let_in
+    assert all((ROOT / source).exists() for source in copied)
+    assert not re.search(r"^USER (0|root)$", (ROOT / "docker" / "Dockerfile").read_text(), re.MULTILINE)

@@ -1,0 +1,150 @@
+"""Metrics step, the events: what a worker tells of its work; nothing is done unless metrics are served.
+
+Each function is called where the event happens, by any thread, and never raises or waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from farm.judging.job import Priority
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Outcome, Reason
+
+if TYPE_CHECKING:
+    from farm.store.attempt import Claim, Decision
+    from farm_workers.metrics.registry import Metrics
+    from farm_workers.metrics.state import State
+
+_metrics: Metrics | None = None
+
+_CLASSES = {int(each): each.name.lower() for each in Priority}
+
+
+@contextmanager
+def served(*, address: str, port: int) -> Iterator[str]:
+    """Count what happens inside the block, serve that over HTTP, and give the URL; raises `UsageError`."""
+    global _metrics  # events come from layers that know nothing of a worker
+    from farm.metrics.port import exposed  # only a worker that serves metrics pays for the import
+    from farm_workers.metrics.registry import Metrics
+
+    metrics = Metrics()
+    with exposed(metrics.registry, address=address, port=port) as url:
+        _metrics = metrics
+        try:
+            yield url
+        finally:
+            _metrics = None
+
+
+def watch(look: Callable[[], State]) -> None:
+    """Have each scrape ask this for the worker's state."""
+    if _metrics is not None:
+        _metrics.look = look
+
+
+def claimed(claims: Iterable[Claim]) -> None:
+    """Count checks that were claimed, by how long they had waited."""
+    if _metrics is not None:
+        for claim in claims:
+            name = _CLASSES.get(claim.priority, str(claim.priority))  # a newer release may have others
+            _metrics.wait_seconds.labels(claim.environment, name).observe(claim.waited_seconds)
+
+
+def recorded(claim: Claim, decision: Decision) -> None:
+    """Count a check whose verdict is committed."""
+    if (metrics := _metrics) is None:
+        return
+    environment, verdict, run = claim.environment, decision.verdict, decision.report.run
+    limits, assurance = claim.check.limits, claim.check.assurance
+    tier = Tier.LEAN if assurance is None else assurance.tier
+    metrics.checks.labels(environment, tier, verdict.outcome, verdict.reason).inc()
+    measured = metrics.measured(environment, verdict.outcome)
+    measured.wall_seconds.observe(run.wall_seconds)
+    measured.cpu_seconds.observe(run.cpu_seconds)
+    measured.memory_bytes.observe(run.peak_memory_kib << 10)
+    measured.wall_ratio.observe(run.wall_seconds / limits.wall_seconds)
+    measured.cpu_ratio.observe(run.cpu_seconds / limits.cpu_seconds)
+    measured.memory_ratio.observe(run.peak_memory_kib / (limits.memory_mib << 10))
+    _recorded_of_module(metrics, claim, decision)
+
+
+def _recorded_of_module(metrics: Metrics, claim: Claim, decision: Decision) -> None:
+    report, verdict = decision.report, decision.verdict
+    if report.audit is not None or report.kernel_limit is not None:
+        result = "accepted" if verdict.outcome is Outcome.PROVED else str(verdict.reason)
+        metrics.seals.labels(claim.environment, result).inc()
+    if verdict.reason is Reason.KERNELS_DISAGREE:
+        metrics.disagreements.labels(claim.environment).inc()
+    refused = () if report.refused is None else (report.refused,)
+    for rule, action in {(hit.rule, hit.action) for hit in (*report.hits, *refused)}:
+        metrics.policy_hits.labels(rule, action).inc()
+
+
+def result_refused() -> None:
+    """Count a late result that changed nothing."""
+    if _metrics is not None:
+        _metrics.refused.inc()
+
+
+def returned(outcome: str) -> None:
+    """Count a lease that was given back, by the outcome of its attempt."""
+    if _metrics is not None:
+        _metrics.returned.labels(outcome).inc()
+
+
+def farm_failed(environment: str, reason: Reason) -> None:
+    """Count an attempt at which the farm failed."""
+    if _metrics is not None:
+        _metrics.failures.labels(environment, reason).inc()
+
+
+def leases_lost(number: int) -> None:
+    """Count leases that ended while this worker held them."""
+    if _metrics is not None:
+        _metrics.lost.inc(number)
+
+
+def swept(*, taken_back: int, past_deadline: int) -> None:
+    """Count a sweep, the leases that it took back, and the lines that it cancelled."""
+    if _metrics is not None:
+        _metrics.sweeps.inc()
+        _metrics.expired.inc(taken_back)
+        _metrics.late_lines.inc(past_deadline)
+
+
+def database_was_away() -> None:
+    """Count a wait for PostgreSQL."""
+    if _metrics is not None:
+        _metrics.retries.inc()
+
+
+def image_begun(environment: str, result: str, seconds: float) -> None:
+    """Count an image that was ``made``, ``refused`` or ``failed`` after so many seconds."""
+    if _metrics is not None:
+        _metrics.images.labels(environment, result).inc()
+        if result == "made":
+            _metrics.image_seconds.labels(environment).observe(seconds)
+
+
+def forked(environment: str, purpose: str) -> None:
+    """Count a fork of an image for a ``check`` or a ``seal``."""
+    if _metrics is not None:
+        _metrics.forks.labels(environment, purpose).inc()
+
+
+def killed(cause: str) -> None:
+    """Count a boxed process that was killed at a limit, or because it was ``cancelled``."""
+    if _metrics is not None:
+        _metrics.kills.labels(cause).inc()
+
+
+def canary_judged(environment: str, *, passed: bool) -> None:
+    """Count a known program that was judged, and when."""
+    if _metrics is not None:
+        result = "passed" if passed else "failed"
+        _metrics.canaries.labels(environment, result).inc()
+        _metrics.canary_time.labels(environment, result).set(time.time())

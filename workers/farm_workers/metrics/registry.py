@@ -1,0 +1,194 @@
+"""Metrics step, the registry: every metric of one worker, with its labels and buckets."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from farm_workers.metrics.state import State
+
+_MIB, _GIB = 1 << 20, 1 << 30
+#: Limits are from a second to ten minutes; a small check takes some milliseconds.
+CHECK_SECONDS = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0),
+    *(10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0),
+)
+WAIT_SECONDS = (
+    *(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
+    *(300.0, 900.0, 3600.0, 14400.0, 86400.0),
+)
+IMAGE_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+LIMIT_RATIO = (0.05, 0.1, 0.25, 0.5, 0.8, 0.9, 1.0)
+MEMORY_BYTES = tuple(float(mib * _MIB) for mib in (32, 64, 128, 256, 512)) + tuple(
+    float(gib * _GIB) for gib in (1, 2, 4, 8, 16, 32)
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What is measured of the checks of an environment with a verdict; to look each up costs half of it."""
+
+    wall_seconds: Histogram
+    cpu_seconds: Histogram
+    memory_bytes: Histogram
+    wall_ratio: Histogram
+    cpu_ratio: Histogram
+    memory_ratio: Histogram
+
+
+class Metrics:
+    """The metrics of one worker, all in `registry`; `look` tells its state once that is known."""
+
+    def __init__(self) -> None:
+        # Otherwise a gauge beside each counter says when that began.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
+        self.registry = CollectorRegistry()
+        self.look: Callable[[], State] | None = None
+        self._measured: dict[tuple[str, str], Measured] = {}
+        self._add_checks()
+        self._add_leases()
+        self._add_images()
+        self._add_canaries()
+        self.registry.register(_Now(self))
+        ProcessCollector(registry=self.registry)
+
+    def measured(self, environment: str, verdict: str) -> Measured:
+        """Return what is measured of the checks of an environment that have this verdict."""
+        if (found := self._measured.get((environment, verdict))) is None:
+            ratio = self.limit_ratio.labels
+            found = self._measured[environment, verdict] = Measured(
+                wall_seconds=self.wall_seconds.labels(environment, verdict),
+                cpu_seconds=self.cpu_seconds.labels(environment, verdict),
+                memory_bytes=self.memory_bytes.labels(environment),
+                wall_ratio=ratio(environment, "wall"),
+                cpu_ratio=ratio(environment, "cpu"),
+                memory_ratio=ratio(environment, "memory"),
+            )
+        return found
+
+    def _add_checks(self) -> None:
+        self.checks = self._counter(
+            "farm_checks", "Recorded checks.", "environment", "tier", "verdict", "reason"
+        )
+        self.wall_seconds = self._histogram(
+            "farm_check_wall_seconds", "Wall time of checks.", CHECK_SECONDS, "environment", "verdict"
+        )
+        self.cpu_seconds = self._histogram(
+            "farm_check_cpu_seconds", "Processor time of checks.", CHECK_SECONDS, "environment", "verdict"
+        )
+        self.memory_bytes = self._histogram(
+            "farm_check_peak_memory_bytes", "Peak memory of checks.", MEMORY_BYTES, "environment"
+        )
+        self.limit_ratio = self._histogram(
+            "farm_check_limit_ratio", "Share of a limit that was used.", LIMIT_RATIO, "environment", "limit"
+        )
+        self.seals = self._counter("farm_seals", "Sealed modules.", "environment", "result")
+        self.disagreements = self._counter(
+            "farm_kernels_disagree", "Modules that the second kernel alone refused.", "environment"
+        )
+        self.policy_hits = self._counter(
+            "farm_policy_hits", "Checks in which a rule of the policy hit.", "rule", "action"
+        )
+        self.failures = self._counter(
+            "farm_failures", "Attempts at which the farm failed.", "environment", "reason"
+        )
+
+    def _add_leases(self) -> None:
+        self.wait_seconds = self._histogram(
+            "farm_check_wait_seconds", "How long claimed checks waited.", WAIT_SECONDS, "environment", "class"
+        )
+        self.returned = self._counter("farm_leases_returned", "Leases that were given back.", "outcome")
+        self.lost = self._counter("farm_leases_lost", "Leases that ended while they were held.")
+        self.refused = self._counter("farm_results_refused", "Late results that were refused.")
+        self.sweeps = self._counter("farm_sweeps", "Sweeps that were completed.")
+        self.expired = self._counter("farm_leases_expired", "Expired leases that sweeps took back.")
+        self.late_lines = self._counter("farm_lines_expired", "Lines cancelled at their deadline.")
+        self.retries = self._counter("farm_database_retries", "Waits for a PostgreSQL that did not answer.")
+
+    def _add_images(self) -> None:
+        self.images = self._counter("farm_images_begun", "Images that were begun.", "environment", "result")
+        self.image_seconds = self._histogram(
+            "farm_image_seconds", "How long it took to make an image.", IMAGE_SECONDS, "environment"
+        )
+        self.forks = self._counter("farm_forks", "Forks of images.", "environment", "purpose")
+        self.kills = self._counter("farm_kills", "Boxed processes that were killed.", "cause")
+
+    def _add_canaries(self) -> None:
+        self.canaries = self._counter("farm_canaries", "Known programs judged.", "environment", "result")
+        self.canary_time = Gauge(
+            "farm_canary_timestamp_seconds",
+            "When a canary last passed or failed.",
+            ("environment", "result"),
+            registry=self.registry,
+        )
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(name, meaning, labels, registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: Iterable[float], *labels: str) -> Histogram:
+        return Histogram(name, meaning, labels, buckets=tuple(buckets), registry=self.registry)
+
+
+_GAUGES: Mapping[str, str] = {
+    "farm_worker_slots": "Checks that the worker can run at once.",
+    "farm_worker_busy_slots": "Slots that are at work now.",
+    "farm_worker_leases": "Checks that the worker holds.",
+    "farm_worker_healthy": "Whether the worker takes checks.",
+    "farm_worker_broker_up": "Whether Redis answered when it was last asked.",
+}
+
+
+class _Now(Collector):
+    """Tells the state of a worker at the moment of a scrape; nothing before the worker serves."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without values: nobody may use their names twice."""
+        for name, meaning in _GAUGES.items():
+            yield GaugeMetricFamily(name, meaning)
+        yield from self._families()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+        if self._metrics.look is None:
+            return
+        state = self._metrics.look()
+        values = (state.slots, state.busy, state.leases, state.is_healthy, state.is_broker_up)
+        for (name, meaning), value in zip(_GAUGES.items(), values, strict=True):
+            yield GaugeMetricFamily(name, meaning, float(value))
+        info, images, sizes = self._families()
+        info.add_metric([state.version, state.worker, state.isolation, state.way], 1)
+        number: Tally[str] = Tally()
+        size: Tally[str] = Tally()
+        for environment, memory in state.images:
+            number[environment] += 1
+            size[environment] += memory
+        for environment in number:
+            images.add_metric([environment], number[environment])
+            sizes.add_metric([environment], size[environment])
+        yield from (info, images, sizes)
+
+    @staticmethod
+    def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
+        labels = ("version", "worker", "isolation", "way")
+        return (
+            GaugeMetricFamily("farm_worker_info", "What this worker is.", labels=labels),
+            GaugeMetricFamily("farm_images", "Images that can fork now.", labels=["environment"]),
+            GaugeMetricFamily(
+                "farm_images_memory_bytes", "Private memory of these images.", labels=["environment"]
+            ),
+        )

@@ -1,0 +1,22 @@
+"""Metrics step, the state of a worker: what it is doing when it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """What a worker is doing at this moment; `images` are those that can fork, by environment, with bytes."""
+
+    version: str
+    worker: str
+    isolation: str
+    way: str
+    slots: int
+    busy: int
+    leases: int
+    is_healthy: bool
+    is_broker_up: bool
+    images: Sequence[tuple[str, int]]
