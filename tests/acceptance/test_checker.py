@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from farm_workers.box.isolation import Isolation
+from farm_workers.checking import seals
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.fork import Fork
+from farm_workers.lean.forked import watched
 
+from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
+from farm.judging.report import Execution
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from tests.processes import PATIENCE
@@ -46,6 +54,23 @@ def test_where_no_checker_is_named_the_kernel_answers_in_an_image_of_lean(
     alone = dataclasses.replace(core, digest="without a checker", checker=None)
     report = checker.check(Check(program=PROGRAM, assurance=Assurance()), alone, way="cold")
     assert (report.way, judge(report).reason) == ("cold", Reason.OK)
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_a_seal_that_is_killed_from_outside_is_no_fault_of_the_proof(
+    checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch, stated: bool
+) -> None:
+    def killed(fork: Fork, *others: Any) -> Execution:
+        os.kill(fork.pid, signal.SIGKILL)
+        return watched(fork, *others)
+
+    asked = challenge_to(core.header, "theorem t : True := by") if stated else None
+    check = Check(program=PROGRAM, assurance=Assurance(), challenge=asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(seals, "watched", killed)
+        verdict = judge(checker.check(check, core, way="forked"))
+    assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.BOX_FAILED)
+    assert judge(checker.check(check, core, way="forked")).reason is Reason.OK
 
 
 def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:

@@ -129,6 +129,15 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def _is_ready(url: str) -> bool:
+    """Whether a Prometheus answers questions: it listens before it has read what it has stored."""
+    try:
+        with urllib.request.urlopen(f"{url}/-/ready", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 def configuration(ports: dict[str, int], token: Path) -> str:
     """Return a Prometheus configuration with the jobs of the farm's own, asked each second."""
     made = yaml.safe_load((MONITORING / "prometheus.yaml").read_text())
@@ -159,9 +168,10 @@ def prometheus(program: Callable[[str], str], folder: Path, configured: str) -> 
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
     try:
-        eventually(lambda: process.poll() is not None or _listens(port), seconds=60)
+        url = f"http://127.0.0.1:{port}"
+        eventually(lambda: process.poll() is not None or _is_ready(url), seconds=60)
         assert process.poll() is None, (folder / "log").read_text()
-        yield f"http://127.0.0.1:{port}"
+        yield url
     finally:
         process.kill()
         process.wait()

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -113,6 +114,8 @@ class Seals:
             with contextlib.suppress(ValueError):
                 return _sealed(json.loads(run.stdout), written)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
+        if run.signal == signal.SIGKILL:  # which no module brings a process to, but whoever ends it
+            raise BoxFailed("seals were killed; see the log of the machine for what has killed them")
         self._require_working(sealable)
         raise KernelLimit("depth")
 
