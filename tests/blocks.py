@@ -35,7 +35,7 @@ TASK = {"header": "import Mathlib\n", "formal_statement": "theorem a : 1 = 1 := 
 #: Fields that make lines of every sort; the last five cannot be given to Lean.
 SORTS: tuple[dict[str, object], ...] = (
     {},
-    {"name": "n\0\ud800", "group": "g\udfffé", "timeout": 7.5, "environment": "other"},
+    {"name": "n\0\ud800", "group": "gé", "timeout": 7.5, "environment": "other"},
     {"generation": "```lean4\ntheorem a : 1 = 1 := by\n  simp\n```", "name": "ℝ"},
     {"generation": "no fence", "formal_statement": "theorem «x\ud800» : 1 = 2 := by sorry"},
     {"predicted_proof": "theorem b : 2 = 2 := rfl", "formal_statement": "", "group": ""},

@@ -16,6 +16,7 @@ from farm.service.desk import Desk
 from farm.service.gate import Gate
 from farm.service.local import LOCAL
 from farm.service.origins import allowed_hosts
+from farm.service.page.door import Door
 from farm.service.server import whole
 from farm.settings import Settings
 from farm.store.keys import Key
@@ -34,7 +35,7 @@ def listening(farm: Command, key: Key = LOCAL) -> Iterator[str]:
         app = Gate(
             whole(lambda: Desk(connections)),
             hosts=allowed_hosts(port=port),
-            verify=lambda token: key if token in ("", TOKEN) else None,
+            door=Door(lambda token: key if token in ("", TOKEN) else None),
             most_bytes=64 << 20,
         )
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))

@@ -247,7 +247,9 @@ class KeyFlags:
     scope: Annotated[
         list[str] | None,
         Option(
-            help="What it may do: submit, read or cancel; all by default. Repeatable.", show_default=False
+            help="What it may do: submit proofs and get the verdicts in the answer; read later, or cancel, "
+            "what it submitted itself; all by default. Repeatable.",
+            show_default=False,
         ),
     ] = None
     priority: Annotated[

@@ -60,6 +60,12 @@ def add(
     else:
         typer.echo(token.text)
     terminal.say(f"Key {key.name} ({key.id}): store its token now; it is not shown again")
+    if Scope.SUBMIT not in key.scopes:
+        scopes = " or ".join(sorted(key.scopes))
+        terminal.say(
+            f"Warning: key {key.name} may not submit, so there are no proofs that it may {scopes}: "
+            "a key reads and cancels only what it submitted itself; make one with --scope submit as well"
+        )
 
 
 def list_keys(as_json: AsJson = False) -> None:

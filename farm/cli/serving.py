@@ -37,6 +37,10 @@ def serve(
         ),
     ] = True,
     body_mib: Annotated[int, Option(help="Maximum size of a request in MiB.", min=1, max=4096)] = 64,
+    page_key: Annotated[
+        list[str] | None,
+        Option(help="Key that sees the runs of farm submit on the page; can be given several times."),
+    ] = None,
     tls_certificate: Annotated[Path | None, Option(help="Certificate chain in PEM, for HTTPS.")] = None,
     tls_key: Annotated[Path | None, Option(help="Private key of the certificate in PEM.")] = None,
 ) -> None:
@@ -57,6 +61,7 @@ def serve(
         needs_token=token,
         certificate=tls_certificate,
         private_key=tls_key,
+        page_keys=tuple(page_key or ()),
     )
     connections = Connections.here(threads=THREADS + 2)
     log.configure(connections.settings.log_level, connections.settings.log_format)

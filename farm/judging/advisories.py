@@ -31,7 +31,6 @@ class Advisory:
     sources: tuple[str, ...]
 
 
-@lru_cache(maxsize=256)
 def advisories(toolchain: str) -> tuple[Advisory, ...] | None:
     """Return the known bugs of a toolchain, oldest first; None when its name tells no version of Lean 4.
 
@@ -50,10 +49,15 @@ def advisories(toolchain: str) -> tuple[Advisory, ...] | None:
     Any other patch release has a fix that was carried back, and says nothing of the lines above its own. A
     candidate comes before its release, and what is called by another word, such as a nightly, before both.
     """
+    return _known(toolchain, table())
+
+
+@lru_cache(maxsize=256)
+def _known(toolchain: str, known: tuple[Advisory, ...]) -> tuple[Advisory, ...] | None:
     version = _read(toolchain)
     if version is None:
         return None
-    return tuple(advisory for advisory in table() if _affects(advisory, version))
+    return tuple(advisory for advisory in known if _affects(advisory, version))
 
 
 @cache

@@ -173,7 +173,7 @@ def _job(number: int, prepared: Prepared, check_id: int, shared: bool) -> dict[s
         "check_id": check_id,
         "shared": shared,
         "name": storable(entry.name),
-        "group_name": entry.group and storable(entry.group),
+        "group_name": entry.group,  # is storable: the preparer refuses another
         "segments": _placed(prepared.program, entry),
         "fallback_segments": second and _placed(second, entry),
         "warnings": json.loads(prepared.warnings),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -15,8 +16,19 @@ from pydantic import BaseModel
 from farm.errors import FarmError, ManifestError, OverLimit, QueueFull, ServerDown, UnknownRun, UsageError
 from farm.service import requests
 from farm.service.answers import Result, Results
+from farm.service.bodies import Route
 from farm.service.desk import Desk, Forbidden
-from farm.service.exchange import Canceller, Json, Reader, Submitter, TheDesk, wait
+from farm.service.exchange import (
+    KEY_SECONDS,
+    REVOKED,
+    Canceller,
+    Json,
+    Reader,
+    Submitter,
+    TheDesk,
+    is_revoked,
+    wait,
+)
 from farm.service.waiting_room import LOOK_SECONDS
 from farm.store.batches import KeyReused
 from farm.store.environments import UNSERVED_SECONDS
@@ -114,6 +126,7 @@ def application(make_desk: Callable[[], Desk]) -> FastAPI:
         docs_url=None,  # the pages load their scripts from elsewhere
         redoc_url=None,
     )
+    app.router.route_class = Route
     _add_errors(app)
     _add_batches(app)
     _add_health(app)
@@ -196,10 +209,11 @@ async def get_item(
     return Json(found[0])
 
 
-async def events(batch: str, desk: TheDesk, key: Reader) -> Response:
+async def events(request: Request, batch: str, desk: TheDesk, key: Reader) -> Response:
     """Stream the results of a batch as server-sent events, in the order in which they come."""
     items = await desk.items_of(batch, key.id)
-    return StreamingResponse(_events(desk, batch, items, key.id), media_type="text/event-stream")
+    told = _events(request, desk, batch, items, key.id)
+    return StreamingResponse(told, media_type="text/event-stream")
 
 
 async def cancel_batch(
@@ -236,16 +250,25 @@ def _results(batch_id: str, items: list[dict[str, Any]]) -> Response:
     return Json({"batch": batch_id, "done": done, "items": items}, status_code=200 if done else 202)
 
 
-async def _events(desk: Desk, batch: str, items: list[Item], owner: str) -> AsyncIterator[bytes]:
+async def _events(
+    request: Request, desk: Desk, batch: str, items: list[Item], owner: str
+) -> AsyncIterator[bytes]:
     waiter, untold = desk.waiting(items), list[Item]()
+    looked_at = time.monotonic()
     try:
         while True:
+            if time.monotonic() - looked_at >= KEY_SECONDS:
+                if await is_revoked(request):
+                    yield _event("revoked", {"batch": batch, "detail": REVOKED})
+                    return
+                looked_at = time.monotonic()
             try:
-                async with asyncio.timeout(_ALIVE_SECONDS):
+                async with asyncio.timeout(KEY_SECONDS):
                     untold = untold or sorted(await waiter.some())
                 if not untold:
                     break
-                results = await desk.results(items, owner, only=untold)
+                async with asyncio.timeout(_ALIVE_SECONDS):
+                    results = await desk.results(items, owner, only=untold)
             except TimeoutError:
                 yield _ALIVE
                 continue
@@ -304,10 +327,20 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
         faults = [
-            {"loc": list(fault["loc"]), "msg": fault["msg"], "type": fault["type"]}
+            {
+                "loc": list(fault["loc"]),
+                "msg": fault["msg"].removeprefix("Value error, "),
+                "type": fault["type"],
+            }
             for fault in error.errors()
         ]
         return Json({"detail": faults}, status_code=422)
+
+    @app.exception_handler(Exception)
+    async def unforeseen(_request: Request, _error: Exception) -> Response:
+        # The server logs the error itself after this.
+        words = "the service failed in a way nobody foresaw; its log says more; ask again, and report it"
+        return Json({"detail": words}, status_code=500)
 
     @app.exception_handler(TimeoutError)
     async def late(_request: Request, _error: TimeoutError) -> Response:

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from farm.broker import call
-from farm.characters import storable
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
@@ -22,6 +21,7 @@ from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
+from farm.service.outage import Outage
 from farm.service.usage import Usage
 from farm.service.waiting_room import Waiter, WaitingRoom
 from farm.store import readings
@@ -69,6 +69,7 @@ class Desk:
         self._environments: list[ServedEnvironment] = []
         self._queued = 0
         self._usage = Usage()
+        self._outage = Outage()
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
@@ -90,7 +91,8 @@ class Desk:
     async def _do(self, step: Callable[[], _T]) -> _T:
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, step)
+            with self._outage.noticed():
+                return await loop.run_in_executor(self._threads, step)
         except ServerDown:
             if self._reviving is None or self._reviving.done():
                 self._reviving = loop.run_in_executor(None, self._revive)
@@ -102,6 +104,10 @@ class Desk:
             self._connections.revived()
         except FarmError as error:
             _log.warning("%s", error)
+
+    async def ask(self, question: Callable[[Connections], _T]) -> _T:
+        """Return what a question to the store gives, which is asked in a thread."""
+        return await self._do(lambda: question(self._connections))
 
     async def take(self, batch: requests.Batch, key: Key) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
@@ -268,9 +274,8 @@ class Desk:
             if odd := [each for each in asked.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
             items = [known[each] for each in asked.items]
-        groups = asked.groups and [storable(each) for each in asked.groups]
         whole = batch_id if asked.items is None else None
-        return await self._do(lambda: self._cancel(items, groups, whole))
+        return await self._do(lambda: self._cancel(items, asked.groups, whole))
 
     def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
         """Cancel items of batches, or those of them of these groups; `whole` is cancelled as a batch."""

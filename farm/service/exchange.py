@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
 
+from farm.errors import ServerDown
 from farm.service.desk import Desk, Forbidden, require_class
+from farm.service.local import LOCAL
 from farm.service.requests import USUAL_CLASS
 from farm.store.keys import Key, Scope
 from farm.store.records import Item
+
+#: So often it is looked whether the key of a client that waits is still valid.
+KEY_SECONDS = 2.0
+#: What a client is told whose key was revoked while it waited.
+REVOKED = "the key was revoked meanwhile; use another key"
 
 
 class Json(JSONResponse):
@@ -70,18 +79,37 @@ async def wait(
     seconds: float,
     checks: Mapping[Item, int] | None = None,
 ) -> bool:
-    """Wait for items, so many seconds at most; returns whether the client is still there."""
+    """Wait for items, so many seconds at most; returns whether the client is still there.
+
+    Raises `HTTPException` with status 401 when the key is revoked meanwhile.
+    """
     if not items or seconds <= 0:
         return True
+    until = time.monotonic() + seconds
     waiter = desk.waiting(items, checks)
-    everything, away = asyncio.ensure_future(waiter.all()), asyncio.ensure_future(_gone(request))
+    ends = asyncio.ensure_future(waiter.all()), asyncio.ensure_future(_gone(request))
+    everything, away = ends
     try:
-        await asyncio.wait((everything, away), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.wait(ends, timeout=min(left, KEY_SECONDS), return_when=asyncio.FIRST_COMPLETED)
+            if everything.done() or away.done():
+                break
+            if await is_revoked(request):
+                raise HTTPException(401, REVOKED, headers={"WWW-Authenticate": "Bearer"})
         return everything.done() or not away.done()
     finally:
         everything.cancel()
         away.cancel()
         desk.room.leave(waiter)
+
+
+async def is_revoked(request: Request) -> bool:
+    """Return whether the key of a request has been revoked; while nobody can know, it has not."""
+    if request.state.key is LOCAL:
+        return False
+    with suppress(ServerDown):
+        return await request.state.key_again() is None
+    return False
 
 
 async def _gone(request: Request) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import partial
 from typing import Any
 
 from farm.errors import ServerDown
-from farm.service.origins import Refusal, refusal
+from farm.log import logger
+from farm.service.origins import Refusal, page_refusal, refusal
+from farm.service.page.door import Door, is_page
 from farm.service.tokens import presented
-from farm.store.keys import Key
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -20,14 +21,18 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 #: What anybody may ask: it tells nothing but that the service is there, and probes name it as they like.
 _OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
 
+_log = logger(__name__)
+
+_AMBIGUOUS = "the request has both Content-Length and Transfer-Encoding; send one of them"
 _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 
 
 class Gate:
     """An ASGI application in front of the service: refuses what the service need not see.
 
-    `verify` finds the key of a presented token, "" where there is none, and may wait for PostgreSQL. The
-    key is in the state of the request.
+    The `door` knows the keys of tokens: the key is in the state of the request, and `key_again`, which finds
+    it as it is later. A request for the page has the door itself there, which lets browsers in by a cookie;
+    nothing else looks at cookies.
     """
 
     def __init__(
@@ -35,13 +40,16 @@ class Gate:
         app: App,
         *,
         hosts: frozenset[str],
-        verify: Callable[[str], Key | None],
+        door: Door,
         most_bytes: int,
     ) -> None:
-        self._app, self._hosts, self._verify, self._most_bytes = app, hosts, verify, most_bytes
+        self._app, self._hosts, self._door, self._most_bytes = app, hosts, door, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
+        if scope["type"] == "http" and _is_ambiguous(scope["headers"]):
+            await _answer(send, Refusal(status=400, words=_AMBIGUOUS))
+            return
         if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] in _OPEN):
             await self._app(scope, receive, send)
             return
@@ -56,17 +64,23 @@ class Gate:
 
     async def _refusal(self, scope: Message) -> Refusal | None:
         headers = scope["headers"]
+        if is_page(scope["path"]):
+            scope.setdefault("state", {})["door"] = self._door
+            return page_refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         if refused := refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts):
             return refused
         token = presented([value.decode("latin-1") for name, value in headers if name == b"authorization"])
         try:
-            key = await asyncio.get_running_loop().run_in_executor(None, self._verify, token or "")
+            key = await self._door.key(token or "")
         except ServerDown as error:
             return Refusal(status=503, words=str(error))
+        except Exception:  # noqa: BLE001 # the edge: what is before the framework answers by itself
+            _log.exception("A token could not be verified")
+            return Refusal(status=500, words="the token could not be verified; the service's log says why")
         if key is None:
             words = "no valid token; send Authorization: Bearer TOKEN (farm keys add NAME makes one)"
             return Refusal(status=401, words=words)
-        scope.setdefault("state", {})["key"] = key
+        scope.setdefault("state", {}).update(key=key, key_again=partial(self._door.key, token or ""))
         sizes = [value for name, value in headers if name == b"content-length"]
         if any(not size.isdigit() or int(size) > self._most_bytes for size in sizes):
             return Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))
@@ -94,9 +108,19 @@ class Gate:
         await self._app(scope, receiving, sending)
 
 
+def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a proxy may take another part of the connection for the body than the service does.
+
+    See https://www.rfc-editor.org/rfc/rfc9112#section-6.1.
+    """
+    return {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}
+
+
 async def _answer(send: Send, refused: Refusal) -> None:
     body = json.dumps({"detail": refused.words}).encode("ascii")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if refused.status == 400:
+        headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if refused.status == 503:

@@ -2,7 +2,8 @@
 
 `FARM_HOME/http.token` contains the token and `FARM_HOME/http.json` the address, as `{"url": ...}`. Only their
 owner can read them, at every moment. The address is as secret as the token: who could change it would be sent
-the token.
+the token. The first service of a home writes them, and removes them when it ends; it holds the flock on
+`http.lock` until then, or until it is killed. Other services of that home leave them alone.
 """
 
 from __future__ import annotations
@@ -42,15 +43,17 @@ _LONGEST = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Local:
-    """Where the service of a home is, and the token of this start of it."""
+    """Where a service of a home is, the token of this start of it, and whether the home's files tell both."""
 
     url: str
     token: str = field(repr=False)
+    is_published: bool = field(default=True, compare=False)
 
     @classmethod
-    def new(cls, url: str) -> Local:
+    def new(cls, url: str, *, is_published: bool = True) -> Local:
         """Return a new token for the service at this address."""
-        return cls(url=url, token=f"farm_local_{secrets.token_urlsafe(32)}")
+        token = f"farm_local_{secrets.token_urlsafe(32)}"
+        return cls(url=url, token=token, is_published=is_published)
 
     def verify(self, presented: str) -> Key | None:
         """Return `LOCAL` for the token, None for any other text."""
@@ -61,23 +64,24 @@ class Local:
 def published(home: Path, url: str) -> Iterator[Local]:
     """Have the files in the home inside the block, with a token that is made now.
 
-    A service that starts meanwhile in the same home puts its own in their place, and they stay then. Raises
-    `FarmError` where they cannot be written.
+    While another service of the home runs, its files stay as they are, and `is_published` is False here.
+    Raises `FarmError` where the files cannot be written.
     """
-    local = Local.new(url)
-    write(home, local)
-    try:
-        yield local
-    finally:
-        remove(home, local)
+    make_home(home)
+    with _lock(home / "http.lock") as is_alone:
+        local = Local.new(url, is_published=is_alone)
+        if is_alone:
+            write(home, local)
+        try:
+            yield local
+        finally:
+            remove(home, local)
 
 
 def write(home: Path, local: Local) -> None:
     """Write the files of a home, in place of what is there; raises `FarmError`."""
-    make_home(home)
-    with alone(home):
-        _put(_token_file(home), local.token)
-        _put(_address_file(home), json.dumps({"url": local.url}))
+    _put(_token_file(home), local.token)
+    _put(_address_file(home), json.dumps({"url": local.url}))
 
 
 def read(home: Path) -> Local:
@@ -100,11 +104,11 @@ def read(home: Path) -> Local:
 
 
 def remove(home: Path, local: Local) -> None:
-    """Remove the files of a home, unless another service has written its own.
+    """Remove the files of a home, unless they are another service's.
 
     What cannot be removed stays: the token of a service that has ended opens nothing.
     """
-    with suppress(FarmError, OSError), alone(home):
+    with suppress(FarmError, OSError):
         if read(home) == local:
             _address_file(home).unlink()
             _token_file(home).unlink()
@@ -119,16 +123,22 @@ def _address_file(home: Path) -> Path:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Let no other service of this folder write or remove its files meanwhile; raises `FarmError`."""
-    path = folder / "http.lock"
+def _lock(path: Path) -> Iterator[bool]:
+    """Hold a lock until the block ends, or the process; gives whether nobody else holds it."""
     with _told(path):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield _is_taken(lock)
     finally:
         os.close(lock)
+
+
+def _is_taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _put(path: Path, words: str) -> None:

@@ -61,17 +61,62 @@ def refusal(
     ``method``, ``scheme`` and ``headers`` are the request's as ASGI gives them, ``hosts`` is what
     `allowed_hosts` returned. The status is 415 for a change that is not JSON, else 403.
     """
-    given = [(name.lower(), value.decode("latin-1").strip(" \t")) for name, value in headers]
-
-    def values(header: bytes) -> list[str]:
-        return [value for name, value in given if name == header]
-
+    given = _given(headers)
+    host = _values(given, b"host")
     return (
-        _of_host(values(b"host"), hosts)
-        or _of_origin(values(b"origin"), scheme, values(b"host"))
-        or _of_site(values(b"sec-fetch-site"))
-        or _of_type(values(b"content-type"), method)
+        _of_host(host, hosts)
+        or _of_origin(_values(given, b"origin"), scheme, host)
+        or _of_site(_values(given, b"sec-fetch-site"))
+        or _of_type(_values(given, b"content-type"), method)
     )
+
+
+def page_refusal(
+    method: str, scheme: str, headers: Iterable[tuple[bytes, bytes]], *, hosts: frozenset[str]
+) -> Refusal | None:
+    """Return why a request for the service's own page is refused; what a foreign page sends changes nothing.
+
+    Forms must say their origin, as all browsers do. A proxy in front may have taken HTTPS off. A link on
+    another site may lead here (see `is_from_elsewhere`); nothing else of another site may.
+    """
+    given = _given(headers)
+    host, origin = _values(given, b"host"), _values(given, b"origin")
+    if refused := _of_host(host, hosts):
+        return refused
+    if any(each not in _own_origins(scheme, host[0]) for each in origin):
+        return Refusal(status=403, words="a page of another origin asks; use the service's own page")
+    if not is_from_elsewhere(method, given) and (refused := _of_site(_values(given, b"sec-fetch-site"))):
+        return refused
+    if method in _SAFE_METHODS:
+        return None
+    if len(origin) != 1:
+        return Refusal(status=403, words="the form does not say its origin; use a browser of today")
+    if _values(given, b"content-type") != ["application/x-www-form-urlencoded"]:
+        return Refusal(status=415, words="the body is not a form of this page")
+    return None
+
+
+def is_from_elsewhere(method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a person followed a link of another site; browsers send no strict cookie then."""
+    given = _given(headers)
+    return (
+        method == "GET"
+        and _values(given, b"sec-fetch-site") in (["cross-site"], ["same-site"])
+        and _values(given, b"sec-fetch-mode") == ["navigate"]
+        and _values(given, b"sec-fetch-dest") == ["document"]
+    )
+
+
+def _own_origins(scheme: str, host: str) -> tuple[str, ...]:
+    return (f"{scheme}://{host.lower()}", f"https://{host.lower()}")
+
+
+def _given(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower(), value.strip(b" \t")) for name, value in headers]
+
+
+def _values(given: Iterable[tuple[bytes, bytes]], header: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in given if name == header]
 
 
 def _with_port(host: str, port: int | None) -> str:

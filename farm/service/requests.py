@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from farm.assembly.program import AssemblyOptions
+from farm.characters import first_unstorable
 from farm.judging.assurance import Assurance
 from farm.judging.job import Priority
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
@@ -29,6 +30,17 @@ def _text(value: object) -> str:
 
 #: Text as JSON can say it, NUL and lone surrogates included: models write those, and the farm rejects them.
 Text = Annotated[Any, AfterValidator(_text), WithJsonSchema({"type": "string"})]
+
+
+def _group(value: object) -> str:
+    text = _text(value)
+    if first_unstorable(text) is not None:
+        raise ValueError("a group cannot contain NUL or half a surrogate pair; give it another name")
+    return text
+
+
+#: The name of a group. Not any `Text`: PostgreSQL would hold two of them as one, and mix up their items.
+Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
 Weaker = Literal["audit", "lean", "unchecked", "native", "forgeable"]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
@@ -36,7 +48,7 @@ Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
 Wait = Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False)]
 
-# Strict: a number in quotes is somebody's mistake. Only arrays are taken for tuples, in which they are kept.
+# Strict: a number in quotes is somebody's mistake.
 _EXACTLY = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -58,7 +70,7 @@ class Item(BaseModel):
     proof: Text | None = None
     generation: Text | None = None
     name: Text = ""
-    group: Text | None = None
+    group: Group | None = None
     environment: Word | None = None
     timeout: Timeout | None = None
     key: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] | None = None
@@ -108,7 +120,7 @@ class Options(BaseModel):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
-    accept: Annotated[tuple[Weaker, ...], Field(strict=False, max_length=len(get_args(Weaker)))] = ()
+    accept: Annotated[list[Weaker], Field(default_factory=list, max_length=len(get_args(Weaker)))]
 
     def submit_options(self, *, environment: str, memory_mib: int) -> SubmitOptions:
         """Return these as the farm's own; the arguments are for what is not said."""
@@ -130,7 +142,7 @@ class Options(BaseModel):
 class Batch(Options):
     """Items to be judged; waits so many seconds for their verdicts."""
 
-    items: Annotated[tuple[Item, ...], Field(strict=False, min_length=1, max_length=MOST_ITEMS)]
+    items: Annotated[list[Item], Field(min_length=1, max_length=MOST_ITEMS)]
     wait_seconds: Wait = 0.0
 
     @model_validator(mode="after")
@@ -154,5 +166,5 @@ class Cancellation(BaseModel):
 
     model_config = _EXACTLY
 
-    items: Annotated[tuple[Word, ...], Field(strict=False, max_length=MOST_ITEMS)] | None = None
-    groups: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_ITEMS)] | None = None
+    items: Annotated[list[Word], Field(max_length=MOST_ITEMS)] | None = None
+    groups: Annotated[list[Group], Field(max_length=MOST_ITEMS)] | None = None

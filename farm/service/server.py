@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
 
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -24,8 +25,11 @@ from farm.service.app import application
 from farm.service.desk import Desk
 from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.gate import Gate
-from farm.service.local import LOCAL, published
+from farm.service.local import LOCAL, Local, published
 from farm.service.origins import allowed_hosts
+from farm.service.page.door import ROOT, Door
+from farm.service.page.routes import page
+from farm.service.protocol import InTime
 from farm.service.sockets import listening
 from farm.store.keys import Key, Keys
 
@@ -65,6 +69,12 @@ class Listening:
     needs_token: bool = True
     certificate: Path | None = None
     private_key: Path | None = None
+    #: Keys that see the runs of `farm submit` on the page.
+    page_keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a name that is no host's, before anything is started."""
+        allowed_hosts(port=self.port, names=self.names)
 
 
 def run(
@@ -94,22 +104,52 @@ def run(
     with _bound(where) as bound:
         if where.uds is not None:
             say(f"Listening on the unix socket {where.uds}, for programs of this user")
-            _serve(connections, where, bound, lambda _: LOCAL)
+            _serve(connections, where, bound, _door(where, lambda _: LOCAL))
         elif is_local:
-            url = _url(where, bound)
-            with published(connections.settings.home, url) as local:
-
-                def verify(token: str) -> Key | None:
-                    if not token and not where.needs_token:
-                        return LOCAL
-                    return local.verify(token) or ring.verify(token)
-
-                say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
-                say(f"Programs of this user find both in {connections.settings.home}")
-                _serve(connections, where, bound, verify)
+            _serve_this_machine(connections, where, bound, ring, say=say, tells_token=tells_token)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
-            _serve(connections, where, bound, ring.verify)
+            _serve(connections, where, bound, _door(where, ring.verify))
+
+
+def _serve_this_machine(
+    connections: Connections,
+    where: Listening,
+    bound: socket.socket,
+    ring: KeyRing,
+    *,
+    say: Callable[[str], None],
+    tells_token: bool,
+) -> None:
+    """Serve at a loopback address, to who has the token of this start or a key."""
+    url = _url(where, bound)
+    with published(connections.settings.home, url) as local:
+
+        def verify(token: str) -> Key | None:
+            if not token and not where.needs_token:
+                return LOCAL
+            return local.verify(token) or ring.verify(token)
+
+        door = _door(where, verify)
+        say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
+        say(_where_found(connections.settings.home, local))
+        if tells_token:
+            code = door.sessions.invite(local.token)
+            say(f"To look at runs, open {url}{ROOT}/enter?code={code} (once, within an hour)")
+        _serve(connections, where, bound, door)
+
+
+def _door(where: Listening, verify: Verify) -> Door:
+    return Door(verify, shown_to=where.page_keys)
+
+
+def _where_found(home: Path, local: Local) -> str:
+    if local.is_published:
+        return f"Programs of this user find both in {home}"
+    return (
+        f"Programs of this user find another service in {home}, which started before; "
+        "give them this address and token to ask this one"
+    )
 
 
 def _url(where: Listening, bound: socket.socket) -> str:
@@ -122,16 +162,18 @@ def whole(make_desk: Callable[[], Desk]) -> FastAPI:
     app = application(make_desk)
     for dropin in (nemo, kimina, sandbox_fusion, rewards):
         app.include_router(dropin.router, tags=["drop-ins"], responses=_OF_DROPINS)
+    app.mount(ROOT, page(lambda: app.state.desk))
+    app.add_route("/", lambda _: RedirectResponse(f"{ROOT}/", 303), include_in_schema=False)
     return app
 
 
-def _serve(connections: Connections, where: Listening, bound: socket.socket, verify: Verify) -> None:
+def _serve(connections: Connections, where: Listening, bound: socket.socket, door: Door) -> None:
     port = None if where.uds is not None else bound.getsockname()[1]
     service = whole(lambda: Desk(connections))
     app = Gate(
         service,
         hosts=allowed_hosts(port=port, names=where.names),
-        verify=verify,
+        door=door,
         most_bytes=where.body_mib << 20,
     )
     config = uvicorn.Config(
@@ -140,6 +182,8 @@ def _serve(connections: Connections, where: Listening, bound: socket.socket, ver
         server_header=False,
         log_config=None,
         lifespan="on",
+        http=InTime,
+        ws="none",
         timeout_graceful_shutdown=_GRACE_SECONDS,
         backlog=_BACKLOG,
         ssl_certfile=where.certificate,

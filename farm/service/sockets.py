@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import stat
@@ -10,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from farm.errors import FarmError, UsageError
-from farm.service.local import alone
 
 # At most as many calls wait to be accepted.
 _BACKLOG = 4096
@@ -21,20 +21,38 @@ def listening(path: Path) -> Iterator[socket.socket]:
     """Give a listening unix socket that only this user, and root, can connect to; its file goes at the end.
 
     What a service that was killed left there is replaced. Raises `UsageError` where another service listens
-    or something else is there, and `FarmError` where the socket cannot be made. Call it before threads start:
-    it changes the process's umask for a moment.
+    or something else is there, and where the socket cannot be made. Call it before threads start: it changes
+    the process's umask for a moment.
     """
     with socket.socket(socket.AF_UNIX) as listener:
-        with alone(path.parent):
+        with _alone(path):
             _make_way(path)
             _bind(listener, path)
         made = path.lstat()
         try:
             yield listener
         finally:
-            with suppress(FarmError, OSError), alone(path.parent):
+            with suppress(FarmError, OSError), _alone(path):
                 if os.path.samestat(path.lstat(), made):
                     path.unlink()
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let no other service put a socket into this folder, or remove one, meanwhile; raises `UsageError`."""
+    try:
+        # The folder itself is locked: a file for that would be left in a folder that is not the farm's.
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(
+            f"--uds {path}: the folder {path.parent} cannot be used: {error.strerror}; "
+            "make it, or name a socket in a folder of yours"
+        ) from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _bind(listener: socket.socket, path: Path) -> None:
@@ -43,8 +61,8 @@ def _bind(listener: socket.socket, path: Path) -> None:
     try:
         listener.bind(str(path))
     except OSError as error:
-        raise FarmError(
-            f"{path} cannot be listened on: {error.strerror or error}; "
+        raise UsageError(
+            f"--uds {path} cannot be listened on: {error.strerror or error}; "
             "name a socket with a shorter path in a folder of yours"
         ) from error
     finally:

@@ -160,9 +160,8 @@ class WaitingRoom:
             some = asked[start : start + _TOGETHER]
             try:
                 found = await self._ask(some)
-            except ServerDown as error:
-                _log.warning("%s; %d items are waited for", error, len(self._waiters))
-                return False
+            except ServerDown:
+                return False  # the desk has logged it
             except Exception:  # noqa: BLE001 # the task's edge: nobody would be answered again
                 _log.exception("Looking at what is waited for failed")
                 return False

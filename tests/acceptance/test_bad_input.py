@@ -40,6 +40,8 @@ BAD_LINES = {
     "a number for a string": Bad(line(generation=7), ('"generation"', "a number", "write it as a string")),
     "a list for a proof": Bad(line(predicted_proof=["x"]), ('"predicted_proof"', "an array", "as a string")),
     "a name that is no string": Bad(line(name=7), ('"name"', "a number", "write it as a string")),
+    "a group with a NUL": Bad(line(group="a\0"), ('"group"', "contains NUL", "give the line another group")),
+    "half a surrogate pair in a group": Bad(line(group="\ud800"), ('"group"', "half a surrogate pair")),
     "a field given twice": Bad(b'{"name": "a", "name": "b"}', ('"name"', "given twice", "keep one")),
     "invalid UTF-8": Bad(b'{"name": "\xff"}', ("invalid UTF-8", "save the file as UTF-8")),
     "an unknown environment": Bad(line(environment="moon"), ('"environment"', "'moon'", "core")),
@@ -71,6 +73,15 @@ def test_a_bad_line_after_good_lines_and_files_is_named_and_nothing_is_stored(
     good.write_bytes(GOOD)
     mixed.write_bytes(GOOD + b"\n" + bad.content + b"\n" + GOOD)
     refused(quiet, good, mixed, says=(f"{mixed}:3: ", *bad.says))
+
+
+def test_a_name_that_is_a_group_in_a_race_can_be_told_from_others(quiet: Quiet, tmp_path: Path) -> None:
+    path = tmp_path / "race.jsonl"
+    path.write_bytes(GOOD + line(name="a\0") + b"\n" + line(name="a\ufffd") + b"\n")
+    says = (f"{path}:2: ", '"name"', "contains NUL", "give the line another group")
+    refused(quiet, path, "--stop-on-first-proof", says=says)
+    path.write_bytes(GOOD + line(name="a\0", group="a") + b"\n")
+    assert quiet.farm("submit", path, "--stop-on-first-proof", "--no-wait").returncode == 0
 
 
 def test_the_wrong_lines_of_a_manifest_are_told_together(quiet: Quiet, tmp_path: Path) -> None:

@@ -350,6 +350,79 @@ def test_the_older_form_of_kimina_is_read(url: str, address: str) -> None:
     assert all(each["response"]["time"] > 0 for each in results)
 
 
+@pytest.mark.parametrize("stated", [{"challenge": STATEMENT}, STATEMENT], ids=["challenge", "its fields"])
+@pytest.mark.parametrize(("address", "field"), [("/api/check", "snippets"), ("/verify", "codes")])
+def test_what_a_request_states_holds_for_every_program_that_states_nothing_itself(
+    url: str, address: str, field: str, stated: dict[str, object]
+) -> None:
+    other = HEADER + "theorem u : True := True.intro\n"
+    own = {"header": HEADER, "formal_statement": "theorem u : True := by"}
+    programs = [
+        {"code": PROVED},
+        {"code": other},
+        {"code": other, "challenge": None},
+        {"code": other, "challenge": own},
+        {"code": PROVED, **own},
+    ]
+    results = post(url + address, {field: programs, **stated}).json()["results"]
+    statuses = [kimina_status(each) for each in results]
+    assert statuses == ["valid", "lean_error", "lean_error", "valid", "lean_error"]
+
+
+UNKNOWN_FIELDS = {
+    "/execute": ["challange"],
+    "/api/check": ["challange", "snippets.0.challange", "snippets.0.challenge.statement"],
+    "/verify": ["challange", "codes.0.environment", "codes.0.id"],
+    "/run_code": ["challange"],
+    "/rewards/openrlhf": ["label"],
+    "/rewards/slime": ["labels"],
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "path"), [(address, path) for address, paths in UNKNOWN_FIELDS.items() for path in paths]
+)
+def test_a_field_that_no_client_sends_is_refused_by_its_name(
+    quiet: Quiet, quiet_url: str, address: str, path: str
+) -> None:
+    body = json.loads(json.dumps(ADDRESSES[address]))
+    *way, name = [int(each) if each.isdigit() else each for each in path.split(".")]
+    place = body
+    for step in way:
+        place = place.setdefault(step, dict(STATEMENT)) if isinstance(place, dict) else place[step]
+    place[name] = STATEMENT
+    answer = post(quiet_url + address, body, seconds=20)
+    assert (answer.status_code, [each["loc"] for each in answer.json()["detail"]]) == (
+        422,
+        [["body", *way, name]],
+    )
+    assert "jobs" not in quiet.rows()
+
+
+@pytest.mark.parametrize("address", ["/rewards/openrlhf", "/rewards/slime"])
+def test_a_misspelt_word_of_a_rewards_address_is_refused(quiet: Quiet, quiet_url: str, address: str) -> None:
+    answer = post(f"{quiet_url}{address}?timeout=5&enviroment=core", ADDRESSES[address], seconds=20)
+    assert answer.status_code == 422
+    assert [each["loc"] for each in answer.json()["detail"]] == [["query", "enviroment"]]
+    assert "jobs" not in quiet.rows()
+
+
+#: What the published clients send besides; it changes nothing.
+SENT_FIELDS = {
+    "/execute": {"std_input": "", "traceback_verbosity": "Plain", "session_id": None},
+    "/api/check": {"debug": False, "reuse": True, "infotree": None},
+    "/verify": {"infotree_type": "original", "disable_cache": True},
+    "/run_code": {"stdin": "", "files": {}, "fetch_files": [], "memory_limit_MB": 1024},
+}
+
+
+@pytest.mark.parametrize("address", SENT_FIELDS)
+def test_what_the_published_clients_send_besides_changes_nothing(url: str, address: str) -> None:
+    body = {**ADDRESSES[address], **SENT_FIELDS[address], "timeout": 30}
+    body |= {"run_timeout": body.pop("timeout")} if address == "/run_code" else {}
+    assert post(url + address, body).status_code == 200
+
+
 def test_clients_are_refused_before_anything_is_accepted_where_too_much_waits(
     quiet: Quiet, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,27 @@ def test_a_service_that_is_told_to_end_leaves_with_0_and_takes_its_token_with_it
         service.process.terminate()
         assert service.ended() == 0, service.said
     assert not any(each.exists() for each in files)
+
+
+def test_a_second_service_of_a_home_leaves_the_clients_of_the_first_alone(
+    quiet: Quiet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("FARM_HOME", str(home))
+    farm = quiet.farm.having(FARM_HOME=str(home))
+    with farm.started(tmp_path / "first", "serve", "--port", 0) as first:
+        eventually(lambda: "Programs of this user find both" in first.said, seconds=60)
+        found = (home / "http.json").read_text(), (home / "http.token").read_text()
+        with farm.started(tmp_path / "second", "serve", "--port", 0) as second:
+            eventually(lambda: "find another service in" in second.said, seconds=60)
+            url, token = re.findall(r"Listening on (\S+), with the token (\S+)", second.said)[0]
+            answer = httpx.get(f"{url}/v1/environments", headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == 200
+            second.process.terminate()
+            assert second.ended() == 0
+        assert ((home / "http.json").read_text(), (home / "http.token").read_text()) == found
+        with Client() as client:
+            assert client.environments()
 
 
 def test_who_waits_is_told_what_is_known_when_the_service_is_told_to_end(

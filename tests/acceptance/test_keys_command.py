@@ -42,6 +42,19 @@ def test_a_key_may_all_that_is_not_said_and_no_more_than_is(quiet: Quiet) -> Non
     assert listed[1].items() >= {name: few[name] for name in few if name not in ("schema", "token")}.items()
 
 
+@pytest.mark.parametrize(
+    ("scopes", "is_warned"),
+    [(("read",), True), (("read", "cancel"), True), (("submit",), False), (("read", "submit"), False)],
+)
+def test_who_makes_a_key_that_nothing_can_be_read_with_is_warned(
+    quiet: Quiet, scopes: tuple[str, ...], is_warned: bool
+) -> None:
+    said = quiet.farm("keys", "add", "ci", *(word for each in scopes for word in ("--scope", each)))
+    assert said.returncode == 0
+    words = " ".join(said.stderr.split())
+    assert ("only what it submitted itself; make one with --scope submit as well" in words) == is_warned
+
+
 def test_keys_are_listed_for_people_with_what_they_may(quiet: Quiet) -> None:
     quiet.farm("keys", "add", "ci", "--scope", "read", "--priority", "batch", "--per-second", "2.5")
     (row,) = [line for line in quiet.farm("keys", "list").stdout.splitlines() if " ci " in line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -166,11 +167,65 @@ class TestWhatIsNotThere:
     def test_what_is_malformed_is_named_by_its_path(self, service: Service) -> None:
         answer = service.post({"program": "x", "timeout": "3"}, status=422)
         assert answer["detail"][0]["loc"] == ["body", "items", 0, "timeout"]
-        for content in (b"", b"{", b"[" * 100_000, b"\xff", b'{"items": 1' + b"0" * 5000 + b"}"):
-            headers = {"Content-Type": "application/json"}
-            with service.client() as client:
-                answer = client.post("/v1/batches", content=content, headers=headers)
-            assert answer.status_code in (400, 422), answer.text
+        assert len(answer["detail"]) == 1
+
+    def test_groups_that_the_database_cannot_tell_from_each_other_are_refused(self, service: Service) -> None:
+        answer = service.post(program(PROVED, 1), program(PROVED, 1, group="a\0"), status=422)
+        assert [each["loc"] for each in answer["detail"]] == [["body", "items", 1, "group"]]
+        racing = service.post({"program": "x", "name": "a\0"}, stop_on_first_proof=True, status=422)
+        assert [each["loc"] for each in racing["detail"]] == [["body", "items", 0, "name"]]
+        service.ask("POST", "/v1/batches/none/cancel", json={"groups": ["a\0"]}, status=422)
+
+    def test_a_word_in_place_of_a_list_is_named_so(self, service: Service) -> None:
+        (fault,) = service.post(program(PROVED, 1), accept="unchecked", status=422)["detail"]
+        assert (fault["loc"], fault["msg"]) == (["body", "accept"], "Input should be a valid list")
+
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (b'{\n "items": [}', "Expecting value at line 2, column 12"),
+            (b"[" * 100_000, "nested too deeply"),
+            (b'{"items": "\xff"}', "byte 11 is not UTF-8"),
+        ],
+        ids=["cut", "deep", "no UTF-8"],
+    )
+    @pytest.mark.parametrize("path", ["/v1/batches", "/v1/batches/none/cancel", "/api/check", "/execute"])
+    def test_what_is_no_json_is_told_with_its_place(
+        self, service: Service, path: str, content: bytes, says: str
+    ) -> None:
+        with service.client() as client:
+            answer = client.post(path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 400
+        assert says in answer.json()["detail"]
+        assert answer.json()["detail"].endswith("; send one JSON object in UTF-8")
+
+    @pytest.mark.parametrize(
+        ("path", "content", "place"),
+        [
+            ("/v1/batches", b'{"items": [{"program": "x", "timeout": -Infinity}]}', ["items", 0, "timeout"]),
+            ("/v1/batches", b'{"items": 1' + b"0" * 5000 + b"}", []),
+            ("/api/check", b'{"snippets": [{"id": NaN, "code": "x"}]}', ["snippets", 0, "id"]),
+            ("/api/check", b'{"snippets": [{"id": 1e400, "code": "x"}]}', ["snippets", 0, "id"]),
+            ("/api/check", b'{"snippets": [{"id": [1], "code": "x"}]}', ["snippets", 0, "id"]),
+            ("/verify", b'{"codes": [{"custom_id": {}, "code": "x"}]}', ["codes", 0, "custom_id"]),
+            ("/verify", b'{"codes": [{"custom_id": true, "code": "x"}]}', ["codes", 0, "custom_id"]),
+            ("/rewards/slime", b'{"response": "x", "label": {"seed": NaN}}', ["label", "seed"]),
+            ("/run_code", b'{"code": "x", "language": "lean", "files": {"a": NaN}}', ["files", "a"]),
+        ],
+    )
+    def test_what_no_client_could_read_back_is_refused_before_anything_is_judged(
+        self, lonely: Service, quiet: Quiet, path: str, content: bytes, place: list[object]
+    ) -> None:
+        with lonely.client(seconds=5) as client:
+            answer = client.post(path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422, answer.text
+        assert [each["loc"] for each in answer.json()["detail"]] == [["body", *place]]
+        assert "jobs" not in quiet.rows()
+
+    def test_a_program_without_a_name_stays_without_one(self, service: Service) -> None:
+        codes = [{"custom_id": None, "code": ""}, {"code": ""}, {"custom_id": 7, "code": ""}]
+        results = service.ask("POST", "/verify", json={"codes": codes})["results"]
+        assert seen(results, "custom_id") == [None, "", "7"]
 
 
 class TestWhatIsTooMuch:
@@ -321,6 +376,33 @@ def frail(quiet: Quiet, servers_of_its_own: Servers) -> Iterator[Quiet]:
 
 
 class TestWhatIsAway:
+    def test_is_told_to_nobody_in_detail_and_logged_once(
+        self, frail: Quiet, servers_of_its_own: Servers, tmp_path: Path
+    ) -> None:
+        token = frail.farm("keys", "add", "ci").stdout.strip()
+        farm = frail.farm.having(FARM_HOME=str(tmp_path / "home"))
+        with farm.started(tmp_path / "service", "serve", "--port", 0) as running:
+            eventually(lambda: "Listening" in running.said, seconds=60)
+            url = re.findall(r"http://[0-9.:]+", running.said)[0]
+            servers_of_its_own.postgres.end_by(signal.SIGKILL)
+            ask = {"headers": {"Authorization": f"Bearer {token}"}, "timeout": 60.0}
+            eventually(lambda: httpx.get(f"{url}/health/ready", **ask).status_code == 503)
+            eventually(lambda: httpx.get(f"{url}/v1/environments", **ask).status_code == 503)
+            body = {"snippets": [{"id": "a", "code": "x"}]}
+            told = [
+                *(httpx.get(f"{url}/health/{word}", timeout=60) for word in ("ready", "serving") * 3),
+                *(httpx.get(f"{url}/v1/environments", **ask) for _ in range(3)),
+                httpx.post(f"{url}/api/check", json=body, **ask),
+            ]
+            words = {(each.status_code, each.json()["detail"]) for each in told}
+            assert words == {(503, "PostgreSQL does not answer; the log of the service says why; ask again")}
+            # Once by who looks for keys, and once by who looks for batches.
+            assert running.said.count("PostgreSQL does not answer at postgresql+psycopg://") <= 2
+            assert "PostgreSQL does not answer at postgresql+psycopg://" in running.said
+            servers_of_its_own.start_postgres()
+            eventually(lambda: httpx.get(f"{url}/health/ready", timeout=60).status_code == 200)
+            assert "PostgreSQL answers again" in running.said
+
     def test_a_postgresql_that_was_killed_costs_time_and_no_reward(
         self, frail: Quiet, servers_of_its_own: Servers, tmp_path: Path
     ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from rich.console import Console
 from typer import Option
 
 from farm.cli.command import run
+from farm.cli.options import AsJson
 from tests.bench.checks import command
 from tests.bench.checks.figures import Figure
 from tests.bench.cold import cold_checks
@@ -25,6 +26,7 @@ from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
+from tests.bench.reporting import reports
 from tests.bench.texts import assembly, policy
 
 
@@ -57,7 +59,7 @@ command.add_to(app)
 @app.command("parts")
 def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON for scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure assembly, policy, completions, metrics, looking at a large farm, and a worker.
 
@@ -67,6 +69,16 @@ def parts(
     for name in only or [name for name in MEASURES if name is not Part.DEMO]:
         sys.stderr.write(f"Measuring {name}\n")
         figures += MEASURES[name]()
+    _show(figures, as_json=as_json)
+
+
+@app.command("report")
+def report(as_json: AsJson = False) -> None:
+    """Measure `farm report` on two runs of 100 000 lines, in two shapes; takes about five minutes."""
+    _show(list(reports()), as_json=as_json)
+
+
+def _show(figures: Sequence[Figure], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps([figure.facts() for figure in figures]) + "\n")
     else:

@@ -82,7 +82,7 @@ def test_checks_with_and_without_goals_are_not_shared(store: Store) -> None:
 
 def test_an_item_that_asks_for_no_goals_is_known_by_what_it_was_known_by_before(store: Store) -> None:
     item = requests.Item(program="theorem t : True := trivial")
-    without = requests.Batch(items=(item,))
+    without = requests.Batch(items=[item])
     assert "goals" in without.model_dump()
-    assert without.sha256(item) != requests.Batch(items=(item,), goals=True).sha256(item)
-    assert without.sha256(item) == requests.Batch(items=(item,), goals=False).sha256(item)
+    assert without.sha256(item) != requests.Batch(items=[item], goals=True).sha256(item)
+    assert without.sha256(item) == requests.Batch(items=[item], goals=False).sha256(item)

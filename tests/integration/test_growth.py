@@ -17,6 +17,7 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.manifest.lines import opened
+from farm.reports.report import report
 from farm.runs import revise
 from farm.runs.load import loading
 from farm.runs.pick import Pick
@@ -203,12 +204,19 @@ def read_out(farm: Farm, lines: int) -> Step:
     return lambda: list(farm.queries.judged("read out", 0))
 
 
+def reported(farm: Farm, lines: int) -> Step:
+    farm.load("reported", lines)
+    farm.judge(lines)
+    run = farm.queries.run("reported")
+    return lambda: report(farm.queries, [run])
+
+
 @pytest.mark.parametrize(
     "ready",
     [
         *(fresh, known, waited_for, won_before),
         *(judged, won, cancelled, retried, late, lost),
-        *(looked_at, read_out),
+        *(looked_at, read_out, reported),
     ],
 )
 def test_what_is_read_grows_with_the_lines(farm: Farm, ready: Callable[[Farm, int], Step]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from farm.errors import FarmError, ServerDown, UsageError
-from farm.service.local import LOCAL, Local, distrust, published, read, remove, write
+from farm.service.local import LOCAL, Local, distrust, published, read, write
 from farm.service.tokens import Token, presented
 
 URL = "http://127.0.0.1:8700"
@@ -106,8 +106,8 @@ def test_a_planted_link_is_replaced_and_what_it_leads_to_is_left_alone(home: Pat
 
 def test_a_planted_link_in_place_of_the_lock_is_refused(home: Path) -> None:
     (home / "http.lock").symlink_to(home.parent / "elsewhere")
-    with pytest.raises(FarmError, match=r"http\.lock cannot be written: .*; remove it"):
-        write(home, Local.new(URL))
+    with pytest.raises(FarmError, match=r"http\.lock cannot be written: .*; remove it"), published(home, URL):
+        pass
     assert not (home.parent / "elsewhere").exists()
 
 
@@ -211,19 +211,36 @@ def test_a_home_that_is_gone_is_not_missed_at_the_end(home: Path) -> None:
         shutil.rmtree(home)
 
 
-def test_one_service_that_ends_while_another_starts_removes_nothing_of_it(home: Path) -> None:
-    for _ in range(100):
-        old, new = Local.new(URL), Local.new(URL)
-        write(home, old)
-        together = threading.Barrier(2)
+def test_while_a_service_runs_others_of_its_home_leave_its_files_alone(home: Path) -> None:
+    with published(home, URL) as first:
+        with published(home, "http://127.0.0.1:8701") as second:
+            assert (first.is_published, second.is_published) == (True, False)
+            assert first.token != second.token
+            assert read(home) == first
+        assert read(home) == first
+    with published(home, "http://127.0.0.1:8701") as third:
+        assert third.is_published
+        assert read(home) == third
 
-        def end(old: Local = old, together: threading.Barrier = together) -> None:
-            together.wait(20)
-            remove(home, old)
 
-        thread = threading.Thread(target=end)
-        thread.start()
-        together.wait(20)
-        write(home, new)
-        thread.join(20)
-        assert read(home) == new
+def test_of_services_that_start_together_one_is_found(home: Path) -> None:
+    for _ in range(50):
+        everybody, done = threading.Barrier(4), threading.Barrier(4)
+        found: list[bool] = []
+
+        def serve(
+            everybody: threading.Barrier = everybody,
+            done: threading.Barrier = done,
+            found: list[bool] = found,
+        ) -> None:
+            everybody.wait(20)
+            with published(home, URL) as local:
+                done.wait(20)
+                found.append(local.is_published and read(home) == local)
+
+        threads = [threading.Thread(target=serve) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert sorted(found) == [False, False, False, True]

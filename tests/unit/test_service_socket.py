@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.errors import FarmError, UsageError
+from farm.errors import UsageError
 from farm.service.sockets import listening
 
 
@@ -116,10 +116,27 @@ def test_the_socket_of_a_later_service_stays(path: Path) -> None:
     assert path.exists()
 
 
-@pytest.mark.parametrize("name", ["a" * 200, "missing/http.sock"])
-def test_a_path_that_no_socket_can_have_is_told(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FarmError, match="cannot be"), listening(tmp_path / name):
+def test_nothing_but_the_socket_is_put_into_the_folder(path: Path) -> None:
+    with listening(path), pytest.raises(UsageError), listening(path):
         pass
+    assert list(path.parent.iterdir()) == []
+    path.write_text("precious")
+    with pytest.raises(UsageError), listening(path):
+        pass
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("a" * 200, "cannot be listened on: .*; name a socket with a shorter path"),
+        ("missing/http.sock", "the folder .*/missing cannot be used: No such file or directory; make it"),
+    ],
+)
+def test_a_path_that_no_socket_can_have_is_told(tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says), listening(tmp_path / name):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_of_services_that_start_together_one_listens(path: Path) -> None:

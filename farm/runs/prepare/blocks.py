@@ -151,6 +151,7 @@ class Preparer:
         """Return an entry's job and check; raises `ManifestError` for an entry that is wrong."""
         environment = entry.environment or self._options.environment
         self._require(environment, entry)
+        self._require_group(entry)
         stated = self._stated(entry)
         program = assemble(entry, self._options.assembly)
         source, verdict = _encoded(program)
@@ -199,6 +200,23 @@ class Preparer:
         if (problem := self._problem(environment)) is not None:
             raise ManifestError(
                 entry.path, problem.words, remedy=problem.remedy, line=entry.line, field="environment"
+            )
+
+    def _require_group(self, entry: Entry) -> None:
+        """Raise `ManifestError` for a group that PostgreSQL would hold as another: their races would mix."""
+        if entry.group is not None:
+            where, word = "group", entry.group
+        elif self._options.stop_on_first_proof:
+            where, word = "name", entry.name  # without a group, the name is the group
+        else:
+            return
+        if first_unstorable(word) is not None:
+            raise ManifestError(
+                entry.path,
+                "it contains NUL or half a surrogate pair, which the database cannot tell from others",
+                remedy="give the line another group",
+                line=entry.line,
+                field=where,
             )
 
     def _stated(self, entry: Entry) -> Stated | None:

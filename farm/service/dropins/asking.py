@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
@@ -35,12 +35,23 @@ class Challenge(BaseModel):
         return statement
 
 
-class Stated(BaseModel):
-    """What every drop-in's request may say besides: the `challenge`, or its fields one by one."""
+#: A field that clients send and that changes nothing here.
+Ignored = Annotated[Any, Field(description="Sent by clients of the other checker; changes nothing here.")]
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+
+class Stated(BaseModel):
+    """What every drop-in's request may say besides: the `challenge`, or its fields one by one.
+
+    A field that no client sends is refused: it may be a misspelt `challenge`, and the client would believe
+    that its statement was compared.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     challenge: Challenge | None = None
+    # These two become the challenge; they are fields for the schema only.
+    header: requests.Text | None = None
+    formal_statement: requests.Text | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -52,11 +63,15 @@ class Stated(BaseModel):
             raise ValueError("give either challenge, or header and formal_statement")
         return said | {"challenge": fields} if fields else said
 
-    def item(self, program: str) -> requests.Item | Reading:
-        """Return what is to be judged, or what to answer where there is nothing to judge."""
+    def item(self, program: str, *, usual: Challenge | None = None) -> requests.Item | Reading:
+        """Return what is to be judged, or what to answer where there is nothing to judge.
+
+        The program shall prove the `usual` challenge where this has none of its own.
+        """
         if not program:
             return refused("The program is empty.")
-        stated = {} if self.challenge is None else self.challenge.model_dump()
+        challenge = self.challenge or usual
+        stated = {} if challenge is None else challenge.model_dump()
         return requests.Item(program=program, **stated)
 
 
@@ -127,7 +142,7 @@ async def _take(
     """Return the batches that these became, and why not all of them did."""
     taken: list[Batch] = []
     for start in range(0, len(items), requests.MOST_ITEMS):
-        batch = requests.Batch(items=tuple(items[start : start + requests.MOST_ITEMS]), **options)
+        batch = requests.Batch(items=list(items[start : start + requests.MOST_ITEMS]), **options)
         try:
             taken.append(await exchange.desk.take(batch, exchange.key))
         except (OverLimit, QueueFull, ServerDown) as error:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from farm.service import requests
-from farm.service.dropins.asking import Stated, problem_of, readings
+from farm.service.bodies import Route
+from farm.service.dropins.asking import Challenge, Ignored, Stated, problem_of, readings
 from farm.service.dropins.reading import Kind, Reading, Remark, refused
 from farm.service.exchange import Exchange, Json, TheExchange
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 #: The published client waits 600 s for an answer unless it is told otherwise.
 _HOLD_SECONDS = 570.0
@@ -27,42 +30,78 @@ _SEVERITIES = {"information": "info"}
 _Snippets = Annotated[list[Any], Field(min_length=1, max_length=_MOST_SNIPPETS)]
 
 
+def _name(value: object) -> object:
+    if value is None or type(value) in (str, int, float):
+        return value
+    raise ValueError("give a string, a number or null")
+
+
+#: What tells a program of a request from the others; it is sent back.
+_Name = Annotated[Any, AfterValidator(_name)]
+
+
 class Snippet(Stated):
     """A program of a batch."""
 
+    id: _Name = ""
     code: requests.Text
 
+    @property
+    def program(self) -> str:
+        """The program."""
+        return str(self.code)
 
-class Check(BaseModel):
-    """A batch of programs; each is read by itself, so that one that is wrong keeps no other back."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class Code(Stated):
+    """The same in the older form, whose program is the `proof`, or else the `code`."""
+
+    custom_id: _Name = ""
+    proof: requests.Text | None = None
+    code: requests.Text | None = None
+
+    @model_validator(mode="after")
+    def _has_a_program(self) -> Code:
+        if self.proof is None and self.code is None:
+            raise ValueError("give the program as proof, or as code")
+        return self
+
+    @property
+    def program(self) -> str:
+        """The program."""
+        return str(self.code if self.proof is None else self.proof)
+
+
+class Check(Stated):
+    """A batch of programs; each is read by itself, so that one that is wrong keeps no other back.
+
+    What the request states holds for every program that states nothing itself.
+    """
 
     snippets: _Snippets
     timeout: requests.BodyTimeout = 30.0
     environment: requests.Word | None = None
+    debug: Ignored = None
+    reuse: Ignored = None
+    infotree: Ignored = None
 
 
-class Verification(BaseModel):
+class Verification(Stated):
     """The same in the older form."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     codes: _Snippets
     timeout: requests.BodyTimeout = 300.0
     environment: requests.Word | None = None
+    infotree_type: Ignored = None
+    disable_cache: Ignored = None
 
 
 @router.post("/api/check")
 @router.post("/api/check/", include_in_schema=False)
 async def check(asked: Check, exchange: TheExchange) -> Response:
     """Judge programs as a Kimina server checks them."""
-    items = [_item(snippet) for snippet in asked.snippets]
-    found = await _readings(exchange, items, asked)
-    results = [
-        {"id": _name(snippet, "id"), "time": reading.seconds, **_answer(reading, asked.timeout)}
-        for snippet, reading in zip(asked.snippets, found, strict=True)
-    ]
+    results = []
+    for name, reading in await _readings(exchange, asked, Snippet, asked.snippets):
+        results.append({"id": name, "time": reading.seconds, **_answer(reading, asked.timeout)})
     return Json({"results": results})
 
 
@@ -70,48 +109,52 @@ async def check(asked: Check, exchange: TheExchange) -> Response:
 @router.post("/one_pass_verify_batch", include_in_schema=False)
 async def verify(asked: Verification, exchange: TheExchange) -> Response:
     """Judge programs as a Kimina server of the first version verifies them."""
-    items = [_item(_renamed(code)) for code in asked.codes]
-    found = await _readings(exchange, items, asked)
     results = []
-    for code, reading in zip(asked.codes, found, strict=True):
+    for name, reading in await _readings(exchange, asked, Code, asked.codes):
         answer = _answer(reading, asked.timeout)
         if "response" in answer:
             answer["response"]["time"] = reading.seconds
-        results.append({"custom_id": str(_name(code, "custom_id")), **answer})
+        results.append({"custom_id": None if name is None else str(name), **answer})
     return Json({"results": results})
 
 
 async def _readings(
     exchange: Exchange,
-    items: Sequence[requests.Item | Reading],
     asked: Check | Verification,
-) -> list[Reading]:
-    return await readings(
+    form: type[Snippet | Code],
+    said: Sequence[object],
+) -> Iterable[tuple[object, Reading]]:
+    """Return the name of each program, and its reading."""
+    place, field = ("snippets", "id") if form is Snippet else ("codes", "custom_id")
+    items = [_item(form, each, asked.challenge, ("body", place, number)) for number, each in enumerate(said)]
+    found = await readings(
         exchange,
         items,
         seconds=_HOLD_SECONDS,
         timeout=asked.timeout,
         environment=asked.environment,
     )
+    names = [each.get(field, "") if isinstance(each, dict) else "" for each in said]
+    return zip(names, found, strict=True)
 
 
-def _item(said: object) -> requests.Item | Reading:
+def _item(
+    form: type[Snippet | Code], said: object, usual: Challenge | None, place: tuple[str | int, ...]
+) -> requests.Item | Reading:
+    """Return what is to be judged; raises `RequestValidationError` for what cannot be answered by itself."""
     try:
-        snippet = Snippet.model_validate(said)
+        snippet = form.model_validate(said)
     except ValidationError as error:
+        if faults := [fault for fault in error.errors(include_url=False) if _is_of_the_request(fault)]:
+            located = [{**fault, "loc": (*place, *fault["loc"])} for fault in faults]
+            raise RequestValidationError(located) from error
         return refused(f"This is no snippet: {problem_of(error)}.")
-    return snippet.item(snippet.code)
+    return snippet.item(snippet.program, usual=usual)
 
 
-def _name(said: object, field: str) -> object:
-    return said.get(field, "") if isinstance(said, dict) else ""
-
-
-def _renamed(said: object) -> object:
-    """Return a code of the older form as a snippet."""
-    if not isinstance(said, dict) or said.get("proof") is None:
-        return said
-    return said | {"code": said["proof"]}
+def _is_of_the_request(fault: ErrorDetails) -> bool:
+    """Whether the client is to be mended, and no model's answer can have caused it."""
+    return fault["type"] == "extra_forbidden" or fault["loc"][:1] in (("id",), ("custom_id",))
 
 
 def _answer(reading: Reading, timeout: float) -> dict[str, Any]:

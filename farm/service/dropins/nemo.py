@@ -14,11 +14,12 @@ from pydantic import Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.dropins.asking import Stated, readings
+from farm.service.bodies import Route
+from farm.service.dropins.asking import Ignored, Stated, readings
 from farm.service.dropins.reading import Kind, Reading, printed
 from farm.service.exchange import Json, TheExchange
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 #: The client waits five seconds longer than its timeout; one of them is for the way.
 _GRACE_SECONDS = 4.0
@@ -37,6 +38,9 @@ class Execution(Stated):
     timeout: requests.BodyTimeout = 30.0
     max_output_characters: Annotated[int, Field(strict=True, ge=0)] = 1000
     environment: requests.Word | None = None
+    std_input: Ignored = None
+    traceback_verbosity: Ignored = None
+    session_id: Ignored = None
 
 
 @router.post("/execute")

@@ -17,19 +17,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
+from farm.service.bodies import Route
 from farm.service.dropins.asking import Challenge, judged, problem_of
 from farm.service.exchange import Exchange, Json, TheExchange
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 #: The trainers wait 180 s and 120 s.
 _OPENRLHF_SECONDS, _SLIME_SECONDS = 170.0, 110.0
 _MOST_QUERIES = 100_000
 _RETRY_SECONDS = 1
 
-Timeout = Annotated[requests.Timeout, Query(description="Seconds that one check may take.")]
-Environment = Annotated[requests.Word | None, Query(description="The environment; by default the farm's.")]
 _Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES)]
+
+
+class Address(BaseModel):
+    """What the address may say of the checks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    timeout: Annotated[requests.Timeout, Field(description="Seconds that one check may take.")] = 30.0
+    environment: Annotated[
+        requests.Word | None, Field(description="The environment; by default the farm's.")
+    ] = None
 
 
 class Label(Challenge):
@@ -43,7 +53,7 @@ class Label(Challenge):
 class Queries(BaseModel):
     """What OpenRLHF sends: each query is a prompt and the answer to it."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query: _Texts
     prompts: _Texts = Field(default_factory=list)
@@ -53,7 +63,7 @@ class Queries(BaseModel):
 class Sample(BaseModel):
     """What slime sends."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompt: Any = None
     response: requests.Text
@@ -61,12 +71,7 @@ class Sample(BaseModel):
 
 
 @router.post("/rewards/openrlhf")
-async def openrlhf(
-    asked: Queries,
-    exchange: TheExchange,
-    timeout: Timeout = 30.0,
-    environment: Environment = None,
-) -> Response:
+async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Address, Query()]) -> Response:
     """Return the rewards of a batch of answers as OpenRLHF reads them."""
     if len(asked.labels) != len(asked.query) or len(asked.prompts) not in (0, len(asked.query)):
         raise UsageError("query, prompts and labels are not equally long")
@@ -75,7 +80,7 @@ async def openrlhf(
         _item(query.removeprefix(prompt), label, f"labels[{number}]")
         for number, (query, prompt, label) in enumerate(zip(asked.query, prompts, asked.labels, strict=True))
     ]
-    results = await _results(exchange, items, _OPENRLHF_SECONDS, timeout, environment)
+    results = await _results(exchange, items, _OPENRLHF_SECONDS, address)
     if isinstance(results, Response):
         return results
     rewards = [each["reward"] for each in results]
@@ -87,15 +92,10 @@ async def openrlhf(
 
 
 @router.post("/rewards/slime")
-async def slime(
-    asked: Sample,
-    exchange: TheExchange,
-    timeout: Timeout = 30.0,
-    environment: Environment = None,
-) -> Response:
+async def slime(asked: Sample, exchange: TheExchange, address: Annotated[Address, Query()]) -> Response:
     """Return the reward of an answer as slime reads it: a number."""
     items = [_item(asked.response, asked.label, "label")]
-    results = await _results(exchange, items, _SLIME_SECONDS, timeout, environment)
+    results = await _results(exchange, items, _SLIME_SECONDS, address)
     return results if isinstance(results, Response) else Json(results[0]["reward"])
 
 
@@ -115,11 +115,10 @@ async def _results(
     exchange: Exchange,
     items: Sequence[requests.Item],
     seconds: float,
-    timeout: float,  # the check's, not this wait's
-    environment: str | None,
+    address: Address,
 ) -> list[dict[str, Any]] | Response:
     """Return the results of all items, or what to answer while some of them are not judged."""
-    results = await judged(exchange, items, seconds=seconds, timeout=timeout, environment=environment)
+    results = await judged(exchange, items, seconds=seconds, **address.model_dump())
     if not (pending := list(filter(_is_pending, results))):
         return results
     why = pending[0]["waits_for"] or "other checks are ahead of them"

@@ -13,11 +13,12 @@ from pydantic import Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.dropins.asking import Stated, readings
+from farm.service.bodies import Route
+from farm.service.dropins.asking import Ignored, Stated, readings
 from farm.service.dropins.reading import Kind, Reading, printed
 from farm.service.exchange import Json, TheExchange
 
-router = APIRouter()
+router = APIRouter(route_class=Route)
 
 #: Clients wait ten seconds longer than both timeouts together.
 _GRACE_SECONDS = 8.0
@@ -33,6 +34,9 @@ class Run(Stated):
     run_timeout: requests.BodyTimeout = 10.0
     files: dict[str, Any] = Field(default_factory=dict)
     environment: requests.Word | None = None
+    stdin: Ignored = None
+    fetch_files: Ignored = None
+    memory_limit_MB: Ignored = None  # noqa: N815 - the clients' name
 
 
 @router.post("/run_code")

@@ -1,0 +1,95 @@
+"""The command that reports on runs: `farm report`, as text, as JSON and as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.connections import Connections
+from farm.errors import UsageError
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm.reports.report import Report
+    from farm.store.queries import StoredRun
+
+_Runs = Annotated[
+    list[str] | None,
+    Argument(metavar="[RUN]...", help="Ids of runs, or prefixes of them; the newest run by default."),
+]
+_By = Annotated[
+    str | None, Option(help="Split by this field of the manifests, such as difficulty.", show_default=False)
+]
+_Against = Annotated[
+    str | None, Option(metavar="RUN", help="Compare with this run, problem by problem.", show_default=False)
+]
+_Html = Annotated[
+    Path | None, Option("--html", help="Write the report to this file as one HTML page.", show_default=False)
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's command to the `farm` command."""
+    app.command(epilog="Example: farm report k3m9 --by difficulty --against 7xwp --html report.html")(report)
+
+
+def report(
+    run: _Runs = None, by: _By = None, against: _Against = None, html: _Html = None, as_json: AsJson = False
+) -> None:
+    """Report on runs: verdicts, pass@k, limits, cost; several runs together and side by side."""
+    from farm.cli import terminal
+    from farm.reports.report import report as reported
+
+    queries = Connections.here().queries
+    runs = [queries.run(each) for each in run] if run else [queries.run(None)]
+    other = None if against is None else queries.run(against)
+    if html is not None:
+        _require_writable(html, runs)
+    with terminal.busy("reporting"):
+        found = reported(queries, runs, by=by, against=other)
+    if html is not None:
+        _write(html, found)
+    if as_json:
+        print_json(**found.facts())
+    else:
+        from farm.cli.report_tables import print_report
+
+        print_report(found)
+    if found.total.unknown.judge_error:
+        raise typer.Exit(SOME_UNJUDGED)
+
+
+def _require_writable(path: Path, runs: Sequence[StoredRun]) -> None:
+    """Raise `UsageError` where no page can be written, before anything is read."""
+    if not path.parent.is_dir():
+        raise UsageError(f"--html {path}: there is no folder {path.parent}; make it, or give another file")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"--html {path}: this is no regular file; give the name of a file")
+    manifests = {manifest.resolve() for run in runs for manifest in run.manifests}
+    if path.resolve() in manifests:
+        raise UsageError(f"--html {path}: this is a manifest of the run; give another file")
+
+
+def _write(path: Path, found: Report) -> None:
+    """Write the page, whole or not at all."""
+    from farm.cli import terminal
+    from farm.reports.html import page
+
+    text = page(found, made_at=datetime.now().astimezone())
+    beside = path.with_name(f".{path.name[:200]}.part")
+    try:
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(
+            f"--html {path}: the page cannot be written: {error.strerror}; "
+            "free space, give yourself permission there, or give another file"
+        ) from error
+    terminal.say(f"Wrote the report to {path}")

@@ -1,0 +1,155 @@
+"""Report step: the report as one HTML page that needs nothing else, neither a network nor a script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from farm.reports import svg, words
+from farm.reports.comparison import Comparison
+from farm.reports.figures import Figures
+from farm.reports.report import Report
+from farm.reports.svg import Caption, Point
+from farm.version import VERSION
+
+#: So many rows of a long table, rows of a plot and flipped names are on the page; `--json` has all.
+MOST_ROWS, MOST_PLOTTED, MOST_NAMES = 100, 12, 60
+
+
+def page(report: Report, *, made_at: datetime) -> str:
+    """Return the page; everything that somebody else wrote is in it as escaped text."""
+    environment = Environment(
+        loader=PackageLoader("farm.reports", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = resources.files("farm.reports").joinpath("page", "report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return environment.get_template("report.html").render(
+        report=report,
+        total=report.total,
+        words=words,
+        style=Markup(style),  # noqa: S704 - the farm's own file
+        style_digest=digest,
+        plots={key: Markup(plot) for key, plot in _plots(report).items()},  # noqa: S704 - escaped by the writer
+        made_at=made_at.strftime("%Y-%m-%d %H:%M %Z"),
+        version=VERSION,
+        most_rows=MOST_ROWS,
+        most_names=MOST_NAMES,
+    )
+
+
+def _plots(report: Report) -> dict[str, str]:
+    total = report.total
+    plots = {"verdicts": _verdicts(total), "use": _use(total), "costs": _costs(total)}
+    if any(at.value is not None for at in total.pass_at):
+        plots["pass_at"] = _pass_at(total)
+    if len(report.runs) > 1:
+        plots["runs"] = _side_by_side("runs", "run", words.run_rows(report))
+    if report.values:
+        plots["values"] = _side_by_side("values", words.name(report.by), words.value_rows(report))
+    if report.comparison is not None and report.comparison.pass_at:
+        plots["against"] = _against(report.comparison)
+    return plots
+
+
+def _verdicts(total: Figures) -> str:
+    parts = verdict_parts(total)
+    seen = ", ".join(f"{words.VERDICTS[kind]} {words.whole(number)}" for kind, number in parts if number)
+    caption = Caption(key="verdicts", title="Lines by verdict", description=f"One bar of all lines: {seen}.")
+    return svg.stacked(parts, caption)
+
+
+def verdict_parts(total: Figures) -> list[tuple[str, int]]:
+    """Return how many lines have each verdict, or why they have none, in the order of the bar."""
+    lines = dict.fromkeys(words.VERDICTS, 0)
+    for each in total.verdicts:
+        lines[each.verdict] += each.lines
+    lines["cancelled"], lines["unfinished"] = total.unknown.cancelled, total.unknown.unfinished
+    return list(lines.items())
+
+
+def _pass_at(total: Figures) -> str:
+    is_bounded = total.unknown.lines > 0
+    points = [
+        Point(
+            name=words.whole(at.k),
+            value=at.value,
+            low=at.low,
+            high=at.high,
+            least=at.at_least if is_bounded else None,
+            most=at.at_most if is_bounded else None,
+        )
+        for at in total.pass_at
+        if at.value is not None and at.low is not None and at.high is not None
+    ]
+    seen = ", ".join(f"pass@{point.name} {words.percent(point.value)}" for point in points)
+    bounds = " Dashed lines: unknown samples taken as failures and as proofs." if is_bounded else ""
+    caption = Caption(
+        key="pass-at", title="pass@k", description=f"{seen}, in a band of 95% intervals.{bounds}"
+    )
+    return svg.curve(points, caption, axis="k samples of a problem")
+
+
+def _side_by_side(key: str, what: str, named: Sequence[tuple[str, Figures]]) -> str:
+    points = []
+    for name, figures in named[:MOST_PLOTTED]:
+        first = figures.at(1)
+        if first and first.value is not None and first.low is not None and first.high is not None:
+            points.append(Point(name=name, value=first.value, low=first.low, high=first.high))
+    if not points:
+        return ""
+    seen = ", ".join(f"{point.name} {words.percent(point.value)}" for point in points)
+    caption = Caption(key=key, title=f"pass@1 by {what}", description=f"With 95% intervals: {seen}.")
+    return svg.rows(points, caption)
+
+
+def _against(found: Comparison) -> str:
+    points = [
+        Point(name=f"pass@{each.k}", value=each.difference, low=each.low, high=each.high)
+        for each in found.pass_at
+    ]
+    seen = ", ".join(f"{point.name} {words.points(point.value)}" for point in points)
+    caption = Caption(
+        key="against",
+        title=f"Difference from run {found.run} in percentage points",
+        description=f"With 95% intervals: {seen}.",
+    )
+    return svg.rows(points, caption, signed=True)
+
+
+def _use(total: Figures) -> str:
+    wall = total.limits[0]
+    proved, rejected = wall.proved_tenths or (), wall.rejected_tenths or ()
+    caption = Caption(
+        key="use",
+        title="Lines by the share of the wall time limit that they used",
+        description="Per tenth of the limit: proofs "
+        + ", ".join(map(words.whole, proved))
+        + "; rejected lines "
+        + ", ".join(map(words.whole, rejected))
+        + ".",
+    )
+    bins = list(zip(proved, rejected, strict=True))
+    labels = [f"{20 * each}%" for each in range(6)]
+    return svg.columns(
+        bins, ("proved", "rejected"), caption, axis="share of the wall time limit", labels=labels
+    )
+
+
+def _costs(total: Figures) -> str:
+    named = [
+        (words.VERDICTS[each.verdict], each.verdict, each.cpu_seconds, words.seconds(each.cpu_seconds))
+        for each in total.costs.by_verdict
+    ]
+    seen = ", ".join(f"{name} {label}" for name, _, _, label in named)
+    caption = Caption(key="costs", title="Processor time by verdict", description=f"{seen}.")
+    return svg.bars(named, caption)

@@ -1,0 +1,134 @@
+"""Report step: the lines of runs are read from the store, and their fields from their manifests, in one pass.
+
+Nothing is kept of a line but what its pools count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
+from operator import attrgetter
+
+from farm.errors import UsageError
+from farm.manifest.lines import printable
+from farm.reports.fields import Field, field_values, shortened
+from farm.reports.pools import Pool
+from farm.store.outcomes import Outcome, outcomes
+from farm.store.queries import Queries, StoredManifest, StoredRun
+
+#: A field with more values than these splits nothing.
+MOST_VALUES = 1000
+
+
+class Problems:
+    """The problems that have been met, numbered, and how they are called.
+
+    All lines of a group are answers to one problem; without a group, all lines of a name are, in whatever run
+    they stand. A line with neither is a problem of its own.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        #: By number; as long as is fit to be shown.
+        self.names: list[str] = []
+
+    def number(self, run: StoredRun, line: Outcome) -> int:
+        """Return the number of a line's problem."""
+        name = line.name if line.group is None else line.group
+        if name or line.group is not None:
+            name = shortened(name)
+            key = ("n" if line.group is None else "g") + name
+        else:
+            key = f"l{run.id} {line.manifest}:{line.line}"
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.names)
+            self.names.append(name if key[0] != "l" else _place(run, line))
+        return number
+
+
+def _place(run: StoredRun, line: Outcome) -> str:
+    return f"{run.manifests[line.manifest].name}:{line.line}"
+
+
+class Reader:
+    """Reads runs into pools, `total` for all of them together where there are `several`."""
+
+    def __init__(self, queries: Queries, *, by: str | None = None, several: bool = False) -> None:
+        self._queries = queries
+        self._several = several
+        self.field = None if by is None else Field(by)
+        self.problems = Problems()
+        #: All lines that were read, and those of each value of the field; None is for lines without it.
+        self.total = Pool()
+        self.values: dict[str | None, Pool] = {}
+
+    def read(self, run: StoredRun) -> Pool:
+        """Read the lines of a run that is reported, and return them by themselves.
+
+        Raises `UsageError` for a run without lines and a field with too many values, `ManifestError` where
+        the field cannot be read, and `ServerDown`.
+        """
+        pool = Pool() if self._several else self.total
+        for line, value in self._lines(run):
+            problem = self.problems.number(run, line)
+            pool.add(problem, line)
+            if self._several:
+                self.total.add(problem, line)
+            if self.field is not None:
+                self._of(value).add(problem, line)
+        return _not_empty(run, pool)
+
+    def read_beside(self, run: StoredRun) -> Pool:
+        """Read the lines of a run that others are compared with; raises as `read` does, fields apart."""
+        pool = Pool()
+        with closing(outcomes(self._queries.engine, run.id)) as lines:
+            for line in lines:
+                pool.add(self.problems.number(run, line), line)
+        return _not_empty(run, pool)
+
+    def require_field(self) -> None:
+        """Raise `UsageError` when no line that was read has the field."""
+        if self.field is None or self.field.is_found:
+            return
+        name, others = printable(self.field.name), ", ".join(map(printable, self.field.others))
+        raise UsageError(f"--by {name}: no line has this field; the lines have {others}")
+
+    def _of(self, value: str | None) -> Pool:
+        pool = self.values.get(value)
+        if pool is None:
+            if len(self.values) == MOST_VALUES:
+                name = printable(self.field.name if self.field else "")
+                raise UsageError(
+                    f"--by {name}: the field has more than {MOST_VALUES} different values; "
+                    "choose one that many lines share"
+                )
+            pool = self.values[value] = Pool()
+        return pool
+
+    def _lines(self, run: StoredRun) -> Iterator[tuple[Outcome, str | None]]:
+        with closing(outcomes(self._queries.engine, run.id)) as lines:
+            if self.field is None:
+                for line in lines:
+                    yield line, None
+                return
+            manifests = self._queries.manifests(run.id)
+            for number, found in groupby(lines, key=attrgetter("manifest")):
+                yield from self._with_values(run.id, manifests[number], found, self.field)
+
+    def _with_values(
+        self, run_id: str, manifest: StoredManifest, lines: Iterator[Outcome], field: Field
+    ) -> Iterator[tuple[Outcome, str | None]]:
+        with field_values(manifest.path, field) as values:
+            for line in lines:
+                yield line, values.at(line.line)
+            # An export may have replaced the file before it was opened, or since.
+            now = self._queries.manifests(run_id)[manifest.number]
+            values.require({*manifest.fingerprints, *now.fingerprints})
+
+
+def _not_empty(run: StoredRun, pool: Pool) -> Pool:
+    if not pool.lines:
+        raise UsageError(f"run {run.id} has no lines, so there is nothing to report")
+    return pool

@@ -1,0 +1,218 @@
+"""Report step: sentences and numbers in words, the same in a terminal and on the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from farm.manifest.lines import printable
+from farm.reports.comparison import PassDifference
+from farm.reports.figures import Figures, LimitUse, PassAt
+from farm.reports.report import Report, RunFigures
+from farm.reports.svg import points_label
+from farm.store.queries import StoredRun
+
+#: The longest name or value that is shown whole.
+_LONGEST = 80
+
+VERDICTS = {
+    "proved": "proved",
+    "rejected": "rejected",
+    "timeout": "timeout",
+    "memory_limit": "memory limit",
+    "judge_error": "judge error",
+    "cancelled": "cancelled",
+    "unfinished": "unfinished",
+}
+
+LIMITS = {
+    "wall": "wall time",
+    "cpu": "processor time",
+    "kernel_time": "audit and kernel",
+    "heartbeats": "Lean's heartbeats",
+    "memory": "memory",
+    "lean_memory": "Lean's own memory limit",
+}
+
+
+def name(text: str | None) -> str:
+    """Return a name or value that somebody else wrote as it can be shown."""
+    if text is None:
+        return "(without the field)"
+    return printable(text, _LONGEST) or "(empty)"
+
+
+def count(number: int, thing: str) -> str:
+    """Return a number of things in words."""
+    return f"{whole(number)} {thing}{'' if number == 1 else 's'}"
+
+
+def whole(number: int) -> str:
+    """Return a number with a narrow space, at which no line breaks, between thousands."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def percent(share: float | None, places: int = 1) -> str:
+    """Return a share from 0 to 1 in per cent, a dash for none; what is nearly all or nothing says so."""
+    if share is None:
+        return "–"
+    least = 10.0 ** -(places + 2)
+    if 0 < share < least / 2:
+        return f"<{100 * least:.{places}f}%"
+    if 1 - least / 2 < share < 1:
+        return f">{100 - 100 * least:.{places}f}%"
+    return f"{100 * share:.{places}f}%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return the bounds of an interval in per cent."""
+    return "–" if low is None or high is None else f"{100 * low:.1f}–{100 * high:.1f}%"
+
+
+def points(difference: float) -> str:
+    """Return a difference of shares in percentage points, with its sign, as plots say it."""
+    return points_label(difference)
+
+
+def seconds(number: float | None) -> str:
+    """Return a time in the unit that suits it, a dash for none."""
+    if number is None:
+        return "–"
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if number >= 2 * length:
+            return f"{number / length:.1f} {unit}"
+    if number >= 10:
+        return f"{number:.0f} s"
+    return f"{number:.2f} s" if number >= 0.1 or number == 0 else f"{1000 * number:.0f} ms"
+
+
+def title(report: Report) -> str:
+    """Return what the report is on."""
+    ids = [each.run.id for each in report.runs]
+    if len(ids) == 1:
+        return f"Run {ids[0]}"
+    return f"Runs {', '.join(ids[:-1])} and {ids[-1]}"
+
+
+def manifests(run: StoredRun) -> str:
+    """Return the names of a run's manifests, the first of many."""
+    names = [printable(path.name, _LONGEST) for path in run.manifests[:3]]
+    rest = len(run.manifests) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
+
+
+def run_rows(report: Report) -> list[tuple[str, Figures]]:
+    """Return the figures of every run, and of all together."""
+    return [*((each.run.id, each.figures) for each in report.runs), ("together", report.total)]
+
+
+def value_rows(report: Report) -> list[tuple[str, Figures]]:
+    """Return the figures of every value of the field."""
+    return [(name(each.value), each.figures) for each in report.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence, and the command that tells more, where there is one."""
+
+    sentence: str
+    command: str = ""
+
+
+def notes(report: Report) -> list[Note]:
+    """Return what a reader must know before any figure."""
+    runs = [*report.runs, *([report.against] if report.against else [])]
+    return [note for each in runs for note in _notes(each)]
+
+
+def _notes(found: RunFigures) -> Iterator[Note]:
+    run, unknown = found.run, found.figures.unknown
+    if unknown.unfinished:
+        lines = count(unknown.unfinished, "line")
+        of = f"{lines} of {whole(found.figures.lines)}"
+        yield Note(f"Run {run.id} is not over: {of} without a verdict yet.", f"farm status {run.id} --wait")
+    if unknown.judge_error:
+        lines = count(unknown.judge_error, "line")
+        yield Note(
+            f"The farm could not judge {lines} of run {run.id}, which says nothing about the proofs.",
+            f"farm show {run.id} --verdict judge_error",
+        )
+    if not unknown.cancelled:
+        return
+    cancelled = f"{count(unknown.cancelled, 'line')} of run {run.id} cancelled"
+    if found.stops_on_first_proof:
+        yield Note(
+            f"{cancelled}, for it stops on the first proof: pass@k over its judged lines is too high. "
+            "Use the bounds, and the problems solved."
+        )
+    else:
+        yield Note(f"{cancelled}.")
+
+
+def solved(figures: Figures) -> str:
+    """Return how many problems have a proof."""
+    words = f"{whole(figures.solved)} of {count(figures.problems, 'problem')} solved"
+    if figures.undecided:
+        words += f", {whole(figures.undecided)} undecided"
+    return f"{words}; {samples(figures)}."
+
+
+def samples(figures: Figures) -> str:
+    """Return how many lines a problem has."""
+    least, most = figures.samples_least, figures.samples_most
+    if least == most:
+        return f"{count(most, 'line')} each"
+    return f"{whole(least)} to {whole(most)} lines each, mostly {whole(figures.samples_usual)}"
+
+
+def of_problems(figures: Figures, at: PassAt) -> str:
+    """Return over how many problems a pass@k is."""
+    if at.problems == figures.problems:
+        return whole(at.problems)
+    return f"{whole(at.problems)} of {whole(figures.problems)}"
+
+
+def left_out(figures: Figures) -> str:
+    """Return which problems the last rows of pass@k leave out, nothing when they leave out none."""
+    short = [at for at in figures.pass_at if at.problems < figures.problems]
+    if not short:
+        return ""
+    worst = max(short, key=lambda at: figures.problems - at.problems)
+    return (
+        f"pass@k is over the problems with at least k judged lines: pass@{worst.k} leaves out "
+        f"{whole(figures.problems - worst.problems)} of {whole(figures.problems)}."
+    )
+
+
+def longer(figures: Figures) -> str:
+    """Return what the use of the time limit says about a longer one."""
+    wall = figures.limits[0]
+    near = wall.proofs_above_four_fifths
+    if not wall.ended:
+        return "No line ran into its wall time limit: a longer one would change nothing."
+    ended = f"{count(wall.ended, 'line')} ran into the wall time limit"
+    if not figures.proved:
+        return f"{ended}, and there is no proof to tell whether a longer one would help."
+    found = f"{whole(near)} of {count(figures.proved, 'proof')} took more than four fifths of it"
+    if not near:
+        return f"{ended}; {found}. A longer limit would probably find few more proofs."
+    guess = min(wall.ended, 5 * near)
+    return (
+        f"{ended}; {found}. If proofs kept coming at that rate, twice the limit would find about "
+        f"{whole(guess)} more; they usually come more slowly."
+    )
+
+
+def share_above(limit: LimitUse, figures: Figures, above: int) -> str:
+    """Return how many proofs took more than so many tenths of a limit, a dash where nobody knows."""
+    if limit.proved_tenths is None:
+        return "–"
+    number = sum(limit.proved_tenths[above:])
+    return f"{whole(number)} ({percent(number / figures.proved)})" if number else "0"
+
+
+def verdict_of(difference: PassDifference) -> str:
+    """Return what the interval of a difference says."""
+    if not difference.differs:
+        return "no clear difference"
+    return "better" if difference.difference > 0 else "worse"

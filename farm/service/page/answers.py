@@ -1,0 +1,115 @@
+"""What the page answers with: HTML of templates, files, and the headers that keep browsers strict."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import RedirectResponse, Response
+
+from farm.service.page.door import ROOT
+from farm.service.page.shown import cut, shown
+from farm.service.page.views import SIGNS, STATES
+from farm.store.looking import Place
+
+#: Nothing runs, styles or loads but the page's own files, whatever text gets into the HTML.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+#: Referrer-Policy: with no-referrer, forms would not say their origin, by which strangers' are known.
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_KINDS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+_YEAR = 365 * 86_400
+
+
+def html(template: str, *, status: int = 200, **values: Any) -> Response:
+    """Return a page made of a template."""
+    text = _environment().get_template(template).render(**values)
+    return Response(text, status, HEADERS, "text/html; charset=utf-8")
+
+
+def to(address: str) -> Response:
+    """Send the browser to another address, which it asks for by GET."""
+    return RedirectResponse(address, 303, HEADERS)
+
+
+def program(source: bytes, name: str) -> Response:
+    """Return a program as a file to keep; no browser shows it as anything."""
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(source, 200, HEADERS | disposition, "text/plain; charset=utf-8")
+
+
+def asset(name: str) -> Response | None:
+    """Return a file of the page, None where there is none of this name."""
+    if name not in _KINDS:
+        return None
+    headers = HEADERS | {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
+    return Response(_asset(name)[0], 200, headers, _KINDS[name])
+
+
+def _address(name: str) -> str:
+    """Return where a file of the page is; a changed one is at another address."""
+    return f"{ROOT}/assets/{name}?v={_asset(name)[1]}"
+
+
+@cache
+def _asset(name: str) -> tuple[bytes, str]:
+    content = files("farm.service.page").joinpath("static", name).read_bytes()
+    return content, hashlib.sha256(content).hexdigest()[:12]
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("farm.service.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Whatever a template shows goes through here, so that no template can forget it.
+        finalize=_shown,
+    )
+    environment.globals.update(root=ROOT, signs=SIGNS, states=STATES, asset=_address, utc=UTC)
+    environment.filters.update(cut=lambda text, most: _ending(text, most), number=_number, at=_at)
+    return environment
+
+
+def _shown(value: object) -> object:
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _ending(text: str, most: int) -> str:
+    head, left_out = cut(text, most)
+    return head + "…" if left_out else head
+
+
+def _number(number: int) -> str:
+    """Return a number with narrow spaces between its thousands."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _at(place: Place) -> str:
+    return f"{place.manifest}:{place.line}"

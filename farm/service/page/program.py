@@ -1,0 +1,195 @@
+"""A line's program for the page: numbered lines, where each came from, and what was said beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from farm.assembly.segments import Segment
+from farm.service.page.shown import cut
+from farm.store.records import Judged, StoredVerdict, parsed
+
+#: What is shown of a program, and of what was said about it; the rest can be downloaded, or is left out.
+MOST_LINES = 3_000
+MOST_CHARACTERS = 200_000
+MOST_COLUMNS = 2_000
+MOST_NOTES = 150
+MOST_SAID = 60_000
+MOST_IN_A_NOTE = 6_000
+
+#: Where a piece of a program came from, by the field of its segment.
+_ORIGINS = {
+    "header": "header",
+    "formal_statement": "statement",
+    "generation": "answer",
+    "predicted_proof": "answer",
+}
+#: What the model wrote before the statement, and what joins the pieces.
+PREAMBLE, FARM = "preamble", "farm"
+#: The origins in the order in which they are explained.
+ORIGINS = ("header", "preamble", "statement", "answer", "farm")
+
+
+class Span(NamedTuple):
+    """A piece of the whole program by its offsets, and where it came from."""
+
+    start: int
+    end: int
+    origin: str
+
+
+class Piece(NamedTuple):
+    """A piece of one line, and where it came from."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """What was said about a place of the program; line 0 stands for none.
+
+    `kind` is ``error``, ``warning``, ``information``, ``goal`` or ``policy``. `left_out` counts characters.
+    """
+
+    kind: str
+    title: str
+    text: str
+    line: int
+    column: int
+    left_out: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A line of the program.
+
+    `origin` is where it begins to come from; an empty line belongs to the one before. `label` names all
+    its origins where they are not those of the line before.
+    """
+
+    number: int
+    pieces: tuple[Piece, ...]
+    origin: str = FARM
+    label: str = ""
+    left_out: int = 0
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where its pieces came from that are not blank."""
+        return tuple(dict.fromkeys(piece.origin for piece in self.pieces if piece.text.strip()))
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its pieces came from different places."""
+        return len(self.origins) > 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """A program as it is shown.
+
+    `elsewhere` was said about no line that is shown. `lines_left_out` and `notes_left_out` count what is not.
+    """
+
+    rows: tuple[Row, ...]
+    elsewhere: tuple[Note, ...]
+    origins: tuple[str, ...]
+    lines_left_out: int
+    notes_left_out: int
+
+
+def program(job: Judged) -> Program:
+    """Return a line's program with everything that was said about it."""
+    text = job.program
+    notes, notes_left_out = _bounded(list(_notes(job.verdict)) if job.verdict else [])
+    lines = text.split("\n")
+    kept = _kept(lines)
+    by_line: dict[int, list[Note]] = {}
+    for note in notes:
+        by_line.setdefault(note.line if 0 < note.line <= kept else 0, []).append(note)
+    rows = _labelled(_rows(lines[:kept], spans(len(text), job.segments)))
+    return Program(
+        rows=tuple(replace(row, notes=tuple(by_line.get(row.number, ()))) for row in rows),
+        elsewhere=tuple(by_line.get(0, ())),
+        origins=tuple(each for each in ORIGINS if any(p.origin == each for row in rows for p in row.pieces)),
+        lines_left_out=len(lines) - kept,
+        notes_left_out=notes_left_out,
+    )
+
+
+def spans(length: int, segments: Sequence[Segment]) -> Iterator[Span]:
+    """Yield the spans of a program of so many characters; what lies between its segments the farm wrote."""
+    stated = max((each.start for each in segments if each.origin == "formal_statement"), default=0)
+    at = 0
+    for each in segments:
+        start, end = min(length, max(at, each.start)), min(length, each.start + each.length)
+        if at < start:
+            yield Span(at, start, FARM)
+        if start < end:
+            is_before = each.origin == "generation" and each.start < stated
+            yield Span(start, end, PREAMBLE if is_before else _ORIGINS.get(each.origin, FARM))
+        at = max(at, start, end)
+    if at < length:
+        yield Span(at, length, FARM)
+
+
+def _kept(lines: Sequence[str]) -> int:
+    """Return how many lines are shown, at least one."""
+    sizes = accumulate(min(len(line), MOST_COLUMNS) + 1 for line in lines[:MOST_LINES])
+    return max(1, sum(size <= MOST_CHARACTERS for size in sizes))
+
+
+def _rows(lines: Sequence[str], found: Iterator[Span]) -> Iterator[Row]:
+    """Yield a row for each line, cut into the spans that the text has in their order."""
+    span, start = next(found, None), 0
+    for number, line in enumerate(lines, 1):
+        end, behind, got = start + len(line), start + min(len(line), MOST_COLUMNS), list[Piece]()
+        while span is not None and span.start < end:
+            first, last = max(start, span.start), min(behind, span.end)
+            if first < last:
+                got.append(Piece(line[first - start : last - start], span.origin))
+            if span.end > end:
+                break
+            span = next(found, None)
+        yield Row(number=number, pieces=tuple(got), left_out=end - behind)
+        start = end + 1
+
+
+def _labelled(rows: Iterator[Row]) -> list[Row]:
+    before: tuple[str, ...] = (FARM,)
+    told = list[Row]()
+    for row in rows:
+        now = row.origins or before
+        label = " + ".join(now) if now != before or not told else ""
+        told.append(replace(row, origin=now[0], label=label))
+        before = now
+    return told
+
+
+def _notes(verdict: StoredVerdict) -> Iterator[Note]:
+    for each in parsed(verdict.messages_json):
+        yield _note(each["severity"], each["severity"], each["text"], each)
+    for each in verdict.goals or ():
+        yield _note("goal", f"goal at the {each['kind']}", each["goal"], each)
+    for each in parsed(verdict.hits_json):
+        words = each["text"] if each["action"] == "report" else f"{each['text']} ({each['action']})"
+        yield _note("policy", f"policy: {each['rule']}", words, each)
+
+
+def _note(kind: str, title: str, text: str, at: dict[str, Any]) -> Note:
+    """Return a note; what a submission may have written in Lean's place can be anything."""
+    kind = kind if kind in ("error", "warning", "goal", "policy") else "information"
+    line, column = (each if isinstance(each, int) and each >= 0 else 0 for each in (at["line"], at["column"]))
+    head, left_out = cut(str(text), MOST_IN_A_NOTE)
+    return Note(kind=kind, title=str(title)[:80], text=head, line=line, column=column, left_out=left_out)
+
+
+def _bounded(notes: Sequence[Note]) -> tuple[list[Note], int]:
+    """Return the first notes that may be shown, and how many are not."""
+    sizes = accumulate(len(note.text) for note in notes[:MOST_NOTES])
+    kept = sum(size <= MOST_SAID for size in sizes)
+    return list(notes[:kept]), len(notes) - kept

@@ -1,0 +1,160 @@
+"""The page's addresses: which are there, and how a browser gets in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from farm.errors import FarmError, ServerDown, UnknownRun
+from farm.service.desk import Desk, Forbidden
+from farm.service.origins import is_from_elsewhere
+from farm.service.page import asked
+from farm.service.page.answers import asset, html, to
+from farm.service.page.door import ROOT, Door, Guest, cookie, way
+from farm.service.page.sessions import Session
+from farm.service.page.site import Site
+from farm.store.keys import Scope
+
+_Page = Callable[[Request, Guest], Awaitable[Response]]
+
+
+def page(desk: Callable[[], Desk]) -> Starlette:
+    """Return the application that answers below `ROOT`, behind the gate, over the service's desk."""
+    site = Site(desk)
+    routes = [
+        Route("/sign-in", _ask_in),
+        Route("/sign-in", _sign_in, methods=["POST"]),
+        Route("/enter", _enter),
+        Route("/assets/{name}", _asset),
+        Route("/sign-out", _to_guests(_sign_out), methods=["POST"]),
+        Route("/", _to_guests(site.runs)),
+        Route("/runs/{run}", _to_guests(site.run)),
+        Route("/runs/{run}/problems", _to_guests(site.problems)),
+        Route("/runs/{run}/cancel", _to_guests(site.cancel), methods=["POST"]),
+        Route("/runs/{run}/{manifest}/{line}", _to_guests(site.line)),
+        Route("/runs/{run}/{manifest}/{line}/program", _to_guests(site.program)),
+        Route("/compare", _to_guests(site.compare)),
+    ]
+    handlers = {HTTPException: _no_such, FarmError: _failed}
+    return Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+
+
+def _to_guests(show: _Page) -> Callable[[Request], Awaitable[Response]]:
+    """Return what shows a page to who is signed in, and else where to sign in.
+
+    Raises `Forbidden` for a key that may not read.
+    """
+
+    async def answer(request: Request) -> Response:
+        if is_from_elsewhere(request.method, request.headers.raw):
+            return _from_elsewhere(request)
+        guest = await _door(request).guest(request.headers.getlist("cookie"), host=_host(request))
+        if guest is None:
+            back = f"?next={quote(_own_address(request), safe='')}" if request.method == "GET" else ""
+            return to(f"{ROOT}/sign-in{back}")
+        guest.require(Scope.READ)
+        return await show(request, guest)
+
+    return answer
+
+
+async def _ask_in(request: Request) -> Response:
+    """Show the form to sign in by."""
+    if is_from_elsewhere(request.method, request.headers.raw):
+        return _from_elsewhere(request)
+    return html("sign_in.html", guest=None, problem="", next=way(asked.word(request, "next")))
+
+
+async def _sign_in(request: Request) -> Response:
+    """Sign a browser in with a token. The gate has seen that the form is this page's own."""
+    form = await asked.form(request)
+    door, leads_to = _door(request), way(form.get("next", ""))
+    token = form.get("token", "").strip()
+    key = await door.key(token) if token else None
+    if key is None:
+        problem = "This is no valid token. A key that was revoked opens nothing."
+        return html("sign_in.html", status=401, guest=None, problem=problem, next=leads_to)
+    if Scope.READ not in key.scopes:
+        problem = f"The key {key.name} has not the scope read, so there is nothing to show it."
+        return html("sign_in.html", status=403, guest=None, problem=problem, next=leads_to)
+    return _signed_in(request, token, leads_to)
+
+
+async def _enter(request: Request) -> Response:
+    """Sign a browser in by the link that `farm serve` printed, once."""
+    if is_from_elsewhere(request.method, request.headers.raw):
+        return _from_elsewhere(request)
+    is_looked_up = request.method == "GET" and "sec-purpose" not in request.headers
+    token = _door(request).sessions.redeem(asked.word(request, "code")) if is_looked_up else None
+    if token is None:
+        problem = "This link was used already, or is too old. Sign in with the token."
+        return html("sign_in.html", status=401, guest=None, problem=problem, next=f"{ROOT}/")
+    return _signed_in(request, token, f"{ROOT}/")
+
+
+async def _sign_out(request: Request, guest: Guest) -> Response:
+    """End the browser's session."""
+    await asked.require_own(request, guest.session)
+    _door(request).sessions.end(guest.session)
+    answer = to(f"{ROOT}/sign-in")
+    _set_cookie(answer, request, None)
+    return answer
+
+
+def _from_elsewhere(request: Request) -> Response:
+    """Have the person go on by a link of this page's own, with which the browser sends its cookie."""
+    return html("elsewhere.html", guest=None, address=_own_address(request))
+
+
+def _own_address(request: Request) -> str:
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def _signed_in(request: Request, token: str, leads_to: str) -> Response:
+    door = _door(request)
+    if before := door.session(request.headers.getlist("cookie"), host=_host(request)):
+        door.sessions.end(before)
+    answer = to(leads_to)
+    _set_cookie(answer, request, door.sessions.begin(token))
+    return answer
+
+
+def _set_cookie(answer: Response, request: Request, session: Session | None) -> None:
+    # A proxy in front may have taken HTTPS off; the gate has seen that the origin is the service's own.
+    is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:")
+    answer.headers.append("Set-Cookie", cookie(session, host=_host(request), is_secure=is_secure))
+
+
+def _door(request: Request) -> Door:
+    door: Door = request.state.door
+    return door
+
+
+def _host(request: Request) -> str:
+    return request.headers["host"].lower()
+
+
+async def _asset(request: Request) -> Response:
+    found = asset(request.path_params["name"])
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+async def _no_such(_request: Request, error: HTTPException) -> Response:
+    words = "There is no such page." if error.status_code == 404 else "This cannot be asked so."
+    return html("failed.html", status=error.status_code, guest=None, words=words)
+
+
+async def _failed(_request: Request, error: FarmError) -> Response:
+    kinds = ((ServerDown, 503), (UnknownRun, 404), (Forbidden, 403))
+    status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
+    words = str(error)
+    return html("failed.html", status=status, guest=None, words=words[:1].upper() + words[1:] + ".")

@@ -1,0 +1,222 @@
+"""The page's pages: which questions each asks of the store, and what it shows of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from farm.connections import Connections
+from farm.errors import UnknownRun
+from farm.runs.revise import cancel
+from farm.service.desk import Desk
+from farm.service.page import asked, views
+from farm.service.page.answers import html, program, to
+from farm.service.page.counts import Counts
+from farm.service.page.door import ROOT, Guest
+from farm.service.page.program import program as shown_program
+from farm.store.keys import Scope
+from farm.store.looking import PAGE, START, Looking, Place, SeenRun
+from farm.store.queries import Tally
+
+#: Runs, and batches, that are listed.
+_MOST_RUNS, _MOST_BATCHES = 30, 10
+#: How long the list of runs waits for their counts; what is not counted by then is there the next time.
+_COUNT_SECONDS = 0.25
+#: So many questions of the page are asked at once: the API's calls find free threads.
+_AT_ONCE = 3
+
+_T = TypeVar("_T")
+
+
+class Site:
+    """What each page shows to a guest, over the desk that the service has once it has begun."""
+
+    def __init__(self, desk: Callable[[], Desk]) -> None:
+        self._desk = desk
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._counts = Counts(lambda run_id: self._ask(lambda looking: looking.counts(run_id)))
+
+    async def _ask(self, question: Callable[[Looking], _T]) -> _T:
+        return await self._desk().ask(lambda connections: question(Looking(connections.engine)))
+
+    async def _look(self, question: Callable[[Looking], _T]) -> _T:
+        async with self._slots:
+            return await self._ask(question)
+
+    async def _seen(self, guest: Guest, run_id: str) -> SeenRun:
+        """Return a run; for one that the guest may not see, as for one that there is not, `UnknownRun`."""
+        found = await self._look(lambda looking: looking.run(run_id))
+        if not guest.sees(found):
+            raise UnknownRun("no run has this id")
+        return found
+
+    async def _listed(self, guest: Guest, before: str = "") -> list[SeenRun]:
+        if not guest.sees_runs:
+            return []
+        return await self._look(lambda looking: looking.submitted(most=_MOST_RUNS + 1, before=before))
+
+    async def runs(self, request: Request, guest: Guest) -> Response:
+        """Show the newest runs, and the newest batches of the guest's own key."""
+        before = asked.word(request, "before")
+        listed = await self._listed(guest, before)
+        runs = listed[:_MOST_RUNS]
+        batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
+        ids = [run.id for run in (*runs, *batches)]
+        counts = await self._counts.some(ids, seconds=_COUNT_SECONDS)
+        is_going_on = len(counts) < len(ids) or any(tally.unfinished for tally in counts.values())
+        return html(
+            "runs.html",
+            guest=guest,
+            runs=_told(runs, counts),
+            batches=_told(batches, counts),
+            is_first=not before,
+            next=f"{ROOT}/?before={quote(runs[-1].id)}" if len(listed) > len(runs) else "",
+            is_going_on=is_going_on,
+        )
+
+    async def run(self, request: Request, guest: Guest) -> Response:
+        """Show a run: its verdicts, and those of its lines that are asked for."""
+        run = await self._seen(guest, request.path_params["run"])
+        wanted, after = asked.wanted(request), asked.after(request)
+        found = self._look(lambda looking: looking.lines(run.id, wanted, after=after, most=PAGE + 1))
+        tally, lines = await asyncio.gather(self._counts.of(run.id), found)
+        return html(
+            "run.html",
+            guest=guest,
+            run=run,
+            title=views.title(run),
+            tally=tally,
+            parts=views.parts(tally),
+            reasons=views.reasons(tally),
+            wanted=wanted,
+            lines=lines[:PAGE],
+            after=after,
+            is_first=after == START,
+            first=asked.first(request),
+            next=asked.following(request, lines[PAGE - 1].place if len(lines) > PAGE else None),
+            others=[each for each in await self._listed(guest) if each.id != run.id],
+            may_cancel=guest.may(Scope.CANCEL) and tally.unfinished > 0,
+        )
+
+    async def problems(self, request: Request, guest: Guest) -> Response:
+        """Show the problems of a run: how many answers each has, and how many of them are proved."""
+        run = await self._seen(guest, request.path_params["run"])
+        state, after = asked.word(request, "state"), asked.after(request)
+        found = await self._look(
+            lambda looking: looking.problems(run.id, state=state, after=after, most=PAGE + 1)
+        )
+        return html(
+            "problems.html",
+            guest=guest,
+            run=run,
+            title=views.title(run),
+            state=state,
+            problems=found[:PAGE],
+            is_first=after == START,
+            first=asked.first(request),
+            next=asked.following(request, found[PAGE - 1].place if len(found) > PAGE else None),
+        )
+
+    async def line(self, request: Request, guest: Guest) -> Response:
+        """Show a line whole: its program and what was said beside it, its verdict, what that rests on."""
+        run = await self._seen(guest, request.path_params["run"])
+        place = asked.place(request)
+        async with self._slots:
+            # Made in the thread: a long program would keep the loop, and so the API's calls, waiting.
+            return await self._desk().ask(lambda connections: _line(connections, guest, run, place))
+
+    async def program(self, request: Request, guest: Guest) -> Response:
+        """Give a line's program as a file."""
+        run, place = await self._seen(guest, request.path_params["run"]), asked.place(request)
+        async with self._slots:
+            job = await self._desk().ask(lambda connections: connections.queries.line(run.id, *place))
+        return program(job.source, f"{run.id}-{place.manifest}-{place.line}.lean")
+
+    async def cancel(self, request: Request, guest: Guest) -> Response:
+        """Cancel what is unfinished of a run."""
+        await asked.require_own(request, guest.session)
+        guest.require(Scope.CANCEL)
+        run = await self._seen(guest, request.path_params["run"])
+        await self._desk().ask(lambda connections: cancel(connections.store, run.id))
+        self._counts.forget(run.id)
+        return to(f"{ROOT}/runs/{quote(run.id)}")
+
+    async def compare(self, request: Request, guest: Guest) -> Response:
+        """Show which lines, or which problems, came to something else in another run."""
+        listed, ids = await self._listed(guest), [asked.word(request, name) for name in ("one", "other")]
+        if not all(ids):
+            return html("compare.html", guest=guest, listed=listed, ids=ids, by="", found=None)
+        one, other = [await self._seen(guest, run_id) for run_id in ids]
+        by = "problems" if asked.word(request, "by") == "problems" else "lines"
+        after = asked.after(request)
+        found = await self._look(
+            lambda looking: (
+                looking.problems_that_differ(one.id, other.id, after=after)
+                if by == "problems"
+                else looking.lines_that_differ(one.id, other.id, after=after)
+            )
+        )
+        turns = await self._look(lambda looking: looking.turns(one.id, other.id))
+        return html(
+            "compare.html",
+            guest=guest,
+            listed=listed,
+            ids=ids,
+            by=by,
+            one=one,
+            other=other,
+            turns=sorted(turns.items(), key=lambda turn: -turn[1]),
+            found=found,
+            is_first=after == START,
+            first=asked.first(request),
+            next=asked.following(request, found[-1].place if len(found) == PAGE else None),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Told:
+    """A run as it stands in the list; `tally` is None while it is being counted."""
+
+    run: SeenRun
+    title: str
+    tally: Tally | None
+    parts: list[views.Part]
+
+
+def _told(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_Told]:
+    return [
+        _Told(
+            run=run,
+            title=views.title(run),
+            tally=counts.get(run.id),
+            parts=views.parts(counts[run.id]) if run.id in counts else [],
+        )
+        for run in runs
+    ]
+
+
+def _line(connections: Connections, guest: Guest, run: SeenRun, place: Place) -> Response:
+    """Return the page of a line."""
+    queries = connections.queries
+    job = queries.line(run.id, *place)
+    verdict = job.verdict
+    return html(
+        "line.html",
+        guest=guest,
+        run=run,
+        title=views.title(run),
+        place=place,
+        job=job,
+        verdict=verdict,
+        program=shown_program(job),
+        seal=views.seal(verdict) if verdict else None,
+        doubts=views.doubts(job, verdict) if verdict else [],
+        attempts=queries.attempts(run.id, *place)[:100],
+        limits=Looking(connections.engine).limits(run.id, place),
+    )

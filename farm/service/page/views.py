@@ -1,0 +1,147 @@
+"""What the page says of runs and lines, as its templates need it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from farm.judging.advisories import advisories
+from farm.judging.forgeable import is_forgeable
+from farm.store.looking import Place, SeenRun
+from farm.store.queries import Tally
+from farm.store.records import Judged, StoredVerdict
+
+#: What may become of a line, in the order in which it is told, with the sign that stands beside the word.
+SIGNS = {
+    "proved": "✓",
+    "rejected": "✗",
+    "timeout": "◷",
+    "memory_limit": "▤",
+    "judge_error": "!",
+    "cancelled": "⊘",
+    "running": "▸",
+    "queued": "…",
+    "waiting": "…",
+}
+#: What lines are picked by on the page.
+STATES = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "waiting", "cancelled")
+_PARTS = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "cancelled", "running", "queued")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """How many lines of a run have come to what, and from where to where that is in a bar of 100."""
+
+    word: str
+    count: int
+    start: float
+    width: float
+
+    @property
+    def percent(self) -> str:
+        """The share of the run's lines."""
+        return f"{self.width:.1f} %"
+
+
+def parts(tally: Tally) -> list[Part]:
+    """Return what the lines of a run have come to; without what none has."""
+    counts = {word: tally.statuses.get(word, 0) for word in ("cancelled", "running", "queued")}
+    for (verdict, _), number in tally.verdicts.items():
+        counts[verdict] = counts.get(verdict, 0) + number
+    told, start = list[Part](), 0.0
+    for word in _PARTS:
+        if number := counts.get(word, 0):
+            width = 100 * number / tally.total
+            told.append(Part(word=word, count=number, start=round(start, 3), width=round(width, 3)))
+            start += width
+    return told
+
+
+def reasons(tally: Tally) -> list[tuple[str, str, int]]:
+    """Return verdicts with their reasons and how many lines have them, the most first."""
+    found = [(verdict, reason, number) for (verdict, reason), number in tally.verdicts.items()]
+    return sorted(found, key=lambda each: (-each[2], each))
+
+
+def title(run: SeenRun) -> str:
+    """Return by what people know a run: the names of its manifests, or that it is a batch."""
+    if not run.manifests:
+        return "batch"
+    names = ", ".join(path.name for path in run.manifests[:3])
+    return names + (f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else "")
+
+
+def place(words: str) -> Place | None:
+    """Return the place that an address names as ``manifest:line``, None for what names none."""
+    manifest, _, line = words.partition(":")
+    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in (manifest, line)):
+        return None
+    return Place(int(manifest), int(line))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seal:
+    """What a *proved* rests on, or what an audit found instead; each finding and doubt is a sentence."""
+
+    is_accepted: bool | None
+    target: str
+    axioms: tuple[str, ...]
+    findings: tuple[str, ...]
+    not_checked: tuple[str, ...]
+    kernels: tuple[str, ...]
+    module_sha256: str
+    sealed_sha256: str
+
+
+def seal(verdict: StoredVerdict) -> Seal | None:
+    """Return what the audit of a compiled module said, None where there was none."""
+    audit = verdict.audit
+    if audit is None:
+        return None
+    accepted = audit.get("accepted")
+    return Seal(
+        is_accepted=accepted if isinstance(accepted, bool) else None,
+        target=str(audit.get("target") or ""),
+        axioms=_texts(audit.get("axioms")),
+        findings=tuple(
+            f"{each.get('word')}: {each.get('sentence')}" for each in _dicts(audit.get("findings"))
+        ),
+        not_checked=_texts(audit.get("not_checked")),
+        kernels=tuple(
+            _kernel(audit[key]) for key in ("replay", "second") if isinstance(audit.get(key), dict)
+        ),
+        module_sha256=str(audit.get("module_sha256") or ""),
+        sealed_sha256=str(audit.get("sealed_sha256") or ""),
+    )
+
+
+def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
+    """Return in sentences what a *proved* leaves open."""
+    if verdict.outcome != "proved":
+        return []
+    holes = ", ".join(known.id for known in advisories(verdict.toolchain) or ())
+    told = {
+        f"The tier {job.tier} believes more than Lean's kernel.": job.tier != "kernel",
+        "No statement was compared: the program proves whatever it states.": verdict.statement != "compared",
+        f"It trusts {', '.join(verdict.trusts)}.": bool(verdict.trusts),
+        "It was judged without namespaces, where a proof could forge verdicts.": is_forgeable(
+            verdict.isolation
+        ),
+        f"The kernel of {verdict.toolchain} has known holes: {holes}.": bool(holes) and job.tier == "kernel",
+    }
+    return [sentence for sentence, is_so in told.items() if is_so]
+
+
+def _kernel(replay: Mapping[str, Any]) -> str:
+    worth = "accepted" if replay.get("accepted") else "rejected"
+    said = f": {replay['said']}" if replay.get("said") else ""
+    return f"{worth} by {replay.get('checker') or 'the kernel'}{said}"
+
+
+def _texts(found: object) -> tuple[str, ...]:
+    return tuple(str(each)[:2_000] for each in found[:100]) if isinstance(found, list) else ()
+
+
+def _dicts(found: object) -> list[dict[str, Any]]:
+    return [each for each in found[:100] if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,49 @@
+"""Service step, the connection: HTTP/1.1 as uvicorn has it, for clients that may never finish a request."""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: Seconds in which a client sends the head of a request, from its first moment on.
+HEAD_SECONDS = 30.0
+
+
+class InTime(H11Protocol):
+    """Closes a connection whose client has not sent a whole head in time: each one costs an open file.
+
+    uvicorn itself gives up only on clients that send nothing after an answer.
+    """
+
+    _head_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Expect a head."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Expect the rest of a head, unless it is whole."""
+        super().data_received(data)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Expect nothing."""
+        super().connection_lost(exc)
+        self._forget_head()
+
+    def _expect_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget_head()
+        elif self._head_due is None:
+            self._head_due = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+
+    def _forget_head(self) -> None:
+        if self._head_due is not None:
+            self._head_due.cancel()
+            self._head_due = None
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the gate refuses upgrades, and uvicorn would advise to install a library for them."""

@@ -1,0 +1,339 @@
+"""What a person asks who looks at runs in a browser: counts, pages of lines, problems, what differs.
+
+A run may have a million lines, so pages go by what comes after a place (a keyset, no OFFSET), and what a
+page is picked by is in the indexes alone. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine
+
+from farm.characters import storable
+from farm.errors import UnknownRun
+from farm.store.postgres import single
+from farm.store.queries import Tally
+from farm.store.records import SHOWN_STATUS
+
+#: Lines, and problems, of one page.
+PAGE = 100
+
+
+class Place(NamedTuple):
+    """A line of a run: the number of its manifest, from 0, and its own, from 1."""
+
+    manifest: int
+    line: int
+
+
+#: Before every line.
+START = Place(0, 0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenRun:
+    """A run or a batch; `owner` is the key that brought a batch, None for what `farm submit` stored."""
+
+    id: str
+    created_at: datetime
+    cancelled_at: datetime | None
+    options: Mapping[str, Any]
+    farm_version: str
+    owner: str | None
+    manifests: tuple[PurePath, ...]
+
+    @property
+    def tier(self) -> str:
+        """The tier that it was submitted with; "" where an early farm did not write that down."""
+        return str(self.options.get("assurance", {}).get("tier", ""))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which lines are asked for; "" stands for any.
+
+    `state` is a verdict, ``cancelled``, or ``waiting`` for what has no verdict yet. `name` is a part of a
+    name, `group` a whole group.
+    """
+
+    state: str = ""
+    reason: str = ""
+    name: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenLine:
+    """A line of a run in short."""
+
+    manifest: int
+    line: int
+    name: str
+    group_name: str | None
+    status: str
+    cancelled: str | None
+    verdict: str | None
+    reason: str | None
+    detail: str | None
+    wall_seconds: float | None
+
+    @property
+    def place(self) -> Place:
+        """Which line it is."""
+        return Place(self.manifest, self.line)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenProblem:
+    """A problem of a run, by its first line: how many answers it has, how many are judged and proved."""
+
+    manifest: int
+    line: int
+    name: str
+    group_name: str | None
+    samples: int
+    judged: int
+    proved: int
+
+    @property
+    def place(self) -> Place:
+        """Its first line."""
+        return Place(self.manifest, self.line)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a check may take, and since when it waits."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    memory_mib: int
+    queued_at: datetime
+    decided_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A line, or a problem by its first line, of two runs, and what became of it in each.
+
+    Of a line, the verdicts with their reasons; of a problem, how many answers are proved, of how many.
+    """
+
+    manifest: int
+    line: int
+    name: str
+    group_name: str | None
+    one: str
+    other: str
+
+    @property
+    def place(self) -> Place:
+        """The line in the first of the runs."""
+        return Place(self.manifest, self.line)
+
+
+_RUN = """
+    SELECT id, created_at, cancelled_at, options, farm_version, owner,
+           ARRAY(SELECT path FROM manifests WHERE run_id = runs.id ORDER BY number) AS manifests
+    FROM runs
+"""
+# There may be millions of batches; what `farm submit` stored has an index of its own.
+_SUBMITTED = f"""
+    {_RUN} WHERE owner IS NULL AND (
+        %(before)s = '' OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = %(before)s))
+    ORDER BY created_at DESC, id DESC LIMIT %(most)s
+"""  # noqa: S608 - constants
+_BATCHES = _RUN + " WHERE owner = %(owner)s ORDER BY created_at DESC, id LIMIT %(most)s"
+
+# All of it is in the indexes. `farm.store.queries` counts more, and takes three times as long.
+_COUNTS = """
+    SELECT cancelled IS NOT NULL AS is_cancelled, verdict, reason, count(*) AS n,
+           count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
+           count(*) FILTER (WHERE trusts <> '{}') AS trusting
+    FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+    WHERE run_id = %(run)s GROUP BY 1, 2, 3
+"""
+_RUNNING = """
+    SELECT count(*) AS n FROM checks JOIN jobs ON jobs.check_id = checks.id
+    WHERE lease_until IS NOT NULL AND status = 'running' AND NOT ahead
+      AND run_id = %(run)s AND cancelled IS NULL
+"""
+
+_LINES = f"""
+    SELECT manifest, line, name, group_name, cancelled, {SHOWN_STATUS} AS status, verdict, reason,
+           left(detail, 400) AS detail, verdict.wall_seconds
+    FROM (
+        SELECT jobs.* FROM jobs
+        LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+        WHERE run_id = %(run)s AND (manifest, line) > (%(manifest)s, %(line)s)
+          AND CASE CAST(%(state)s AS text)
+                WHEN '' THEN true
+                WHEN 'cancelled' THEN cancelled IS NOT NULL
+                WHEN 'waiting' THEN cancelled IS NULL AND verdict IS NULL
+                ELSE verdict = %(state)s END
+          AND (%(reason)s = '' OR reason = %(reason)s)
+          AND (%(name)s = '' OR strpos(name, %(name)s) > 0)
+          AND (%(group)s = '' OR group_name = %(group)s)
+        ORDER BY manifest, line LIMIT %(most)s
+    ) AS jobs
+    JOIN LATERAL (SELECT status, ahead FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
+    LEFT JOIN LATERAL (
+        SELECT verdict, reason, detail, wall_seconds FROM verdicts
+        WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
+    ) AS verdict ON true
+    ORDER BY manifest, line
+"""  # noqa: S608 - constants
+
+# All lines of a group are answers to one problem; without a group, all of a name; else a line is one.
+_PROBLEM = "coalesce('g' || group_name, 'n' || nullif(name, ''), manifest || ':' || line)"
+_PLACE = "(CAST(manifest AS bigint) << 32) + line"
+_OF_PROBLEMS = f"""
+    SELECT {_PROBLEM} AS problem, min({_PLACE}) AS place, min(name) AS name, min(group_name) AS group_name,
+           count(*) AS samples, count(verdict) AS judged, count(*) FILTER (WHERE verdict = 'proved') AS proved
+    FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+    WHERE run_id = %(run)s GROUP BY 1
+"""  # noqa: S608 - constants
+_PROBLEMS = f"""
+    SELECT place >> 32 AS manifest, place & 4294967295 AS line, name, group_name, samples, judged, proved
+    FROM ({_OF_PROBLEMS}) AS problems
+    WHERE place > %(place)s AND CASE CAST(%(state)s AS text)
+        WHEN 'solved' THEN proved > 0 WHEN 'unsolved' THEN proved = 0 ELSE true END
+    ORDER BY place LIMIT %(most)s
+"""  # noqa: S608 - constants
+_LIMITS = """
+    SELECT checks.wall_seconds, checks.cpu_seconds, memory_mib, queued_at, decided_at
+    FROM jobs JOIN checks ON checks.id = jobs.check_id LEFT JOIN verdicts ON verdicts.check_id = checks.id
+    WHERE jobs.run_id = %(run)s AND manifest = %(manifest)s AND line = %(line)s
+"""
+
+_SIDE = """
+    SELECT manifest, line, name, group_name, coalesce(verdict, CASE WHEN cancelled IS NULL
+               THEN 'waiting' ELSE 'cancelled' END) AS verdict, coalesce(reason, '') AS reason
+    FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+    WHERE run_id = %({run})s AND (manifest, line) > (%(manifest)s, %(line)s)
+"""
+_BOTH = f"""
+    FROM ({_SIDE.format(run="one")}) AS a JOIN ({_SIDE.format(run="other")}) AS b
+    USING (manifest, line, name)
+"""
+_LINES_DIFFER = f"""
+    SELECT manifest, line, name, a.group_name, a.verdict || ' ' || a.reason AS one,
+           b.verdict || ' ' || b.reason AS other
+    {_BOTH} WHERE a.verdict <> b.verdict ORDER BY manifest, line LIMIT %(most)s
+"""
+_TURNS = f"SELECT a.verdict AS one, b.verdict AS other, count(*) AS n {_BOTH} GROUP BY 1, 2"
+_PROBLEMS_DIFFER = f"""
+    SELECT a.place >> 32 AS manifest, a.place & 4294967295 AS line, a.name, a.group_name,
+           a.proved || '/' || a.samples AS one, b.proved || '/' || b.samples AS other
+    FROM ({_OF_PROBLEMS.replace("%(run)s", "%(one)s")}) AS a
+    JOIN ({_OF_PROBLEMS.replace("%(run)s", "%(other)s")}) AS b USING (problem)
+    WHERE (a.proved > 0) <> (b.proved > 0) AND a.place > %(place)s ORDER BY a.place LIMIT %(most)s
+"""  # noqa: S608 - constants
+
+
+class Looking:
+    """Questions to the store; every one raises `ServerDown` when PostgreSQL cannot be reached."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def _all(self, statement: str, **values: object) -> list[dict[str, Any]]:
+        with single(self._engine) as cursor:
+            # PostgreSQL's text cannot hold all that an address can.
+            kept = {name: storable(each) if isinstance(each, str) else each for name, each in values.items()}
+            return cursor.execute(statement.encode(), kept).fetchall()
+
+    def submitted(self, *, most: int, before: str = "") -> list[SeenRun]:
+        """Return the newest runs of `farm submit`, newest first, or those that are older than a run."""
+        return [_run(row) for row in self._all(_SUBMITTED, most=most, before=before)]
+
+    def batches(self, owner: str, *, most: int) -> list[SeenRun]:
+        """Return the newest batches of a key, newest first."""
+        return [_run(row) for row in self._all(_BATCHES, owner=owner, most=most)]
+
+    def run(self, run_id: str) -> SeenRun:
+        """Return the run, or the batch, of this id; raises `UnknownRun`."""
+        rows = self._all(_RUN + " WHERE id = %(run)s", run=run_id)
+        if not rows:
+            raise UnknownRun("no run has this id")
+        return _run(rows[0])
+
+    def counts(self, run_id: str) -> Tally:
+        """Return how far a run is; its tiers and shared lines are not counted."""
+        rows = self._all(_COUNTS, run=run_id)
+        (running,) = (row["n"] for row in self._all(_RUNNING, run=run_id))
+        statuses: Counter[str] = Counter()
+        verdicts: Counter[tuple[str, str]] = Counter()
+        for row in rows:
+            if row["verdict"] is not None:
+                statuses["done"] += row["n"]
+                verdicts[row["verdict"], row["reason"]] += row["n"]
+            else:
+                statuses["cancelled" if row["is_cancelled"] else "queued"] += row["n"]
+        running = min(running, statuses["queued"])  # counted a moment later
+        statuses["queued"] -= running
+        statuses["running"] += running
+        proved = [row for row in rows if row["verdict"] == "proved"]
+        return Tally(
+            statuses=dict(+statuses),
+            verdicts=dict(verdicts),
+            unchecked=sum(row["unchecked"] for row in proved),
+            trusting=sum(row["trusting"] for row in proved),
+        )
+
+    def lines(self, run_id: str, wanted: Wanted, *, after: Place = START, most: int = PAGE) -> list[SeenLine]:
+        """Return the first of these lines of a run after a place, in their order."""
+        rows = self._all(
+            _LINES,
+            run=run_id,
+            most=most,
+            **after._asdict(),
+            **{name: getattr(wanted, name) for name in ("state", "reason", "name", "group")},
+        )
+        return [SeenLine(**row) for row in rows]
+
+    def problems(
+        self, run_id: str, *, state: str = "", after: Place = START, most: int = PAGE
+    ) -> list[SeenProblem]:
+        """Return the first problems of a run, ``solved``, ``unsolved`` or all, that begin after a place."""
+        rows = self._all(_PROBLEMS, run=run_id, state=state, place=_number(after), most=most)
+        return [SeenProblem(**row) for row in rows]
+
+    def limits(self, run_id: str, place: Place) -> Limits:
+        """Return what the check of a line may take; raises `UnknownRun`."""
+        rows = self._all(_LIMITS, run=run_id, **place._asdict())
+        if not rows:
+            raise UnknownRun(f"the run has no line {place.line}")
+        return Limits(**rows[0])
+
+    def turns(self, one: str, other: str) -> dict[tuple[str, str], int]:
+        """Return how many lines have which verdict in the one run and which in the other.
+
+        Lines are the same that have the same manifest's number, the same number and the same name.
+        """
+        rows = self._all(_TURNS, one=one, other=other, **START._asdict())
+        return {(row["one"], row["other"]): row["n"] for row in rows}
+
+    def lines_that_differ(self, one: str, other: str, *, after: Place = START) -> list[Difference]:
+        """Return the first lines after a place that have another verdict in the other run."""
+        values = {"one": one, "other": other, "most": PAGE, **after._asdict()}
+        return [Difference(**row) for row in self._all(_LINES_DIFFER, **values)]
+
+    def problems_that_differ(self, one: str, other: str, *, after: Place = START) -> list[Difference]:
+        """Return the first problems after a place that only one of two runs has proved."""
+        values = {"one": one, "other": other, "most": PAGE, "place": _number(after)}
+        return [Difference(**row) for row in self._all(_PROBLEMS_DIFFER, **values)]
+
+
+def _number(place: Place) -> int:
+    return (place.manifest << 32) + place.line
+
+
+def _run(row: dict[str, Any]) -> SeenRun:
+    return SeenRun(**{**row, "manifests": tuple(map(PurePath, row["manifests"]))})

@@ -1,0 +1,64 @@
+"""What the store knows of every line of a run in a few columns, streamed: what a report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from sqlalchemy import Engine
+
+from farm.store.postgres import reaching
+from farm.store.records import SHOWN_STATUS
+
+if TYPE_CHECKING:
+    import psycopg
+
+# Rows the server sends at once.
+_ROWS = 500
+
+# Each is looked up in an index, for a run is a few of all the checks that there are; LIMIT keeps the planner,
+# whatever it thinks of the tables' sizes, from reading one whole to hash it.
+_OUTCOMES = f"""
+    SELECT manifest, line, name, group_name, {SHOWN_STATUS}, shared,
+           asked.wall_seconds, asked.cpu_seconds, asked.memory_mib, verdict.*
+    FROM jobs
+    JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
+    LEFT JOIN LATERAL (
+        SELECT verdict, reason, wall_seconds, cpu_seconds, peak_memory_kib
+        FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
+    ) AS verdict ON true
+    WHERE jobs.run_id = %(run_id)s
+    ORDER BY manifest, line
+"""  # noqa: S608 - nothing of a user's is in it
+
+
+class Outcome(NamedTuple):
+    """What became of one line: where it stands, its limits, and its verdict, None where there is none."""
+
+    manifest: int
+    line: int
+    name: str
+    group: str | None
+    status: str
+    shared: bool
+    wall_limit: float
+    cpu_limit: float
+    memory_limit_mib: int
+    verdict: str | None
+    reason: str | None
+    wall_seconds: float | None
+    cpu_seconds: float | None
+    peak_memory_kib: int | None
+
+
+def outcomes(engine: Engine, run_id: str) -> Generator[Outcome]:
+    """Yield the lines of a run in order of manifests and lines; raises `ServerDown`."""
+    with reaching(engine), engine.connect() as connection:
+        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+        # What seems dear is only long, and is not compiled.
+        driver.execute("SET LOCAL jit = off")
+        # Who stops asking in the middle ends the query here, before the connection is given back.
+        stream = driver.cursor(binary=True).stream(_OUTCOMES, {"run_id": run_id}, size=_ROWS)
+        with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
+            yield from map(Outcome._make, rows)

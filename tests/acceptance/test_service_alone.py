@@ -1,0 +1,143 @@
+"""`farm serve` on a port, and whoever connects to it: revoked keys, ambiguous and unfinished requests."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from commands import HEADER, Running
+from farms import Quiet
+from processes import PATIENCE, eventually
+
+#: So long a client may take to send the head of a request.
+HEAD_SECONDS = 30.0
+BATCH = {"items": [{"program": HEADER + "theorem t : True := True.intro\n"}]}
+
+
+@dataclass(frozen=True)
+class Service:
+    running: Running
+    url: str
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", int(self.url.rpartition(":")[2])
+
+    def client(self, token: str) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60 * PATIENCE)
+
+
+@pytest.fixture
+def service(quiet: Quiet, tmp_path: Path) -> Iterator[Service]:
+    farm = quiet.farm.having(FARM_HOME=str(tmp_path / "home"))
+    with farm.started(tmp_path / "serve", "serve", "--port", 0) as running:
+        eventually(lambda: "Listening" in running.said, seconds=60)
+        service = Service(running, re.findall(r"http://[0-9.:]+", running.said)[0])
+        eventually(lambda: listens(service.address))
+        yield service
+
+
+def listens(address: tuple[str, int]) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(address) == 0
+
+
+def test_who_waits_or_listens_with_a_key_that_is_revoked_is_sent_away(quiet: Quiet, service: Service) -> None:
+    token = quiet.farm("keys", "add", "ci").stdout.strip()
+    with service.client(token) as client, ThreadPoolExecutor(3) as pool:
+        batch = client.post("/v1/batches", json=BATCH).json()["batch"]
+        posts = pool.submit(client.post, "/v1/batches", json={**BATCH, "wait_seconds": 100})
+        polls = pool.submit(client.get, f"/v1/batches/{batch}", params={"wait_seconds": 100})
+        with client.stream("GET", f"/v1/batches/{batch}/events") as events:
+            assert events.status_code == 200
+            eventually(lambda: len(quiet.ask("SELECT id FROM runs")) == 2)
+            assert quiet.farm("keys", "revoke", "ci").returncode == 0
+            began = time.monotonic()
+            told = [line for line in events.iter_lines() if line.startswith(("event", "data"))]
+        answers = posts.result(), polls.result()
+        assert time.monotonic() - began < 10 * PATIENCE
+    assert [told[0], "was revoked meanwhile" in told[1], len(told)] == ["event: revoked", True, 2]
+    for answer in answers:
+        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert "was revoked meanwhile" in answer.json()["detail"]
+
+
+def test_who_waits_with_a_key_that_is_still_there_waits_on(quiet: Quiet, service: Service) -> None:
+    token = quiet.farm("keys", "add", "ci").stdout.strip()
+    with service.client(token) as client:
+        began = time.monotonic()
+        assert client.post("/v1/batches", json={**BATCH, "wait_seconds": 7}).status_code == 202
+        assert time.monotonic() - began >= 7
+
+
+def heard(connection: socket.socket) -> bytes:
+    """Return all that is sent until the other end closes the connection."""
+    said = b""
+    while more := connection.recv(65536):
+        said += more
+    return said
+
+
+@pytest.mark.parametrize("path", ["/v1/batches", "/health/live"])
+def test_a_request_whose_length_is_said_twice_is_refused_and_nothing_behind_it_is_read(
+    service: Service, path: str
+) -> None:
+    request = (
+        f"POST {path} HTTP/1.1\r\nHost: {service.url[7:]}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        f"GET /health/live HTTP/1.1\r\nHost: {service.url[7:]}\r\n\r\n"
+    )
+    with socket.create_connection(service.address, timeout=4 * PATIENCE) as connection:
+        connection.sendall(request.encode())
+        said = heard(connection)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert b"both Content-Length and Transfer-Encoding; send one of them" in said
+
+
+def test_a_client_that_does_not_finish_a_head_is_closed_and_one_that_waits_is_not(
+    quiet: Quiet, service: Service
+) -> None:
+    token = quiet.farm("keys", "add", "ci").stdout.strip()
+    began = time.monotonic()
+    silent = socket.create_connection(service.address, timeout=HEAD_SECONDS + 5 * PATIENCE)
+    partial = socket.create_connection(service.address, timeout=HEAD_SECONDS + 5 * PATIENCE)
+    with silent, partial, service.client(token) as client, ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(client.post, "/v1/batches", json={**BATCH, "wait_seconds": HEAD_SECONDS + 4})
+        partial.sendall(b"GET /health/live HTTP/1.1\r\nHost: local")
+        assert (heard(partial), heard(silent)) == (b"", b"")
+        assert time.monotonic() - began >= HEAD_SECONDS - 1
+        assert waits.result().status_code == 202
+
+
+def test_a_client_that_would_rather_speak_websockets_is_answered_and_the_log_says_nothing(
+    service: Service,
+) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    assert httpx.get(f"{service.url}/v1/environments", headers=headers).status_code == 401
+    assert "pip install" not in service.running.said
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--port", 0, "--allow-host", "http://x/"), "--allow-host http://x/: this is not a host; give"),
+        (("--uds", "/nope/x.sock"), "the folder /nope cannot be used: No such file or directory; make it"),
+    ],
+)
+def test_what_nobody_could_ask_is_bad_usage_before_anything_listens(
+    quiet: Quiet, tmp_path: Path, options: tuple[object, ...], says: str
+) -> None:
+    said = quiet.farm.having(FARM_HOME=str(tmp_path / "home"))("serve", *options)
+    assert said.returncode == 2
+    assert says in " ".join(said.stderr.split())
+    assert "Listening" not in said.stderr
+    assert "FARM_HOME" not in said.stderr

@@ -1,0 +1,271 @@
+"""The figures of a report, made by hand: what counts, what is unknown, and over how many problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from evaluations import JUDGE_ERROR, PROVED, REJECTED, TIMEOUT, Given
+
+from farm.reports import svg, words
+from farm.reports.comparison import compare
+from farm.reports.fields import Field, shown
+from farm.reports.figures import Figures, PassAt, figures
+from farm.reports.pools import Pool
+from farm.reports.statistics import pass_at_k
+from farm.store.outcomes import Outcome
+
+MEMORY = Given(verdict="memory_limit", reason="memory_limit")
+WAITS, CANCELLED = "queued", "cancelled"
+
+#: A line's verdict, or its status without one.
+Line = Given | str
+
+
+def outcome(line: Line, *, shared: bool = False) -> Outcome:
+    """Return what the store tells of a line."""
+    given = line if isinstance(line, Given) else None
+    return Outcome(
+        manifest=0,
+        line=1,
+        name="t",
+        group=None,
+        status="done" if given else str(line),
+        shared=shared,
+        wall_limit=30.0,
+        cpu_limit=60.0,
+        memory_limit_mib=4096,
+        verdict=given and given.verdict,
+        reason=given and given.reason,
+        wall_seconds=given and given.wall_seconds,
+        cpu_seconds=given and given.cpu_seconds,
+        peak_memory_kib=given and given.peak_memory_kib,
+    )
+
+
+def pool(*problems: Iterable[Line]) -> Pool:
+    """Return a pool of problems, each with its lines."""
+    made = Pool()
+    for number, lines in enumerate(problems):
+        for line in lines:
+            made.add(number, outcome(line))
+    return made
+
+
+def told(*problems: Iterable[Line]) -> Figures:
+    return figures(pool(*problems), [f"p{number}" for number in range(len(problems))])
+
+
+def at(found: Figures, k: int) -> PassAt:
+    there = found.at(k)
+    assert there is not None
+    return there
+
+
+def test_pass_at_k_is_the_mean_over_problems_not_over_lines() -> None:
+    found = told([PROVED] * 8, [REJECTED, REJECTED])
+    assert at(found, 1).value == pytest.approx(0.5)
+    assert found.proved_share == pytest.approx(0.8)
+
+
+def test_problems_with_too_few_samples_are_left_out_and_counted() -> None:
+    found = told([PROVED, REJECTED, REJECTED, REJECTED], [REJECTED, REJECTED], [PROVED])
+    assert [(each.k, each.problems, each.problems_with_samples) for each in found.pass_at] == [
+        (1, 3, 3),
+        (2, 2, 2),
+        (4, 1, 1),
+    ]
+    assert at(found, 2).value == pytest.approx((pass_at_k(4, 1, 2) + 0) / 2)
+    assert (found.samples_least, found.samples_most) == (1, 4)
+    assert words.of_problems(found, at(found, 4)) == "1 of 3"
+    assert "pass@4 leaves out 2 of 3" in words.left_out(found)
+
+
+@pytest.mark.parametrize("unknown", [JUDGE_ERROR, WAITS, CANCELLED, "running"])
+def test_what_is_unknown_is_neither_a_failure_nor_a_proof(unknown: Line) -> None:
+    found = told([PROVED, REJECTED, unknown, unknown], [REJECTED, REJECTED, REJECTED, unknown])
+    first = at(found, 1)
+    assert first.value == pytest.approx((1 / 2 + 0) / 2)
+    assert first.at_least == pytest.approx((1 / 4 + 0) / 2)
+    assert first.at_most == pytest.approx((3 / 4 + 1 / 4) / 2)
+    assert (found.judged, found.unknown.lines, found.lines) == (5, 3, 8)
+    assert (found.proved_share, found.proved_at_least, found.proved_at_most) == (1 / 5, 1 / 8, 4 / 8)
+    assert (found.solved, found.undecided) == (1, 1)
+
+
+def test_a_problem_without_a_judged_line_is_in_the_bounds_alone() -> None:
+    found = told([PROVED], [JUDGE_ERROR])
+    first = at(found, 1)
+    assert (first.problems, first.value) == (1, 1.0)
+    assert (first.problems_with_samples, first.at_least, first.at_most) == (2, 0.5, 1.0)
+
+
+def test_nothing_judged_has_no_estimate() -> None:
+    found = told([WAITS], [CANCELLED])
+    first = at(found, 1)
+    assert (first.value, first.low, first.problems) == (None, None, 0)
+    assert (first.at_least, first.at_most) == (0.0, 1.0)
+    assert found.proved_share is None
+    assert found.costs.cpu_seconds_per_proof is None
+    assert words.percent(first.value) == "–"
+
+
+def test_timeouts_are_told_as_all_samples_and_as_a_mean_share() -> None:
+    found = told([TIMEOUT] * 4, [TIMEOUT, REJECTED, REJECTED, PROVED], [PROVED] * 4, [JUDGE_ERROR] * 4)
+    assert found.timeouts.lines == 5
+    assert found.timeouts.problems == 3
+    assert found.timeouts.all_samples == pytest.approx(1 / 3)
+    assert found.timeouts.mean_share == pytest.approx((1 + 1 / 4 + 0) / 3)
+    assert at(found, 4).all_timed_out == pytest.approx(1 / 3)
+    assert at(found, 1).all_timed_out == pytest.approx(found.timeouts.mean_share)
+
+
+def test_each_limit_says_what_it_ended_and_which_proofs_came_near() -> None:
+    quick, late = Given(wall_seconds=1.0), Given(wall_seconds=29.0, cpu_seconds=31.0)
+    cpu = Given(verdict="timeout", reason="cpu_limit")
+    found = told([quick, quick, late, REJECTED], [TIMEOUT, TIMEOUT, MEMORY, cpu])
+    wall, by_cpu, *_, memory, _ = found.limits
+    assert (wall.limit, wall.ended, by_cpu.ended, memory.limit, memory.ended) == ("wall", 2, 1, "memory", 1)
+    assert wall.proved_tenths == (2, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    assert (wall.proofs_above_half, wall.proofs_above_four_fifths) == (1, 1)
+    assert (by_cpu.proofs_above_half, by_cpu.proofs_above_four_fifths) == (1, 0)
+    assert "about 2 more" in words.longer(found)
+
+
+def test_without_a_line_that_a_limit_ended_a_longer_one_changes_nothing() -> None:
+    assert "would change nothing" in words.longer(told([PROVED, REJECTED]))
+    assert "few more" in words.longer(told([PROVED, TIMEOUT]))
+    assert "no proof to tell" in words.longer(told([REJECTED, TIMEOUT]))
+
+
+def test_a_shared_check_is_paid_for_once() -> None:
+    made = Pool()
+    for shared in (False, True, True):
+        made.add(0, outcome(Given(cpu_seconds=6.0), shared=shared))
+    found = figures(made, ["p"]).costs
+    assert (found.cpu_seconds, found.shared_lines, found.cpu_seconds_per_proof) == (6.0, 2, 2.0)
+    assert [(each.lines, each.checked, each.mean_cpu_seconds) for each in found.by_verdict] == [(3, 1, 6.0)]
+
+
+def test_the_slowest_problems_come_first() -> None:
+    slow, quick = Given(wall_seconds=9.0), Given(wall_seconds=0.1)
+    found = told([quick, quick], [slow, quick], [slow, slow], [WAITS]).slowest
+    assert [each.problem for each in found] == ["p2", "p1", "p0"]
+    assert (found[1].mean_seconds, found[1].longest_seconds) == (pytest.approx(4.55), 9.0)
+
+
+def test_problems_that_flipped_are_told_unless_something_is_unknown() -> None:
+    here = pool([PROVED], [REJECTED], [PROVED], [REJECTED], [REJECTED, WAITS], [PROVED])
+    there = pool([PROVED], [PROVED], [REJECTED], [REJECTED], [PROVED], [JUDGE_ERROR])
+    found = compare(here, there, [f"p{number}" for number in range(6)], run="r")
+    assert found is not None
+    assert (found.gained, found.lost) == (("p2",), ("p1",))
+    assert (found.both_solved, found.neither_solved, found.undecided) == (1, 1, 2)
+
+
+def test_runs_are_compared_over_their_common_problems() -> None:
+    here, there = Pool(), Pool()
+    for number in range(12):
+        here.add(number, outcome(PROVED if number < 9 else REJECTED))
+        there.add(number + 2, outcome(PROVED if number < 3 else REJECTED))
+    found = compare(here, there, [f"p{number}" for number in range(14)], run="r")
+    assert found is not None
+    assert (found.problems, found.only_here, found.only_there) == (10, 2, 2)
+    (first,) = found.pass_at
+    assert (first.value, first.against) == (pytest.approx(0.7), pytest.approx(0.3))
+    assert first.low < first.difference < first.high
+    assert first.difference == pytest.approx(0.4)
+
+
+def test_runs_without_a_common_problem_are_not_compared() -> None:
+    here, there = Pool(), Pool()
+    here.add(0, outcome(PROVED))
+    there.add(1, outcome(PROVED))
+    assert compare(here, there, ["a", "b"], run="r") is None
+
+
+def test_a_pair_without_a_judged_line_has_no_difference() -> None:
+    found = compare(pool([WAITS]), pool([PROVED]), ["a"], run="r")
+    assert found is not None
+    assert (found.pass_at, found.undecided) == ((), 1)
+
+
+# fields of manifests
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (b'{"d": "hard"}', "hard"),
+        (b'{"d": 3}\r\n', "3"),
+        (b'{"d": 0.5}', "0.5"),
+        (b'{"d": null}', "null"),
+        (b'{"d": true}', "true"),
+        (b'{"d": {"b": 1, "a": ["\xc3\xa9"]}}', '{"a": ["é"], "b": 1}'),
+        (b'{"e": 1}', None),
+        (b'{"d": 1, "d": "last"}', "last"),
+    ],
+)
+def test_a_value_is_a_text_or_json(line: bytes, value: str | None) -> None:
+    assert Field("d").value(line) == value
+
+
+def test_a_number_of_any_length_is_a_value() -> None:
+    value = Field("d").value(b'{"d": ' + b"9" * 10_000 + b"}")
+    assert value is not None
+    assert value.startswith("999")
+
+
+def test_long_values_stay_different() -> None:
+    assert shown("x" * 5000) != shown("x" * 5000 + "y")
+    assert len(shown("x" * 5000)) < 200
+
+
+def test_the_fields_that_there_are_are_remembered_until_one_is_found() -> None:
+    field = Field("d")
+    field.value(b'{"a": 1, "b": 2}')
+    assert (field.is_found, list(field.others)) == (False, ["a", "b"])
+
+
+# words and plots
+
+
+def test_what_is_nearly_all_or_nothing_is_not_rounded_to_it() -> None:
+    assert [words.percent(share) for share in (0, 0.0001, 0.5, 0.99999, 1)] == [
+        *("0.0%", "<0.1%", "50.0%"),
+        *(">99.9%", "100.0%"),
+    ]
+    assert [words.points(share) for share in (0.051, -0.2, 0.0001)] == ["+5.1", "−20.0", "±0.0"]
+    assert [words.seconds(number) for number in (0.0, 0.02, 5, 59, 300, 90_000, 1e6)] == [
+        *("0.00 s", "20 ms", "5.00 s", "59 s", "5.0 min"),
+        *("25.0 h", "11.6 d"),
+    ]
+
+
+def test_names_are_shown_without_what_a_terminal_obeys() -> None:
+    assert words.name("a\x1b[31m\u202eb\ud800") == "a\\x1b[31m\\u202eb\\ud800"
+    assert words.name("") == "(empty)"
+
+
+def test_a_plot_holds_hostile_names_as_text() -> None:
+    name = '"><script>1</script>&'
+    point = svg.Point(name=name, value=0.5, low=0.4, high=0.6)
+    drawn = svg.rows([point], svg.Caption(key="k", title=name, description=name))
+    assert "<script" not in drawn
+    assert "&lt;script" in drawn
+
+
+@pytest.mark.parametrize("highest", [0.0, 0.001, 0.03, 0.2, 0.5, 0.97, 1.0])
+def test_ticks_are_few_and_reach_what_is_shown(highest: float) -> None:
+    ticks = svg.ticks_to(highest)
+    assert ticks[0] == 0
+    assert ticks[-1] >= highest
+    assert 2 <= len(ticks) <= 6
+
+
+@pytest.mark.parametrize("highest", [1, 3, 7, 10, 99, 100, 4013, 123_456])
+def test_ticks_of_numbers_are_whole_few_and_reach_what_is_shown(highest: int) -> None:
+    ticks = svg.whole_ticks_to(highest)
+    assert ticks[0] == 0
+    assert highest <= ticks[-1] < 3 * highest
+    assert len(set(ticks)) == len(ticks) <= 6
