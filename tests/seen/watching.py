@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -129,12 +130,14 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _is_ready(url: str) -> bool:
-    """Whether a Prometheus answers questions: it listens before it has read what it has stored."""
+def _is_ready(address: str) -> bool:
+    """Whether Prometheus answers questions: it listens, and answers 503, before it does."""
     try:
-        with urllib.request.urlopen(f"{url}/-/ready", timeout=10) as answer:
-            return bool(answer.status == 200)
-    except OSError:
+        with urllib.request.urlopen(f"{address}/-/ready", timeout=10):
+            return True
+    except OSError as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         return False
 
 
@@ -168,10 +171,10 @@ def prometheus(program: Callable[[str], str], folder: Path, configured: str) -> 
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
     try:
-        url = f"http://127.0.0.1:{port}"
-        eventually(lambda: process.poll() is not None or _is_ready(url), seconds=60)
+        address = f"http://127.0.0.1:{port}"
+        eventually(lambda: process.poll() is not None or _is_ready(address), seconds=60)
         assert process.poll() is None, (folder / "log").read_text()
-        yield url
+        yield address
     finally:
         process.kill()
         process.wait()

@@ -149,7 +149,10 @@ _FROM_VIEWS = (
 SELECT created_at, run_id, manifests[1] AS manifest, judged, timeouts, wall_limits, cpu_limits,
        heartbeat_limits, kernel_times, timeouts::float8 / nullif(judged, 0) AS timeout_rate,
        timeout_cpu_seconds / nullif(cpu_seconds, 0) AS cpu_share
-FROM report.runs WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
+FROM (
+    SELECT run_id FROM report.runs
+    WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
+) AS newest JOIN report.runs USING (run_id) ORDER BY created_at DESC
 """)
         ],
         width=24,
