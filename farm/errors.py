@@ -5,6 +5,7 @@
     ├── DatabaseVersion            the database is older or newer than this farm
     ├── QueueFull                  exit 4: too much waits already; later there will be room
     ├── OverLimit                  exit 4: an API key has reached a limit of its own
+    ├── Forbidden                  an API key does not allow what is asked with it
     ├── NotExported                exit 5: verdicts are stored, and could not be written into a manifest
     └── UsageError                 exit 2: what was asked for cannot be done
         ├── SettingsError          a FARM_* variable or a configuration file is wrong
@@ -41,6 +42,10 @@ class QueueFull(FarmError):
     """More checks would wait than the farm takes; the same can be asked again later."""
 
     exit_status = 4
+
+
+class Forbidden(FarmError):
+    """An API key does not allow what is asked with it."""
 
 
 class OverLimit(FarmError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Option
 
+from farm.cli.flags import spread
 from farm.connections import Connections
 from farm.errors import UsageError
 from farm.extras import remedy
@@ -15,8 +17,20 @@ from farm.extras import remedy
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
-    app.command(epilog="Example: farm serve --port 8700")(serve)
+    app.command(epilog="Example: farm serve --port 8700")(spread(serve))
     app.command(epilog="Example: farm mcp")(mcp)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TlsFlags:
+    """With what HTTPS is served; without, it is HTTP. Raises `UsageError` for one without the other."""
+
+    tls_certificate: Annotated[Path | None, Option(help="Certificate chain in PEM, for HTTPS.")] = None
+    tls_key: Annotated[Path | None, Option(help="Private key of the certificate in PEM.")] = None
+
+    def __post_init__(self) -> None:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise UsageError("give both --tls-certificate and --tls-key, or neither")
 
 
 def serve(
@@ -41,8 +55,8 @@ def serve(
         list[str] | None,
         Option(help="Key that sees the runs of farm submit on the page; can be given several times."),
     ] = None,
-    tls_certificate: Annotated[Path | None, Option(help="Certificate chain in PEM, for HTTPS.")] = None,
-    tls_key: Annotated[Path | None, Option(help="Private key of the certificate in PEM.")] = None,
+    *,
+    tls: TlsFlags,
 ) -> None:
     """Serve the farm over HTTP: batches in, verdicts and rewards out. docs/http.md says how."""
     from farm import log
@@ -50,8 +64,6 @@ def serve(
     from farm.service.desk import THREADS
     from farm.service.server import Listening, run
 
-    if (tls_certificate is None) != (tls_key is None):
-        raise UsageError("give both --tls-certificate and --tls-key, or neither")
     where = Listening(
         host=host,
         port=port,
@@ -59,8 +71,8 @@ def serve(
         names=tuple(allow_host or ()),
         body_mib=body_mib,
         needs_token=token,
-        certificate=tls_certificate,
-        private_key=tls_key,
+        certificate=tls.tls_certificate,
+        private_key=tls.tls_key,
         page_keys=tuple(page_key or ()),
     )
     connections = Connections.here(threads=THREADS + 2)

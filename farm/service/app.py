@@ -13,11 +13,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from farm.errors import FarmError, ManifestError, OverLimit, QueueFull, ServerDown, UnknownRun, UsageError
+from farm.errors import (
+    FarmError,
+    Forbidden,
+    ManifestError,
+    OverLimit,
+    QueueFull,
+    ServerDown,
+    UnknownRun,
+    UsageError,
+)
 from farm.service import requests
 from farm.service.answers import Result, Results
 from farm.service.bodies import Route
-from farm.service.desk import Desk, Forbidden
+from farm.service.desk import Desk
 from farm.service.exchange import (
     KEY_SECONDS,
     REVOKED,

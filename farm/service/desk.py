@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from farm.broker import call
 from farm.completions import Listener
 from farm.connections import Connections
-from farm.errors import FarmError, QueueFull, ServerDown, UnknownRun
+from farm.errors import FarmError, Forbidden, QueueFull, ServerDown, UnknownRun
 from farm.log import about, logger
 from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
@@ -45,10 +45,6 @@ _log = logger(__name__)
 
 class UnknownEnvironment(UnknownRun):
     """Nobody has declared or served the environment that a request names."""
-
-
-class Forbidden(FarmError):
-    """The key does not allow what is asked with it."""
 
 
 def require_class(key: Key, priority: str) -> None:

@@ -13,8 +13,8 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
 
-from farm.errors import ServerDown
-from farm.service.desk import Desk, Forbidden, require_class
+from farm.errors import Forbidden, ServerDown
+from farm.service.desk import Desk, require_class
 from farm.service.local import LOCAL
 from farm.service.requests import USUAL_CLASS
 from farm.store.keys import Key, Scope

@@ -6,8 +6,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 
-from farm.errors import UnknownRun
-from farm.service.desk import Forbidden
+from farm.errors import Forbidden, UnknownRun
 from farm.service.page import views
 from farm.service.page.sessions import Session
 from farm.store.looking import START, Place, Wanted

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from farm.service.desk import Forbidden
+from farm.errors import Forbidden
 from farm.service.local import LOCAL
 from farm.service.outage import Outage
 from farm.service.page.sessions import SESSION_SECONDS, Session, Sessions

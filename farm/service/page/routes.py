@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from farm.errors import FarmError, ServerDown, UnknownRun
-from farm.service.desk import Desk, Forbidden
+from farm.errors import FarmError, Forbidden, ServerDown, UnknownRun
+from farm.service.desk import Desk
 from farm.service.origins import is_from_elsewhere
 from farm.service.page import asked
 from farm.service.page.answers import asset, html, to
