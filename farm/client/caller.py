@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
 import httpx
@@ -95,7 +95,7 @@ class Caller:
             "transport": transport(uds=socket, limits=_LIMITS) if self._address.local else None,  # type: ignore[call-arg]
             "limits": _LIMITS,
             "base_url": self._address.url,
-            "auth": self._authorized,
+            "auth": _Shown(self._authorized),
             "headers": {"User-Agent": f"farm-client/{VERSION} python/{platform.python_version()}"},
             # A proxy of the environment would be asked for this machine's own service.
             "trust_env": not self._address.local,
@@ -112,6 +112,23 @@ class Caller:
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"
         return request
+
+
+class _Shown(httpx.Auth):
+    """Shows the token with a request, and once more where a service has started with another meanwhile.
+
+    A request waits for a connection with the token of before.
+    """
+
+    def __init__(self, authorized: Callable[[httpx.Request], httpx.Request]) -> None:
+        self._authorized = authorized
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Yield the request, and again with another token where there is one."""
+        shown = self._authorized(request).headers.get("Authorization")
+        response = yield request
+        if response.status_code == 401 and self._authorized(request).headers.get("Authorization") != shown:
+            yield request
 
 
 def wire(request: Request, call: Call, *, silence: float | None = None) -> dict[str, Any]:

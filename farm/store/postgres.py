@@ -129,7 +129,7 @@ def reaching(engine: Engine) -> Iterator[None]:
     """Raise `ServerDown` when PostgreSQL cannot be reached or goes away inside the block."""
     try:
         yield
-    except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
+    except (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError) as error:
         if _is_too_much(error):
             raise
         raise _down(engine, error) from error

@@ -7,9 +7,11 @@ import json
 import os
 import socket
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -451,6 +453,36 @@ def test_a_token_file_is_read_anew_each_time(tmp_path: Path) -> None:
     for token in ("first", "second"):
         file.write_text(token + "\n")
         assert found.token() == token
+
+
+def test_a_request_that_waited_with_the_token_of_before_is_made_again_with_that_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, shown = tmp_path / "token", list[str]()
+
+    class Service(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            file.write_text("second")  # as one that has started again while the request was on its way
+            shown.append(self.headers["Authorization"])
+            self.send_response(200 if shown[-1] == "Bearer second" else 401)
+            body = b"[]" if shown[-1] == "Bearer second" else b'{"detail": "no valid token"}'
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    file.write_text("first")
+    monkeypatch.setenv("FARM_TOKEN_FILE", str(file))
+    with HTTPServer(("127.0.0.1", 0), Service) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.serve_forever)
+        try:
+            with Client(f"http://127.0.0.1:{server.server_port}") as client:
+                assert client.environments() == []
+        finally:
+            server.shutdown()
+    assert shown == ["Bearer first", "Bearer second"]
 
 
 def test_a_service_of_this_machine_is_found_by_its_files(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ class Seals:
             with contextlib.suppress(ValueError):
                 return _sealed(json.loads(run.stdout), written)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
-        if run.signal == signal.SIGKILL:  # which no module brings a process to, but whoever ends it
-            raise BoxFailed("seals were killed; see the log of the machine for what has killed them")
+        # A module can only bring the kernel's code to a fault: who kills, or has no memory, is the machine.
+        if run.signal in (None, signal.SIGKILL):
+            raise BoxFailed("seals were killed, or failed; the worker's log and the machine's say why")
         self._require_working(sealable)
         raise KernelLimit("depth")
 
