@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,24 @@ def test_a_statement_that_does_not_compile_is_no_fault_of_the_proof(
     pieces = ("", f"theorem t : Nat = 2 := by\n{own}") if whole else ("theorem t : Nat = 2 := by\n", own)
     report = stated(checker, core, tier, *pieces, challenge=challenge(core, BAD))
     assert judge(report).reason is Reason.BAD_CHALLENGE
+
+
+NATIVE = tomllib.loads((resources.files("farm_workers.exploits") / "native.toml").read_text())["parts"]
+#: Ends Lean without a word, as a fork ends whose image is killed.
+SILENT = f"""{NATIVE["elaborator"]}{NATIVE["exit"]}
+@[command_elab commandCheat!] def run : CommandElab := fun stx ctx state _ => exit stx
+cheat!
+theorem t : True := by sorry"""
+
+
+@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.AUDIT])
+@pytest.mark.parametrize("proof", ["True.intro", "1"])
+def test_a_statement_whose_compilation_fails_without_a_word_is_the_farm_s_failure(
+    checker: Checker, core: LeanEnvironment, tier: str, proof: str
+) -> None:
+    unnamed = replace(challenge(core, SILENT), name="")  # so that it is asked about whatever the error is
+    report = stated(checker, core, tier, "", f"theorem t : True := {proof}\n", challenge=unnamed)
+    assert judge(report).reason is Reason.BOX_FAILED
 
 
 @pytest.mark.parametrize("tier", Tier)

@@ -49,6 +49,9 @@ class Challenges:
                 why = run.box_error or run.limit or run.exit_status
                 raise BoxFailed(f"the challenge was not compiled: {why}")
             error = reply.report.answer.first_error
-            if reply.module is not None and error is None:
-                return reply.module.read()
-            return ("Lean did not compile it" if error is None else error.text).partition("\n")[0][:500]
+            if error is not None:
+                return error.text.partition("\n")[0][:500]
+            if reply.module is None:  # Lean says why it refuses a text; a fork whose image was killed does not
+                said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
+                raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
+            return reply.module.read()

@@ -150,8 +150,8 @@ class Checker:
             self._challenges.compiled(challenge, question)
         except BadChallenge as error:
             return replace(report, challenge_error=str(error))
-        except BoxFailed as error:
-            _log.warning("Could not determine whether a statement compiles: %s", error)
+        except BoxFailed as error:  # nobody knows whose fault it is
+            return replace(report, run=replace(report.run, box_error=str(error)))
         return report
 
     def _sealed(
