@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
 from farm.judging.verdict import Outcome, Reason
+from farm.reports.estimates import Kind, Kinds, counted
 from farm.reports.pools import Cost, Pool, Samples
 from farm.reports.statistics import all_of, mean_and_interval, pass_at_k, sizes
 
 #: So many of the slowest problems are told.
 SLOWEST = 10
+
+#: Two means of the same numbers differ by less.
+_ROUNDING = 1e-9
 
 #: The limits that can end a line, and the reasons that say so.
 _ENDS = {
@@ -37,7 +41,7 @@ class VerdictShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassAt:
-    """pass@k over the problems that have at least k judged samples, with an interval over problems.
+    """pass@k, with an interval, over the problems of which it can be told (`farm.reports.estimates`).
 
     `value`, `low` and `high` are None without such a problem. `at_least` and `at_most` take the unknown
     samples as failures and as proofs, over the `problems_with_samples` that have at least k samples, judged
@@ -228,41 +232,49 @@ def _verdicts(pool: Pool) -> tuple[VerdictShare, ...]:
     )
 
 
-#: How many problems have so many samples judged, proved, unknown and timed out.
-_Kinds = Mapping[tuple[int, int, int, int], int]
-
-
 def _pass_at(problems: Iterable[Samples], ks: Sequence[int]) -> tuple[PassAt, ...]:
-    kinds = Counter((each.judged, each.proved, each.unknown, each.timeouts) for each in problems)
+    kinds: Counter[tuple[Kind, ...]] = Counter((Kind.of(each),) for each in problems)
     return tuple(_pass_at_one(kinds, k) for k in ks)
 
 
-def _pass_at_one(kinds: _Kinds, k: int) -> PassAt:
+def _pass_at_one(kinds: Kinds, k: int) -> PassAt:
+    sampled = {sides: number for sides, number in kinds.items() if sides[0].samples >= k}
+    least = _mean(sampled, lambda kind: pass_at_k(kind.samples, kind.proved, k))
+    most = _mean(sampled, lambda kind: pass_at_k(kind.samples, kind.proved + kind.unknown, k))
+    told = _told(kinds, k)
+    value = _mean(told, lambda kind: kind.pass_at(k))
+    if value is not None and least is not None and value < least - _ROUNDING:
+        # The problems that are left out have more proofs than those that are not.
+        told, value = {}, None
     values: Counter[float] = Counter()
-    problems = samples = sampled = 0
-    least = most = timed_out = 0.0
-    for (judged, proved, unknown, timeouts), number in kinds.items():
-        if judged >= k:
-            values[pass_at_k(judged, proved, k)] += number
-            timed_out += all_of(judged, timeouts, k) * number
-            problems += number
-            samples += judged * number
-        if judged + unknown >= k:
-            sampled += number
-            least += pass_at_k(judged + unknown, proved, k) * number
-            most += pass_at_k(judged + unknown, proved + unknown, k) * number
-    value, low, high = mean_and_interval(values, samples) if problems else (None, None, None)
+    for (kind,), number in told.items():
+        values[kind.pass_at(k)] += number
+    judged = sum(kind.judged * number for (kind,), number in told.items())
+    _, low, high = mean_and_interval(values, judged) if told else (None, None, None)
     return PassAt(
         k=k,
-        problems=problems,
+        problems=sum(told.values()),
         value=value,
         low=low,
         high=high,
-        problems_with_samples=sampled,
-        at_least=least / sampled if sampled else None,
-        at_most=most / sampled if sampled else None,
-        all_timed_out=timed_out / problems if problems else None,
+        problems_with_samples=sum(sampled.values()),
+        at_least=least,
+        at_most=most,
+        all_timed_out=_mean(told, lambda kind: all_of(kind.judged, kind.timeouts, k)),
     )
+
+
+def _told(kinds: Kinds, k: int) -> Kinds:
+    """Return the problems that pass@k is over; where pass@1 is too high it is told, and a note says so."""
+    if k > 1:
+        return counted(kinds, k)
+    return {sides: number for sides, number in kinds.items() if sides[0].judged}
+
+
+def _mean(kinds: Kinds, worth: Callable[[Kind], float]) -> float | None:
+    """Return the mean over problems, None without one."""
+    problems = sum(kinds.values())
+    return sum(worth(kind) * number for (kind,), number in kinds.items()) / problems if problems else None
 
 
 def _timeouts(pool: Pool) -> Timeouts:

@@ -19,13 +19,15 @@ class Samples:
     """What is known of the lines of one problem.
 
     `judged` lines have a verdict on their proof, `unknown` ones have not: they are not over, were cancelled,
-    or could not be judged. Seconds are those of the judged ones; `cpu_seconds` are of checks of their own.
+    or could not be judged. It is `stopped` when a proof cancelled lines. Seconds are those of the judged
+    ones; `cpu_seconds` are of checks of their own.
     """
 
-    __slots__ = ("cpu_seconds", "judged", "longest", "proved", "seconds", "timeouts", "unknown")
+    __slots__ = ("cpu_seconds", "judged", "longest", "proved", "seconds", "stopped", "timeouts", "unknown")
 
     def __init__(self) -> None:
         self.judged = self.proved = self.unknown = self.timeouts = 0
+        self.stopped = False
         self.seconds = self.longest = self.cpu_seconds = 0.0
 
     @property
@@ -78,6 +80,7 @@ class Pool:
         if verdict is None:
             self.statuses[line.status] += 1
             samples.unknown += 1
+            samples.stopped |= line.stopped
             return
         self._pay(line, samples)
         if verdict == _UNKNOWN:

@@ -142,7 +142,8 @@ def _notes(found: RunFigures) -> Iterator[Note]:
     cancelled = f"{count(unknown.cancelled, 'line')} of run {run.id} cancelled"
     if found.stops_on_first_proof:
         yield Note(
-            f"{cancelled}, for it stops on the first proof: pass@k over its judged lines is too high. "
+            f"{cancelled}, for it stops on the first proof: pass@1 over its judged lines is too high, and "
+            "another pass@k is told only where the cancelled lines cannot change it. "
             "Use the bounds, and the problems solved."
         )
     else:
@@ -174,12 +175,12 @@ def of_problems(figures: Figures, at: PassAt) -> str:
 
 def left_out(figures: Figures) -> str:
     """Return which problems the last rows of pass@k leave out, nothing when they leave out none."""
-    short = [at for at in figures.pass_at if at.problems < figures.problems]
+    short = [at for at in figures.pass_at if 0 < at.problems < figures.problems]
     if not short:
         return ""
     worst = max(short, key=lambda at: figures.problems - at.problems)
     return (
-        f"pass@k is over the problems with at least k judged lines: pass@{worst.k} leaves out "
+        f"pass@k is over the problems with enough judged lines: pass@{worst.k} leaves out "
         f"{whole(figures.problems - worst.problems)} of {whole(figures.problems)}."
     )
 

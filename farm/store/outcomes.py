@@ -20,7 +20,7 @@ _ROWS = 500
 # Each is looked up in an index, for a run is a few of all the checks that there are; LIMIT keeps the planner,
 # whatever it thinks of the tables' sizes, from reading one whole to hash it.
 _OUTCOMES = f"""
-    SELECT manifest, line, name, group_name, {SHOWN_STATUS}, shared,
+    SELECT manifest, line, name, group_name, {SHOWN_STATUS}, coalesce(cancelled = 'group', false), shared,
            asked.wall_seconds, asked.cpu_seconds, asked.memory_mib, verdict.*
     FROM jobs
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
@@ -34,13 +34,17 @@ _OUTCOMES = f"""
 
 
 class Outcome(NamedTuple):
-    """What became of one line: where it stands, its limits, and its verdict, None where there is none."""
+    """What became of one line: where it stands, its limits, and its verdict, None where there is none.
+
+    `stopped` lines are cancelled because another line of their group is proved.
+    """
 
     manifest: int
     line: int
     name: str
     group: str | None
     status: str
+    stopped: bool
     shared: bool
     wall_limit: float
     cpu_limit: float

@@ -170,17 +170,27 @@ def test_what_the_farm_could_not_judge_is_no_failure(quiet: Quiet, tmp_path: Pat
     assert total["timeouts"]["mean_share"] == 0.5
 
 
-def test_lines_cancelled_at_the_first_proof_are_said_to_bias_the_estimate(
-    quiet: Quiet, tmp_path: Path
-) -> None:
-    made = [entry(PROVED, number, name="p") for number in range(4)]
-    run_id = submitted(quiet.store, write(tmp_path / "a.jsonl", *made), stop_on_first_proof=True).run_id
+@pytest.fixture
+def stopped(quiet: Quiet, tmp_path: Path) -> str:
+    """A run that stops on the first proof: one of two problems, four samples each, has it at once."""
+    made = [entry(PROVED, number, name=f"p{number // 4}") for number in range(8)]
+    run_id = submitted(quiet.store, write(tmp_path / "s.jsonl", *made), stop_on_first_proof=True).run_id
     quiet.judge(run_id, 1)
-    total = quiet.farm.json("report", run_id)["total"]
-    assert total["unknown"]["cancelled"] == 3
-    first = total["pass_at"][0]
-    assert (first["value"], first["at_least"], first["at_most"]) == (1.0, 0.25, 1.0)
-    assert "too high" in quiet.farm("report", run_id).stdout
+    quiet.judge(run_id, 5, 6, 7, 8, limit="wall")
+    return run_id
+
+
+def test_lines_cancelled_at_the_first_proof_are_said_to_bias_the_estimate(quiet: Quiet, stopped: str) -> None:
+    total = quiet.farm.json("report", stopped)["total"]
+    assert (total["unknown"]["cancelled"], total["solved"]) == (3, 1)
+    assert [(at["k"], at["value"], at["at_least"], at["at_most"]) for at in total["pass_at"]] == [
+        (1, 0.5, 0.125, 0.5),
+        (2, None, 0.25, 0.5),
+        (4, 0.5, 0.5, 0.5),
+    ]
+    said = quiet.farm("report", stopped).stdout
+    assert "pass@1 over its judged lines is too high" in said
+    assert "told only where the cancelled lines cannot change it" in said
 
 
 def test_without_a_single_verdict_there_is_a_report_without_estimates(quiet: Quiet, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from farm.store.outcomes import Outcome
 
 MEMORY = Given(verdict="memory_limit", reason="memory_limit")
 WAITS, CANCELLED = "queued", "cancelled"
+#: Cancelled, for another line of its group is proved.
+STOPPED = "stopped"
 
 #: A line's verdict, or its status without one.
 Line = Given | str
@@ -30,7 +32,8 @@ def outcome(line: Line, *, shared: bool = False) -> Outcome:
         line=1,
         name="t",
         group=None,
-        status="done" if given else str(line),
+        status="done" if given else CANCELLED if line == STOPPED else str(line),
+        stopped=line == STOPPED,
         shared=shared,
         wall_limit=30.0,
         cpu_limit=60.0,
@@ -108,6 +111,51 @@ def test_nothing_judged_has_no_estimate() -> None:
     assert found.proved_share is None
     assert found.costs.cpu_seconds_per_proof is None
     assert words.percent(first.value) == "–"
+
+
+#: A run of 100 problems that stops on the first proof: the first sample of 60 problems is one.
+SIXTY_STOPPED = [*[[PROVED, *[STOPPED] * 7]] * 60, *[[REJECTED] * 8] * 40]
+
+
+def test_where_a_proof_stops_the_rest_only_what_is_known_is_told() -> None:
+    found = told(*SIXTY_STOPPED)
+    assert [(each.k, each.value, each.problems) for each in found.pass_at] == [
+        (1, pytest.approx(0.6), 100),
+        (2, None, 0),
+        (4, None, 0),
+        (8, pytest.approx(0.6), 100),
+    ]
+    last = at(found, 8)
+    assert (last.at_least, last.at_most) == (pytest.approx(0.6), pytest.approx(0.6))
+    assert words.left_out(found) == ""
+
+
+def test_a_problem_that_a_proof_stopped_late_is_no_fair_draw_either() -> None:
+    found = told([REJECTED, REJECTED, REJECTED, PROVED, *[STOPPED] * 4], [REJECTED] * 8)
+    assert [each.value for each in found.pass_at] == [pytest.approx(1 / 8), None, None, pytest.approx(0.5)]
+
+
+def test_a_run_that_stops_on_proofs_and_is_not_over_tells_no_more() -> None:
+    found = told([PROVED, *[STOPPED] * 7], [*[REJECTED] * 7, PROVED], [REJECTED, *[WAITS] * 7])
+    assert [each.value is None for each in found.pass_at] == [False, True, True, True]
+
+
+def test_what_unknown_samples_cannot_change_counts() -> None:
+    found = told([REJECTED, REJECTED], [PROVED, WAITS])
+    second = at(found, 2)
+    assert (second.value, second.at_least, second.at_most, second.problems) == (0.5, 0.5, 0.5, 2)
+
+
+def test_solved_problems_are_not_the_only_ones_counted_of_a_run_that_is_not_over() -> None:
+    half = [*[[PROVED, WAITS]] * 5, *[[REJECTED, WAITS]] * 5]
+    assert at(told(*half), 2).value is None
+    found = at(told(*half, [PROVED, REJECTED], [REJECTED, REJECTED]), 2)
+    assert (found.value, found.problems) == (0.5, 2)
+
+
+def test_an_estimate_that_the_bounds_refute_is_not_told() -> None:
+    found = at(told([REJECTED, REJECTED], [PROVED, WAITS], [REJECTED, WAITS]), 2)
+    assert (found.value, found.low, found.at_least) == (None, None, pytest.approx(1 / 3))
 
 
 def test_timeouts_are_told_as_all_samples_and_as_a_mean_share() -> None:
