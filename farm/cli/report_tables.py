@@ -186,7 +186,9 @@ def _print_comparison(found: Comparison) -> None:
             words.whole(each.problems),
             words.verdict_of(each),
         )
-    out.print(table)
+    if found.pass_at:
+        out.print(table)
+    _say(words.left_uncompared(found))
     _say(
         f"{words.count(found.problems, 'common problem')}; only here {words.whole(found.only_here)}, only in "
         f"{found.run} {words.whole(found.only_there)}. Both solved {words.whole(found.both_solved)}, neither "

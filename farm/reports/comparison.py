@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from farm.reports.estimates import Kind, Kinds, counted
 from farm.reports.pools import Pool, Samples
-from farm.reports.statistics import Row, bootstrap, pass_at_k, sizes
+from farm.reports.statistics import Row, bootstrap, sizes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassDifference:
-    """pass@k of both over the problems of which both have at least k judged samples, and its difference.
+    """pass@k of both, and its difference, over the problems of which both can be told (`estimates.counted`).
 
     `low` and `high` bound the difference, what is reported minus what it is compared with.
     """
@@ -86,37 +87,34 @@ def _flip(pair: Pair) -> str:
     return "lost" if here.is_unsolved and there.is_solved else "undecided"
 
 
-#: The samples judged and proved here, then there.
-_Kind = tuple[int, int, int, int]
-
-
 def _differences(pairs: Iterable[Pair]) -> tuple[PassDifference, ...]:
-    kinds: Counter[_Kind] = Counter((a.judged, a.proved, b.judged, b.proved) for a, b in pairs)
+    kinds: Counter[tuple[Kind, ...]] = Counter((Kind.of(here), Kind.of(there)) for here, there in pairs)
     both: Counter[int] = Counter()
-    for (here, _, there, _), number in kinds.items():
-        both[min(here, there)] += number
+    for sides, number in kinds.items():
+        both[min(each.samples for each in sides)] += number
     ks = sizes(max(both), max(both, key=lambda samples: (both[samples], samples)))
+    told = {k: found for k in ks if (found := counted(kinds, k))}
     rows: Counter[Row] = Counter()
-    for kind, number in kinds.items():
-        rows[tuple(_difference(kind, k) for k in ks)] += number
-    found = bootstrap(rows) if ks else []
+    for sides, number in kinds.items():
+        rows[tuple(_difference(sides, k) if sides in found else None for k, found in told.items())] += number
+    intervals = bootstrap(rows) if told else []
     return tuple(
-        _of_k(kinds, k, interval) for k, interval in zip(ks, found, strict=True) if interval is not None
+        _of_k(found, k, interval)
+        for (k, found), interval in zip(told.items(), intervals, strict=True)
+        if interval is not None
     )
 
 
-def _difference(kind: _Kind, k: int) -> float | None:
-    here, proved_here, there, proved_there = kind
-    if min(here, there) < k:
-        return None
-    return pass_at_k(here, proved_here, k) - pass_at_k(there, proved_there, k)
+def _difference(sides: tuple[Kind, ...], k: int) -> float:
+    here, there = sides
+    return here.pass_at(k) - there.pass_at(k)
 
 
-def _of_k(kinds: Counter[_Kind], k: int, interval: tuple[float, float]) -> PassDifference:
-    enough = [(kind, number) for kind, number in kinds.items() if min(kind[0], kind[2]) >= k]
-    problems = sum(number for _, number in enough)
-    value = sum(pass_at_k(kind[0], kind[1], k) * number for kind, number in enough) / problems
-    against = sum(pass_at_k(kind[2], kind[3], k) * number for kind, number in enough) / problems
+def _of_k(kinds: Kinds, k: int, interval: tuple[float, float]) -> PassDifference:
+    problems = sum(kinds.values())
+    value, against = (
+        sum(sides[side].pass_at(k) * number for sides, number in kinds.items()) / problems for side in (0, 1)
+    )
     return PassDifference(
         k=k,
         problems=problems,

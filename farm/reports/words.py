@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from farm.manifest.lines import printable
-from farm.reports.comparison import PassDifference
+from farm.reports.comparison import Comparison, PassDifference
 from farm.reports.figures import Figures, LimitUse, PassAt
 from farm.reports.report import Report, RunFigures
 from farm.reports.svg import points_label
@@ -210,6 +210,13 @@ def share_above(limit: LimitUse, figures: Figures, above: int) -> str:
         return "–"
     number = sum(limit.proved_tenths[above:])
     return f"{whole(number)} ({percent(number / figures.proved)})" if number else "0"
+
+
+def left_uncompared(found: Comparison) -> str:
+    """Return why there is no pass@k beside the other run, nothing when there is one."""
+    if found.pass_at:
+        return ""
+    return "There is no k for which pass@k of both runs can be told."
 
 
 def verdict_of(difference: PassDifference) -> str:

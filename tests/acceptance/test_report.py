@@ -193,6 +193,15 @@ def test_lines_cancelled_at_the_first_proof_are_said_to_bias_the_estimate(quiet:
     assert "told only where the cancelled lines cannot change it" in said
 
 
+def test_a_run_that_stops_on_the_first_proof_is_not_worse_than_the_same_judged_to_the_end(
+    quiet: Quiet, tmp_path: Path, stopped: str
+) -> None:
+    whole = judged(quiet, tmp_path / "w.jsonl", [YES, *[REJECTED] * 7], per_problem=4)
+    for here, there in ((stopped, whole), (whole, stopped)):
+        found = quiet.farm.json("report", here, "--against", there)["against"]["pass_at"]
+        assert [(each["k"], each["problems"], each["difference"]) for each in found] == [(4, 2, 0.0)]
+
+
 def test_without_a_single_verdict_there_is_a_report_without_estimates(quiet: Quiet, tmp_path: Path) -> None:
     run_id = judged(quiet, tmp_path / "a.jsonl", [None, None])
     page = tmp_path / "a.html"

@@ -225,6 +225,24 @@ def test_runs_are_compared_over_their_common_problems() -> None:
     assert first.difference == pytest.approx(0.4)
 
 
+def test_a_run_that_stops_on_proofs_is_compared_only_where_its_pass_at_k_is_known() -> None:
+    names = [f"p{number}" for number in range(100)]
+    whole = [*[[PROVED, *[REJECTED] * 7]] * 60, *[[REJECTED] * 8] * 40]
+    for here, there in ((SIXTY_STOPPED, whole), (whole, SIXTY_STOPPED), (SIXTY_STOPPED, SIXTY_STOPPED)):
+        found = compare(pool(*here), pool(*there), names, run="r")
+        assert found is not None
+        (last,) = found.pass_at
+        assert (last.k, last.problems, last.difference) == (8, 100, pytest.approx(0))
+        assert not last.differs
+
+
+def test_runs_are_compared_where_unknown_samples_cannot_change_it() -> None:
+    here, there = pool([PROVED, WAITS], [REJECTED, REJECTED]), pool([PROVED, PROVED], [REJECTED, REJECTED])
+    found = compare(here, there, ["a", "b"], run="r")
+    assert found is not None
+    assert [(each.k, each.problems, each.difference) for each in found.pass_at] == [(1, 2, 0), (2, 2, 0)]
+
+
 def test_runs_without_a_common_problem_are_not_compared() -> None:
     here, there = Pool(), Pool()
     here.add(0, outcome(PROVED))
@@ -236,6 +254,7 @@ def test_a_pair_without_a_judged_line_has_no_difference() -> None:
     found = compare(pool([WAITS]), pool([PROVED]), ["a"], run="r")
     assert found is not None
     assert (found.pass_at, found.undecided) == ((), 1)
+    assert "no k" in words.left_uncompared(found)
 
 
 # fields of manifests
