@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
 from random import Random
@@ -19,6 +20,7 @@ from farm.reports.statistics import (
     mean_and_interval,
     pass_at_k,
     sizes,
+    student_quantile,
     wilson,
 )
 
@@ -79,6 +81,49 @@ def test_an_interval_is_never_of_no_width_and_holds_its_mean() -> None:
         mean, low, high = mean_and_interval(values, lines)
         assert 0 <= low <= mean <= high <= 1
         assert high - low > 0.05
+
+
+@pytest.mark.parametrize("problems", [1, 2, 10, 100])
+def test_samples_of_problems_that_agree_are_no_further_problems(problems: int) -> None:
+    for samples in (1, 8, 64):
+        for share in (0.0, 0.25, 1.0):
+            found = mean_and_interval({share: problems}, problems * samples)
+            assert found == pytest.approx((share, *wilson(share, problems)))
+
+
+def _of_a_tenth(random: Random) -> float:
+    return float(random.random() < 0.1)
+
+
+def _of_any(random: Random) -> float:
+    return sum(random.random() < chance for chance in [random.random()] * 32) / 32
+
+
+def _of_mostly_hard(random: Random) -> float:
+    chance = random.betavariate(2, 5)
+    return sum(random.random() < chance for _ in range(8)) / 8
+
+
+@pytest.mark.parametrize("problems", [2, 3, 5, 10, 20])
+@pytest.mark.parametrize(
+    ("problem", "samples", "truth"), [(_of_a_tenth, 64, 0.1), (_of_any, 32, 0.5), (_of_mostly_hard, 8, 2 / 7)]
+)
+def test_an_interval_covers_the_truth_about_as_often_as_it_says(
+    problem: Callable[[Random], float], samples: int, truth: float, problems: int
+) -> None:
+    random = Random(7)
+    hits = 0
+    for _ in range(1000):
+        drawn = Counter(problem(random) for _ in range(problems))
+        _, low, high = mean_and_interval(drawn, problems * samples)
+        hits += low <= truth <= high
+    assert hits >= 890
+
+
+def test_students_quantile_is_the_published_one() -> None:
+    published = {3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 1000: 1.962}
+    for freedom, quantile in published.items():
+        assert student_quantile(freedom) == pytest.approx(quantile, rel=0.01)
 
 
 def test_more_agreement_between_problems_makes_a_narrower_interval() -> None:
