@@ -182,7 +182,7 @@ def _print_comparison(found: Comparison) -> None:
             words.percent(each.value),
             words.percent(each.against),
             words.points(each.difference),
-            f"{words.points(each.low)} to {words.points(each.high)}",
+            words.points_interval(each.low, each.high),
             words.whole(each.problems),
             words.verdict_of(each),
         )

@@ -10,12 +10,16 @@ from farm.reports.estimates import Kind, Kinds, counted
 from farm.reports.pools import Pool, Samples
 from farm.reports.statistics import Row, bootstrap, sizes
 
+#: Resamples of fewer problems vary too little, those of one problem not at all.
+LEAST_PROBLEMS = 20
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassDifference:
     """pass@k of both, and its difference, over the problems of which both can be told (`estimates.counted`).
 
-    `low` and `high` bound the difference, what is reported minus what it is compared with.
+    `low` and `high` bound the difference, what is reported minus what it is compared with; they are None
+    where the problems are too few.
     """
 
     k: int
@@ -23,13 +27,18 @@ class PassDifference:
     value: float
     against: float
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+
+    @property
+    def is_of_few(self) -> bool:
+        """Whether there are too few problems for an interval."""
+        return self.problems < LEAST_PROBLEMS
 
     @property
     def differs(self) -> bool:
         """Whether the interval leaves zero out."""
-        return self.low > 0 or self.high < 0
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,12 +124,13 @@ def _of_k(kinds: Kinds, k: int, interval: tuple[float, float]) -> PassDifference
     value, against = (
         sum(sides[side].pass_at(k) * number for sides, number in kinds.items()) / problems for side in (0, 1)
     )
+    low, high = interval if problems >= LEAST_PROBLEMS else (None, None)
     return PassDifference(
         k=k,
         problems=problems,
         value=value,
         against=against,
         difference=value - against,
-        low=interval[0],
-        high=interval[1],
+        low=low,
+        high=high,
     )

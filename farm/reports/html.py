@@ -56,7 +56,7 @@ def _plots(report: Report) -> dict[str, str]:
         plots["runs"] = _side_by_side("runs", "run", words.run_rows(report))
     if report.values:
         plots["values"] = _side_by_side("values", words.name(report.by), words.value_rows(report))
-    if report.comparison is not None and report.comparison.pass_at:
+    if report.comparison is not None and any(not each.is_of_few for each in report.comparison.pass_at):
         plots["against"] = _against(report.comparison)
     return plots
 
@@ -116,6 +116,7 @@ def _against(found: Comparison) -> str:
     points = [
         Point(name=f"pass@{each.k}", value=each.difference, low=each.low, high=each.high)
         for each in found.pass_at
+        if each.low is not None and each.high is not None
     ]
     seen = ", ".join(f"{point.name} {words.points(point.value)}" for point in points)
     caption = Caption(

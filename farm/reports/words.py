@@ -74,6 +74,11 @@ def points(difference: float) -> str:
     return points_label(difference)
 
 
+def points_interval(low: float | None, high: float | None) -> str:
+    """Return the bounds of an interval of differences in percentage points."""
+    return "–" if low is None or high is None else f"{points(low)} to {points(high)}"
+
+
 def seconds(number: float | None) -> str:
     """Return a time in the unit that suits it, a dash for none."""
     if number is None:
@@ -221,6 +226,8 @@ def left_uncompared(found: Comparison) -> str:
 
 def verdict_of(difference: PassDifference) -> str:
     """Return what the interval of a difference says."""
+    if difference.is_of_few:
+        return "too few problems"
     if not difference.differs:
         return "no clear difference"
     return "better" if difference.difference > 0 else "worse"

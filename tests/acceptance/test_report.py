@@ -126,12 +126,27 @@ def test_two_runs_are_compared_over_their_common_problems(quiet: Quiet, tmp_path
     assert (facts["gained"], facts["lost"]) == (["p1"], ["p0"])
     first = facts["pass_at"][0]
     assert (first["value"], first["against"], first["difference"]) == (0.25, 0.5, -0.25)
-    assert (first["low"], first["high"]) == (-1.0, 0.5)
+    assert (first["low"], first["high"]) == (None, None)
     again = quiet.farm.json("report", after, "--against", before)["against"]
     assert again == facts
     said = quiet.farm("report", after, "--against", before).stdout
     assert "Gained (1): p1." in said
-    assert "no clear difference" in said
+    assert "too few problems" in said
+    page = tmp_path / "few.html"
+    assert quiet.farm("report", after, "--against", before, "--html", page).returncode == 0
+    assert "too few problems" in page.read_text()
+
+
+def test_runs_of_enough_problems_have_an_interval(quiet: Quiet, tmp_path: Path) -> None:
+    before = judged(quiet, tmp_path / "a.jsonl", [REJECTED] * 20, per_problem=1)
+    after = judged(quiet, tmp_path / "b.jsonl", [*[YES] * 10, *[REJECTED] * 10], per_problem=1)
+    page = tmp_path / "enough.html"
+    for here, there, word in ((after, before, "better"), (before, after, "worse")):
+        said = quiet.farm("report", here, "--against", there, "--html", page)
+        assert f" {word} " in said.stdout
+        assert f">{word}</td>" in page.read_text()
+        (first,) = quiet.farm.json("report", here, "--against", there)["against"]["pass_at"]
+        assert first["low"] < first["difference"] < first["high"]
 
 
 def test_a_group_is_a_problem_and_a_line_without_a_name_another(quiet: Quiet, tmp_path: Path) -> None:

@@ -213,16 +213,39 @@ def test_problems_that_flipped_are_told_unless_something_is_unknown() -> None:
 
 def test_runs_are_compared_over_their_common_problems() -> None:
     here, there = Pool(), Pool()
-    for number in range(12):
-        here.add(number, outcome(PROVED if number < 9 else REJECTED))
-        there.add(number + 2, outcome(PROVED if number < 3 else REJECTED))
-    found = compare(here, there, [f"p{number}" for number in range(14)], run="r")
+    for number in range(24):
+        here.add(number, outcome(PROVED if number < 18 else REJECTED))
+        there.add(number + 4, outcome(PROVED if number < 6 else REJECTED))
+    found = compare(here, there, [f"p{number}" for number in range(28)], run="r")
     assert found is not None
-    assert (found.problems, found.only_here, found.only_there) == (10, 2, 2)
+    assert (found.problems, found.only_here, found.only_there) == (20, 4, 4)
     (first,) = found.pass_at
     assert (first.value, first.against) == (pytest.approx(0.7), pytest.approx(0.3))
+    assert first.low is not None
+    assert first.high is not None
     assert first.low < first.difference < first.high
     assert first.difference == pytest.approx(0.4)
+    assert words.verdict_of(first) == "better"
+
+
+@pytest.mark.parametrize(("gained", "problems"), [(1, 1), (3, 5), (19, 19)])
+def test_nothing_is_better_for_few_problems(gained: int, problems: int) -> None:
+    same = [[REJECTED]] * (problems - gained)
+    here, there = pool(*[[PROVED]] * gained, *same), pool(*[[REJECTED]] * gained, *same)
+    found = compare(here, there, [f"p{number}" for number in range(problems)], run="r")
+    assert found is not None
+    (first,) = found.pass_at
+    assert (words.verdict_of(first), first.differs, first.low, first.high) == (
+        *("too few problems", False),
+        *(None, None),
+    )
+    assert words.points_interval(first.low, first.high) == "–"
+
+
+def test_a_change_of_everything_in_enough_problems_is_better() -> None:
+    found = compare(pool(*[[PROVED]] * 20), pool(*[[REJECTED]] * 20), [str(n) for n in range(20)], run="r")
+    assert found is not None
+    assert [words.verdict_of(each) for each in found.pass_at] == ["better"]
 
 
 def test_a_run_that_stops_on_proofs_is_compared_only_where_its_pass_at_k_is_known() -> None:
