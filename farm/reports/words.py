@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.manifest.lines import printable
@@ -190,22 +190,41 @@ def left_out(figures: Figures) -> str:
     )
 
 
+#: The limits that a longer time limit raises.
+_TIMES = ("wall", "cpu", "kernel_time")
+
+
 def longer(figures: Figures) -> str:
-    """Return what the use of the time limit says about a longer one."""
-    wall = figures.limits[0]
-    near = wall.proofs_above_four_fifths
-    if not wall.ended:
-        return "No line ran into its wall time limit: a longer one would change nothing."
-    ended = f"{count(wall.ended, 'line')} ran into the wall time limit"
+    """Return what the use of the limits of time says about longer ones."""
+    times = [each for each in figures.limits if each.limit in _TIMES]
+    ended = [each for each in times if each.ended]
+    if not ended:
+        named = ", ".join(LIMITS[each.limit] for each in times)
+        return f"No line ran into a time limit ({named}): longer ones would change nothing."
+    lines = (f"{LIMITS[each.limit]} {whole(each.ended)}" for each in ended)
+    said = f"Lines that ran into a time limit: {', '.join(lines)}."
+    used = [each for each in ended if each.proved_tenths is not None]
+    if used:
+        said += f" {_by_rate(used, figures)}"
+    if len(used) < len(ended):
+        said += (
+            " Lean accepted those whose audit and kernel took too long: longer limits may well prove them."
+        )
+    return said
+
+
+def _by_rate(limits: Sequence[LimitUse], figures: Figures) -> str:
+    """Return what proofs near the limits, whose use is known, say about longer ones."""
     if not figures.proved:
-        return f"{ended}, and there is no proof to tell whether a longer one would help."
-    found = f"{whole(near)} of {count(figures.proved, 'proof')} took more than four fifths of it"
-    if not near:
-        return f"{ended}; {found}. A longer limit would probably find few more proofs."
-    guess = min(wall.ended, 5 * near)
+        return "There is no proof to tell whether longer limits would help."
+    near = ", ".join(f"{LIMITS[each.limit]} {whole(each.proofs_above_four_fifths)}" for each in limits)
+    found = f"Of {count(figures.proved, 'proof')}, so many took more than four fifths of the limit: {near}."
+    guess = sum(min(each.ended, 5 * each.proofs_above_four_fifths) for each in limits)
+    if not guess:
+        return f"{found} Longer limits would probably find few more."
     return (
-        f"{ended}; {found}. If proofs kept coming at that rate, twice the limit would find about "
-        f"{whole(guess)} more; they usually come more slowly."
+        f"{found} If proofs kept coming at that rate, twice the limits would find about {whole(guess)} more; "
+        "they usually come more slowly."
     )
 
 

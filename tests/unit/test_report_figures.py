@@ -180,10 +180,32 @@ def test_each_limit_says_what_it_ended_and_which_proofs_came_near() -> None:
     assert "about 2 more" in words.longer(found)
 
 
-def test_without_a_line_that_a_limit_ended_a_longer_one_changes_nothing() -> None:
-    assert "would change nothing" in words.longer(told([PROVED, REJECTED]))
+CPU_LIMIT = Given(verdict="timeout", reason="cpu_limit", wall_seconds=20.0, cpu_seconds=60.0)
+KERNEL_TIME = Given(verdict="timeout", reason="kernel_time")
+
+
+def test_without_a_line_that_a_limit_of_time_ended_a_longer_one_changes_nothing() -> None:
+    assert "would change nothing" in words.longer(told([PROVED, REJECTED, MEMORY]))
     assert "few more" in words.longer(told([PROVED, TIMEOUT]))
     assert "no proof to tell" in words.longer(told([REJECTED, TIMEOUT]))
+
+
+def test_each_limit_of_time_that_ended_lines_is_named() -> None:
+    said = words.longer(told([PROVED] * 5, [KERNEL_TIME] * 50, [CPU_LIMIT] * 30))
+    assert "processor time 30, audit and kernel 50." in said
+    assert "four fifths of the limit: processor time 0. Longer limits would probably find few more." in said
+    assert "Lean accepted those whose audit and kernel took too long" in said
+
+
+def test_lines_that_only_audit_and_kernel_ended_are_accepted_by_lean() -> None:
+    said = words.longer(told([REJECTED, KERNEL_TIME]))
+    assert said.startswith("Lines that ran into a time limit: audit and kernel 1. Lean accepted")
+    assert "no proof to tell" not in said
+
+
+def test_proofs_near_the_limit_of_processor_time_say_that_a_longer_one_helps() -> None:
+    late = Given(wall_seconds=5.0, cpu_seconds=55.0)
+    assert "about 5 more" in words.longer(told([late, PROVED], [CPU_LIMIT] * 8))
 
 
 def test_a_shared_check_is_paid_for_once() -> None:
