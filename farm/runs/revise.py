@@ -39,13 +39,14 @@ _ASKED = """
 """
 
 # Above the tier lean a rule can only report: no check there may carry one that rejects.
-# Materialized: where the queue begins is asked once and not for every line.
+# Materialized: where the queue begins is asked once and not for every line. Each check is locked before its
+# job, and in the order of their ids, as `farm.store.waiting` wants it.
 _RETRY = """
     WITH chosen AS (
         SELECT run_id, manifest, line, check_id, nextval(pg_get_serial_sequence('checks', 'id')) AS new_id
-        FROM jobs LEFT JOIN verdicts USING (check_id)
+        FROM checks JOIN jobs ON check_id = checks.id LEFT JOIN verdicts USING (check_id)
         WHERE {chosen}
-        ORDER BY manifest, line FOR UPDATE OF jobs
+        ORDER BY check_id FOR NO KEY UPDATE OF checks, jobs
     ), begun AS MATERIALIZED (
         SELECT environment, priority, coalesce((
             SELECT turn FROM checks
@@ -70,6 +71,7 @@ _RETRY = """
     )
     UPDATE jobs SET check_id = new_id, shared = false, cancelled = NULL FROM chosen
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (chosen.run_id, chosen.manifest, chosen.line)
+    RETURNING chosen.check_id
 """
 
 
@@ -148,10 +150,11 @@ def retry(
                 asked = connection.execute(text(_ASKED.format(chosen=_CHOSEN)), values)
                 tier.require_possible([(place, before) for place, before in asked])
             retried = text(_RETRY.format(kept=_KEPT, chosen=_CHOSEN))
-            chosen = connection.execute(retried, values).rowcount
-        if chosen:
+            left = connection.scalars(retried, values).all()
+        if left:
+            waiting.leave_behind(connection, left)
             connection.execute(_GOES_ON, {"run_id": run_id})
-    return chosen
+    return len(left)
 
 
 def _require_finished(pick: Pick) -> None:

@@ -149,6 +149,21 @@ _DROP = text("""
     INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
 """)
 
+# Of the lines that wait for a check one is not shared: it counts for the check, and for what that costs.
+_HEIRS = text("""
+    SELECT run_id, manifest, line FROM (
+        SELECT DISTINCT ON (check_id) run_id, manifest, line, shared FROM jobs
+        WHERE check_id = ANY(:ids) AND cancelled IS NULL
+        ORDER BY check_id, shared, run_id, manifest, line
+    ) AS first WHERE shared
+""")
+_INHERIT = text("""
+    UPDATE jobs SET shared = false
+    FROM unnest(CAST(:runs AS text[]), CAST(:manifests AS integer[]), CAST(:lines AS integer[]))
+         AS heir (run_id, manifest, line)
+    WHERE (jobs.run_id, jobs.manifest, jobs.line) = (heir.run_id, heir.manifest, heir.line)
+""")
+
 
 def part(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> int:
     """Give every job but the first of each check a new check of its own, and return how many were made.
@@ -197,7 +212,7 @@ def _lose(connection: Connection, lost: Sequence[Row[Any]]) -> None:
     runs, manifests, lines, check_ids = map(list, zip(*lost, strict=True))
     values = {"runs": runs, "manifests": manifests, "lines": lines, "check_ids": check_ids}
     connection.execute(_LOSE, values)
-    drop(connection, check_ids)
+    leave_behind(connection, check_ids)
 
 
 def cancel(
@@ -223,11 +238,20 @@ def cancel(
     with hashing(connection):
         values = {"run_id": run_id, "why": why, "ids": ids, **some}
         cancelled = connection.execute(_CANCEL, values).rowcount
-    drop(connection, ids)
+    leave_behind(connection, ids)
     return cancelled
 
 
-def drop(connection: Connection, check_ids: Sequence[int]) -> None:
-    """Cancel those of these checks that nobody waits for any more. They are locked."""
-    if check_ids:
-        connection.execute(_DROP, {"ids": list(check_ids)})
+def leave_behind(connection: Connection, check_ids: Sequence[int]) -> None:
+    """Settle checks, all locked, for which some lines wait no longer.
+
+    Unfinished ones that nobody waits for are cancelled. Of the others another line counts from now on, where
+    the one that did has left: else what they cost would be in no run.
+    """
+    if not check_ids:
+        return
+    connection.execute(_DROP, {"ids": list(check_ids)})
+    heirs = connection.execute(_HEIRS, {"ids": list(check_ids)}).all()
+    if heirs:
+        runs, manifests, lines = map(list, zip(*heirs, strict=True))
+        connection.execute(_INHERIT, {"runs": runs, "manifests": manifests, "lines": lines})

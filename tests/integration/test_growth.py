@@ -171,6 +171,19 @@ def retried(farm: Farm, lines: int) -> Step:
     return lambda: revise.retry(farm.submitter, "retried", Pick(verdict=("proved",)))
 
 
+def cancelled_of_two(farm: Farm, lines: int) -> Step:
+    farm.load("cancelled", lines)
+    farm.load("goes on", lines)
+    return lambda: revise.cancel(farm.submitter, "cancelled")
+
+
+def retried_of_two(farm: Farm, lines: int) -> Step:
+    farm.load("retried", lines)
+    farm.load("stays", lines)
+    farm.judge(lines)
+    return lambda: revise.retry(farm.submitter, "retried", Pick(verdict=("proved",)))
+
+
 def late(farm: Farm, lines: int) -> Step:
     farm.load("late", lines, deadline=0.0)
     return lambda: farm.submitter.sweep(checker_version="1")
@@ -215,7 +228,7 @@ def reported(farm: Farm, lines: int) -> Step:
     "ready",
     [
         *(fresh, known, waited_for, won_before),
-        *(judged, won, cancelled, retried, late, lost),
+        *(judged, won, cancelled, cancelled_of_two, retried, retried_of_two, late, lost),
         *(looked_at, read_out, reported),
     ],
 )

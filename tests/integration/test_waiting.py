@@ -20,6 +20,7 @@ from farm.errors import FarmError, QueueFull
 from farm.judging.assurance import Assurance
 from farm.judging.job import Priority
 from farm.manifest.lines import opened
+from farm.reports.report import report
 from farm.runs import revise
 from farm.runs.load import loading
 from farm.runs.pick import Pick
@@ -56,8 +57,8 @@ def words(claims: list[Claim]) -> list[str]:
     return [claim.check.program.split()[1] for claim in claims]
 
 
-def judge_all(store: Store, **facts: object) -> int:
-    taken = claims(store)
+def judge_all(store: Store, *, most: int = 100, **facts: object) -> int:
+    taken = claims(store, most=most)
     return sum(finished(store, claim, **facts) for claim in taken)
 
 
@@ -503,6 +504,101 @@ class TestRetry:
         run_id = load(store, tmp_path / "a.jsonl", line("a"))
         assert revise.retry(store, run_id, Pick(verdict=("timeout",))) == 0
         assert len(claims(store)) == 1
+
+
+class TestWhatASharedCheckCosts:
+    """Each check costs 0.4 s of processor time, in one of the runs that have its verdict."""
+
+    def costs(self, queries: Queries, *run_ids: str) -> list[float]:
+        """Return what runs cost, as their reports and the views say."""
+        reported = [report(queries, [queries.run(each)]).total.costs.cpu_seconds for each in run_ids]
+        asked = text("SELECT cpu_seconds FROM report.runs WHERE run_id = :run")
+        with queries.engine.connect() as connection:
+            seen = [connection.scalar(asked, {"run": each}) for each in run_ids]
+        assert seen == reported
+        return [round(each, 3) for each in reported]
+
+    def test_is_of_the_run_that_brought_it(self, store: Store, queries: Queries, tmp_path: Path) -> None:
+        first = load(store, tmp_path / "a.jsonl", line("a"), line("b"))
+        second = load(store, tmp_path / "b.jsonl", line("a"), line("b"), line("c"))
+        judge_all(store)
+        assert self.costs(queries, first, second) == [0.8, 0.4]
+
+    def test_is_of_another_run_when_that_one_is_cancelled(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        first = load(store, tmp_path / "a.jsonl", line("a"), line("b"))
+        others = [load(store, tmp_path / f"{n}.jsonl", line("a"), line("b")) for n in range(2)]
+        revise.cancel(store, first)
+        judge_all(store)
+        gone, *left = self.costs(queries, first, *others)
+        assert (gone, sorted(left)) == (0.0, [0.0, 0.8])
+
+    def test_is_of_another_run_when_that_one_is_too_late(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        first = load(store, tmp_path / "a.jsonl", line("a"), deadline_seconds=0.001)
+        second = load(store, tmp_path / "b.jsonl", line("a"))
+        eventually(lambda: store.sweep(checker_version="1").past_deadline)
+        judge_all(store)
+        assert self.costs(queries, first, second) == [0.0, 0.4]
+
+    def test_is_of_another_line_when_a_proof_cancels_the_one_that_brought_it(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        entries = [line("g0", group="g"), line("g1", group="g")]
+        first = load(store, tmp_path / "a.jsonl", *entries, stop_on_first_proof=True)
+        second = load(store, tmp_path / "b.jsonl", line("g1"))
+        judge_all(store)
+        assert reasons(queries, first) == ["ok", "cancelled"]
+        assert self.costs(queries, first, second) == [0.4, 0.4]
+
+    def test_is_of_another_run_when_the_line_that_brought_it_is_checked_anew(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        first = load(store, tmp_path / "a.jsonl", line("a"), line("a"))
+        others = [load(store, tmp_path / f"{n}.jsonl", line("a")) for n in range(2)]
+        judge_all(store)
+        assert self.costs(queries, first, *others) == [0.4, 0.0, 0.0]
+        assert revise.retry(store, first, Pick(verdict=("proved",))) == 2
+        judge_all(store)
+        again, *left = self.costs(queries, first, *others)
+        assert (again, sorted(left)) == (0.8, [0.0, 0.4])
+        revise.cancel(store, first)
+        assert self.costs(queries, first, *others) == [again, *left]
+
+    def test_is_of_nobody_when_nobody_has_its_verdict(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        runs = [load(store, tmp_path / f"{n}.jsonl", line("a")) for n in range(2)]
+        judge_all(store)
+        for run_id in runs:
+            revise.retry(store, run_id, Pick(verdict=("proved",)))
+        assert self.costs(queries, *runs) == [0.0, 0.0]
+        judge_all(store)
+        assert self.costs(queries, *runs) == [0.4, 0.4]
+
+    def test_runs_that_share_checks_both_ways_are_checked_anew_at_once(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        for nth in range(5):
+            entries = [line(f"t{nth}_{number}") for number in range(200)]
+            runs = [
+                load(store, tmp_path / f"{nth}{n}.jsonl", *entries[::way]) for n, way in enumerate((1, -1, 1))
+            ]
+            # Half of the checks are the first run's, and half the second's.
+            with store.transaction() as connection:
+                swap = text("""
+                    UPDATE jobs SET shared = NOT shared
+                    WHERE run_id = ANY(:runs) AND check_id % 2 = 0
+                """)
+                connection.execute(swap, {"runs": runs[:2]})
+            judge_all(store, most=200)
+            with ThreadPoolExecutor(2) as pool:
+                retried = pool.map(lambda run: revise.retry(store, run, Pick(verdict=("proved",))), runs[:2])
+                assert list(retried) == [200, 200]
+            assert self.costs(queries, *runs) == [0.0, 0.0, 80.0]
+            judge_all(store, most=400)
 
 
 class TestTheSameManifestAgain:
