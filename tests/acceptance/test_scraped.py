@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -15,39 +14,14 @@ from commands import ADMITTED, ENDLESS, HEADER, PROVED, WRONG, Command, Running,
 from farms import Quiet, a_worker, asking, serving
 from http_service import listening
 from processes import eventually
-from prometheus_client.parser import text_string_to_metric_families
+from scraping import Told, by, parsed, scraped
 from sqlalchemy import text
 
 from farm.store.keys import Key, Scope
 
-Told = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
 MEMORY = Path(__file__).parents[1] / "cases" / "verdict" / "memory_limit" / "doubling_string"
 #: A rule of the policy sees it, and the seal refuses it.
 ASSUMED = HEADER + "axiom cheat : False\ntheorem assumed : False := cheat\n"
-
-
-def parsed(text: str) -> Told:
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
-def scraped(url: str) -> Told:
-    with urlopen(url, timeout=30) as answer:
-        return parsed(answer.read().decode())
-
-
-def by(told: Told, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-    """Return the values of a metric by some of its labels, added up over the others."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for (each, all_labels), value in told.items():
-        if each == name:
-            values = dict(all_labels)
-            found[tuple(values[label] for label in labels)] += value  # type: ignore[assignment]
-    return dict(found)
 
 
 def url_of(running: Running) -> str:

@@ -32,11 +32,13 @@ from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import work
+from farm_workers.metrics import events
 from farms import a_decision, load
 from leans import script
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
 from reports import with_facts
+from scraping import by, scraped
 from sqlalchemy import Engine, text
 
 from farm import log
@@ -665,6 +667,23 @@ def test_a_sweep_that_postgresql_lets_wait_takes_nothing_back(
         sweeping.result(20)
         assert judged(queries, run_id).status == "running"
         eventually(lambda: (heartbeat.sweep(), judged(queries, run_id).status == "queued")[1])
+
+
+def test_a_check_that_lost_its_last_worker_is_counted_as_the_farms_failure(
+    context: Context, app: Celery, tmp_path: Path
+) -> None:
+    loaded(context, tmp_path, PROVED)
+    heartbeat = Heartbeat(context, app, work)
+    with events.served(address="127.0.0.1", port=0) as url:
+        for _ in range(MAX_FAILURES):
+            assert context.store.claim(["core"], worker="dead", lease_seconds=-1)
+            heartbeat.sweep()
+        told = scraped(url)
+    counted = by(told, "farm_checks_total", "environment", "tier", "verdict", "reason")
+    assert {labels: number for labels, number in counted.items() if number} == {
+        ("core", "lean", "judge_error", "worker_lost"): 1
+    }
+    assert by(told, "farm_leases_expired_total") == {(): MAX_FAILURES}
 
 
 def expired(queries: Queries) -> bool:

@@ -138,7 +138,7 @@ class Heartbeat:
         swept = self._context.store.sweep(
             checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
         )
-        events.swept(taken_back=swept.taken_back, past_deadline=swept.past_deadline)
+        events.swept(swept)
         if swept.taken_back:
             _log.warning("Requeued %d checks whose worker stopped responding", swept.taken_back)
         if swept.past_deadline:

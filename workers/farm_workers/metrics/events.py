@@ -16,6 +16,7 @@ from farm.judging.verdict import Outcome, Reason
 
 if TYPE_CHECKING:
     from farm.store.attempt import Claim, Decision
+    from farm.store.transitions import Swept
     from farm_workers.metrics.registry import Metrics
     from farm_workers.metrics.state import State
 
@@ -108,12 +109,14 @@ def leases_lost(number: int) -> None:
         _metrics.lost.inc(number)
 
 
-def swept(*, taken_back: int, past_deadline: int) -> None:
-    """Count a sweep, the leases that it took back, and the lines that it cancelled."""
+def swept(swept: Swept) -> None:
+    """Count a sweep, the leases that it took back, the checks that it ended, and the lines it cancelled."""
     if _metrics is not None:
         _metrics.sweeps.inc()
-        _metrics.expired.inc(taken_back)
-        _metrics.late_lines.inc(past_deadline)
+        _metrics.expired.inc(swept.taken_back)
+        _metrics.late_lines.inc(swept.past_deadline)
+        for (environment, tier), number in swept.given_up.items():
+            _metrics.checks.labels(environment, tier, Outcome.JUDGE_ERROR, Reason.WORKER_LOST).inc(number)
 
 
 def database_was_away() -> None:
