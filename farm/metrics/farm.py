@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from farm.errors import FarmError
+from farm.judging.verdict import Outcome
 from farm.log import logger
 from farm.store.readings import Reading
 from farm.version import VERSION
@@ -25,6 +26,11 @@ _FRESH_SECONDS = 1.0
 _PAUSES = 20.0
 #: So long one waits for another's reading.
 _WAIT_SECONDS = 5.0
+
+#: How attempts end, and what answers lines. What has not happened yet is told as 0: a counter that began with
+#: its first event would hide that event from `increase`.
+_ENDS = (*Outcome, "returned", "cancelled", "lost")
+_ANSWERS = ("own", "shared")
 
 _log = logger(__name__)
 
@@ -131,8 +137,8 @@ def _counted(reading: Reading | None) -> Iterator[Metric]:
     attempts = CounterMetricFamily("farm_attempts", "Attempts that ended.", labels=["outcome"])
     lines = CounterMetricFamily("farm_lines", "Lines and items that were submitted.", labels=["check"])
     if reading is not None:
-        _with(attempts, _by_one(reading.attempts))
-        _with(lines, _by_one(reading.lines))
+        _with(attempts, _by_one({**dict.fromkeys(_ENDS, 0), **reading.attempts}))
+        _with(lines, _by_one({**dict.fromkeys(_ANSWERS, 0), **reading.lines}))
     yield from (attempts, lines)
 
 

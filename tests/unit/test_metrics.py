@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from farm_workers.metrics import events
@@ -23,6 +22,7 @@ from farm_workers.metrics.registry import (
 from farms import a_decision
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from scraping import by, parsed, scraped
 from told import CLAIM, READING, STATE
 
 from farm.errors import ServerDown, UsageError
@@ -111,17 +111,6 @@ def test_a_limit_from_a_second_to_ten_minutes_is_the_edge_of_a_bucket() -> None:
 def url() -> Iterator[str]:
     with events.served(address="127.0.0.1", port=0) as url:
         yield url
-
-
-def scraped(url: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Return the samples that a worker shows, by name and labels."""
-    with urlopen(url) as answer:
-        families = list(text_string_to_metric_families(answer.read().decode()))
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in families
-        for sample in family.samples
-    }
 
 
 def value(url: str, name: str, **labels: str) -> float:
@@ -244,6 +233,17 @@ def test_a_farm_without_postgresql_tells_that_and_nothing_else_and_recovers() ->
     text, _ = exposition(metrics)
     assert "\nfarm_up 1.0\n" in text.decode()
     assert 'farm_queue_checks{class="batch",environment="core"} 3.0' in text.decode()
+
+
+def test_what_never_happened_is_told_as_0_so_that_its_first_time_is_an_increase() -> None:
+    text, _ = exposition(FarmMetrics(lambda: replace(READING, attempts={}, lines={})))
+    told = parsed(text.decode())
+    verdicts = ("proved", "rejected", "timeout", "memory_limit", "judge_error")
+    ends = (*verdicts, "returned", "cancelled", "lost")
+    assert by(told, "farm_attempts_total", "outcome") == {(end,): 0 for end in ends}
+    assert by(told, "farm_lines_total", "check") == {("own",): 0, ("shared",): 0}
+    told = parsed(exposition(FarmMetrics(lambda: READING))[0].decode())
+    assert by(told, "farm_attempts_total", "outcome")["lost",] == 1
 
 
 def test_a_label_that_is_hostile_is_quoted() -> None:
