@@ -31,7 +31,7 @@ from farm_workers.loop.context import Context
 from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
-from farm_workers.loop.verify import work
+from farm_workers.loop.verify import verify, work
 from farm_workers.metrics import events
 from farms import a_decision, load
 from leans import script
@@ -684,6 +684,39 @@ def test_a_check_that_lost_its_last_worker_is_counted_as_the_farms_failure(
         ("core", "lean", "judge_error", "worker_lost"): 1
     }
     assert by(told, "farm_leases_expired_total") == {(): MAX_FAILURES}
+
+
+def test_a_check_whose_verdict_is_recorded_was_not_lost(
+    context: Context, app: Celery, tmp_path: Path
+) -> None:
+    loaded(context, tmp_path, PROVED)
+    with events.served(address="127.0.0.1", port=0) as url:
+        held = context.store.claim(["core"], worker="w1", lease_seconds=60)
+        context.leases.hold(held)
+        context.store.record([(held[0], a_decision())])
+        Heartbeat(context, app, work).keep()  # looks between the commit and what the recorder does after it
+        context.leases.let_go(held)
+        assert by(scraped(url), "farm_leases_lost_total") == {(): 0}
+
+
+def test_what_was_claimed_ahead_and_is_cancelled_meanwhile_is_lost_and_no_late_result(
+    context: Context, queries: Queries, app: Celery, tmp_path: Path
+) -> None:
+    run_id = loaded(context, tmp_path, PROVED, WRONG, ADMITTED)
+    heartbeat = Heartbeat(context, app, work)
+    context.claims.note(0.001)
+    with events.served(address="127.0.0.1", port=0) as url:
+        begun = context.claims.take(busy=1)
+        assert begun is not None
+        revise.cancel(context.store, run_id)
+        eventually(lambda: (heartbeat.keep(), context.leases.all() == [begun.hold])[1])
+        told = scraped(url)
+        assert by(told, "farm_leases_lost_total") == {(): 2}
+        verify(context, begun)
+        recorded(context)
+        told = scraped(url)
+    assert by(told, "farm_leases_lost_total") == {(): 3}
+    assert by(told, "farm_results_refused_total") == {(): 0}
 
 
 def expired(queries: Queries) -> bool:

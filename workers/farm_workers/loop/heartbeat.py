@@ -65,13 +65,20 @@ class Heartbeat:
             if begun := context.leases.begun(seconds=LOOK_SECONDS):
                 context.store.begun(begun)
             self._contact.answered()
-        for claim in context.claims.unbegun():
-            context.recorder.put(Returned.unharmed(claim, "it was claimed too early"), waits=False)
+        self._give_back_unbegun()
         if time.monotonic() - self._beaten_at >= self._beat_seconds:
             self.heartbeat()
         if self._is_cut_off and time.monotonic() >= self._poll_at:
             self._poll_at = time.monotonic() + random.uniform(*POLL_SECONDS)  # noqa: S311 # no secret
             self.poll()
+
+    def _give_back_unbegun(self) -> None:
+        context = self._context
+        for claim in context.claims.unbegun():
+            if context.leases.is_lost(claim):
+                context.leases.give_up(claim)
+            else:
+                context.recorder.put(Returned.unharmed(claim, "it was claimed too early"), waits=False)
 
     @property
     def _is_cut_off(self) -> bool:

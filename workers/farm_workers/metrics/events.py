@@ -103,10 +103,10 @@ def farm_failed(environment: str, reason: Reason) -> None:
         _metrics.failures.labels(environment, reason).inc()
 
 
-def leases_lost(number: int) -> None:
-    """Count leases that ended while this worker held them."""
+def lease_lost() -> None:
+    """Count a check that this worker gave up because its lease had ended."""
     if _metrics is not None:
-        _metrics.lost.inc(number)
+        _metrics.lost.inc()
 
 
 def swept(swept: Swept) -> None:

@@ -110,7 +110,7 @@ class Metrics:
             "farm_check_wait_seconds", "How long claimed checks waited.", WAIT_SECONDS, "environment", "class"
         )
         self.returned = self._counter("farm_leases_returned", "Leases that were given back.", "outcome")
-        self.lost = self._counter("farm_leases_lost", "Leases that ended while they were held.")
+        self.lost = self._counter("farm_leases_lost", "Checks given up because their lease had ended.")
         self.refused = self._counter("farm_results_refused", "Late results that were refused.")
         self.sweeps = self._counter("farm_sweeps", "Sweeps that were completed.")
         self.expired = self._counter("farm_leases_expired", "Expired leases that sweeps took back.")
