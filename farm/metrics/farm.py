@@ -24,6 +24,8 @@ from farm.version import VERSION
 _FRESH_SECONDS = 1.0
 #: and within so many times as long as it took: PostgreSQL has other work.
 _PAUSES = 20.0
+#: but no longer than so many seconds: it says that PostgreSQL answers.
+_MOST_SECONDS = 30.0
 #: So long one waits for another's reading.
 _WAIT_SECONDS = 5.0
 
@@ -68,7 +70,8 @@ class FarmMetrics(Collector):
             if self._clock() >= self._fresh_until:
                 self._reading = self._new()
                 seconds = 0.0 if self._reading is None else self._reading.seconds
-                self._fresh_until = self._clock() + max(_FRESH_SECONDS, _PAUSES * seconds)
+                fresh = min(max(_FRESH_SECONDS, _PAUSES * seconds), _MOST_SECONDS)
+                self._fresh_until = self._clock() + fresh
             return self._reading
         finally:
             self._lock.release()

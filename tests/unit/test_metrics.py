@@ -253,3 +253,17 @@ def test_a_label_that_is_hostile_is_quoted() -> None:
         each for each in text_string_to_metric_families(text.decode()) if each.name == "farm_leases_held"
     )
     assert [sample.labels["environment"] for sample in family.samples] == [name]
+def test_a_postgresql_that_dies_after_a_slow_reading_is_told_within_half_a_minute() -> None:
+    clock, answers = Clock(), iter([replace(READING, seconds=9.0)])
+
+    def read() -> Reading:
+        if (reading := next(answers, None)) is None:
+            raise ServerDown("PostgreSQL does not answer")
+        return reading
+
+    metrics = FarmMetrics(read, clock=clock)
+    assert "\nfarm_up 1.0\n" in exposition(metrics)[0].decode()
+    clock.seconds += 31
+    assert "\nfarm_up 0.0\n" in exposition(metrics)[0].decode()
+
+
