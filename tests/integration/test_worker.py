@@ -684,6 +684,27 @@ def test_a_check_that_lost_its_last_worker_is_counted_as_the_farms_failure(
         ("core", "lean", "judge_error", "worker_lost"): 1
     }
     assert by(told, "farm_leases_expired_total") == {(): MAX_FAILURES}
+def test_the_wait_of_a_check_is_told_once_where_it_begins(context: Context, tmp_path: Path) -> None:
+    loaded(context, tmp_path, PROVED, PROVED, PROVED)
+    context.claims.note(0.001)
+
+    def waits(url: str) -> object:
+        return by(scraped(url), "farm_check_wait_seconds_count").get((), 0)
+
+    with events.served(address="127.0.0.1", port=0) as url:
+        begun = context.claims.take(busy=1)
+        assert begun is not None
+        assert len(context.leases.all()) == 3
+        assert waits(url) == 1
+        context.claims.unbegun(all_of_them=True)
+        expire(context)
+        context.store.sweep(checker_version="1")
+        again = context.claims.take(busy=1)
+        assert again is not None
+        assert again.failures == 1
+        assert waits(url) == 1
+
+
 
 
 def test_a_check_whose_verdict_is_recorded_was_not_lost(

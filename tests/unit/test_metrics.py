@@ -147,8 +147,8 @@ def test_a_module_that_the_second_kernel_alone_refuses_is_counted(url: str) -> N
     assert value(url, "farm_seals_total", environment="core", result="kernels_disagree") == 1
 
 
-def test_what_a_claimed_check_waited_is_told_by_its_class(url: str) -> None:
-    events.claimed([CLAIM])
+def test_what_a_check_waited_is_told_by_its_class(url: str) -> None:
+    events.begun(CLAIM, waited_seconds=3.0)
     assert value(url, "farm_check_wait_seconds_sum", **{"environment": "core", "class": "online"}) == 3.0
 
 

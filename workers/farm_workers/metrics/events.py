@@ -6,7 +6,7 @@ Each function is called where the event happens, by any thread, and never raises
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -47,12 +47,11 @@ def watch(look: Callable[[], State]) -> None:
         _metrics.look = look
 
 
-def claimed(claims: Iterable[Claim]) -> None:
-    """Count checks that were claimed, by how long they had waited."""
+def begun(claim: Claim, *, waited_seconds: float) -> None:
+    """Count a check that begins, by how long it had waited."""
     if _metrics is not None:
-        for claim in claims:
-            name = _CLASSES.get(claim.priority, str(claim.priority))  # a newer release may have others
-            _metrics.wait_seconds.labels(claim.environment, name).observe(claim.waited_seconds)
+        name = _CLASSES.get(claim.priority, str(claim.priority))  # a newer release may have others
+        _metrics.wait_seconds.labels(claim.environment, name).observe(waited_seconds)
 
 
 def recorded(claim: Claim, decision: Decision) -> None:
