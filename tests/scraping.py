@@ -24,6 +24,11 @@ def scraped(url: str) -> Told:
         return parsed(answer.read().decode())
 
 
+def happened(told: Told, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+    """Return the values of a metric by some of its labels, without what is 0."""
+    return {values: number for values, number in by(told, name, *labels).items() if number}
+
+
 def by(told: Told, name: str, *labels: str) -> dict[tuple[str, ...], float]:
     """Return the values of a metric by some of its labels, added up over the others."""
     found: Counter[tuple[str, ...]] = Counter()

@@ -26,6 +26,7 @@ from scraping import by, parsed, scraped
 from told import CLAIM, READING, STATE
 
 from farm.errors import ServerDown, UsageError
+from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import exposed
@@ -152,6 +153,27 @@ def test_what_a_check_waited_is_told_by_its_class(url: str) -> None:
     assert value(url, "farm_check_wait_seconds_sum", **{"environment": "core", "class": "online"}) == 3.0
 
 
+def test_what_a_worker_may_count_is_told_as_0_before_it_happens_in_no_more_series_than_the_page_says(
+    url: str,
+) -> None:
+    events.started({"core": tuple(Tier), "mathlib": tuple(Tier)})
+    told = scraped(url)
+    counters = {key: number for key, number in told.items() if key[0].endswith("_total")}
+    mine = {key: number for key, number in counters.items() if key[0].startswith("farm_")}
+    assert set(mine.values()) == {0}
+    for environment in ("core", "mathlib"):
+        checks = {"environment": environment, "tier": "kernel", "verdict": "rejected", "reason": "crash"}
+        assert ("farm_checks_total", frozenset(checks.items())) in mine
+        seal = {"environment": environment, "result": "axiom"}
+        assert ("farm_seals_total", frozenset(seal.items())) in mine
+    assert ("farm_kills_total", frozenset({("cause", "wall")})) in mine
+    assert ("farm_policy_hits_total", frozenset({("rule", "axiom"), ("action", "report")})) in mine
+    each = sum(("environment", "core") in labels for _, labels in mine)
+    once = sum(bool(labels) and "environment" not in dict(labels) for _, labels in mine)
+    (said,) = re.findall(r"these are (\d+) series\s+for each environment and (\d+) more", PAGE)
+    assert (each, once) == tuple(map(int, said))
+
+
 def test_the_state_is_told_as_it_is_at_the_scrape(url: str) -> None:
     assert "farm_worker_slots" not in {name for name, _ in scraped(url)}
     states = iter([STATE, replace(STATE, busy=2)])
@@ -246,13 +268,6 @@ def test_what_never_happened_is_told_as_0_so_that_its_first_time_is_an_increase(
     assert by(told, "farm_attempts_total", "outcome")["lost",] == 1
 
 
-def test_a_label_that_is_hostile_is_quoted() -> None:
-    name = 'x"} 1\nfarm_up 1\\'
-    text, _ = exposition(FarmMetrics(lambda: replace(READING, held={name: 1})))
-    (family,) = (
-        each for each in text_string_to_metric_families(text.decode()) if each.name == "farm_leases_held"
-    )
-    assert [sample.labels["environment"] for sample in family.samples] == [name]
 def test_a_postgresql_that_dies_after_a_slow_reading_is_told_within_half_a_minute() -> None:
     clock, answers = Clock(), iter([replace(READING, seconds=9.0)])
 
@@ -267,3 +282,10 @@ def test_a_postgresql_that_dies_after_a_slow_reading_is_told_within_half_a_minut
     assert "\nfarm_up 0.0\n" in exposition(metrics)[0].decode()
 
 
+def test_a_label_that_is_hostile_is_quoted() -> None:
+    name = 'x"} 1\nfarm_up 1\\'
+    text, _ = exposition(FarmMetrics(lambda: replace(READING, held={name: 1})))
+    (family,) = (
+        each for each in text_string_to_metric_families(text.decode()) if each.name == "farm_leases_held"
+    )
+    assert [sample.labels["environment"] for sample in family.samples] == [name]

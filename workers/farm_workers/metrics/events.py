@@ -41,6 +41,12 @@ def served(*, address: str, port: int) -> Iterator[str]:
             _metrics = None
 
 
+def started(environments: Mapping[str, Sequence[str]]) -> None:
+    """Tell 0 of all that may happen in the environments that this worker serves, on their tiers."""
+    if _metrics is not None:
+        _metrics.begin(environments)
+
+
 def watch(look: Callable[[], State]) -> None:
     """Have each scrape ask this for the worker's state."""
     if _metrics is not None:
