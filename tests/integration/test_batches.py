@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import psycopg
 import pytest
 from farms import CORE, a_decision, finished
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
-from farm.errors import ManifestError, UsageError
+from farm.errors import ManifestError, ServerDown, UsageError
 from farm.judging.job import Priority
 from farm.manifest.entry import Entry
 from farm.runs import revise
@@ -533,3 +534,33 @@ def test_batches_verdicts_cancels_and_sweeps_at_once_never_lock_up(store: Store,
         assert all(settled(queries, batch))
         for each in told(queries, batch):
             assert (each.verdict is None) == (each.cancelled is not None)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("step", ["add_run", "judged", "add_texts", "ids", "add_checks", "add_jobs"])
+def test_a_batch_whose_connection_ends_at_any_step_is_not_stored_and_says_that_postgresql_is_away(
+    store: Store, monkeypatch: pytest.MonkeyPatch, step: str, last: bool
+) -> None:
+    one = getattr(BatchRows, step)
+
+    def ending(rows: BatchRows, *values: object) -> object:
+        found = one(rows, *values) if last else None
+        with psycopg.connect(_address(store.engine), autocommit=True) as other:
+            pid = rows._connection.info.backend_pid
+            other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+        return found if last else one(rows, *values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchRows, step, ending)
+        with pytest.raises(ServerDown):
+            stored(store, item("a"), item("b"))
+    batch = stored(store, item("a"), item("b"))
+    with store.engine.connect() as connection:
+        counts = [
+            connection.scalar(text(f"SELECT count(*) FROM {table}")) for table in ("runs", "jobs", "checks")
+        ]
+    assert (counts, len(batch.queued)) == ([1, 2, 2], 1)
+
+
+def _address(engine: Engine) -> str:
+    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)

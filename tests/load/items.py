@@ -45,7 +45,7 @@ class Items:
     def __init__(self, chance: random.Random, *, repeats: float) -> None:
         self._chance, self._repeats = chance, repeats
         self._made = 0
-        self._earlier = deque[Known](maxlen=_REMEMBERED)
+        self._earlier, self._said = deque[Known](maxlen=_REMEMBERED), deque[Known](maxlen=_REMEMBERED)
 
     def batch(self, size: int) -> list[Known]:
         """Return the next items."""
@@ -53,23 +53,31 @@ class Items:
 
     def generations(self, size: int) -> list[Known]:
         """Return items as trainers have them: a statement, and what a model says to it."""
-        return [self._said(number) for number in self._numbers(size)]
+        return [self._next_said() for _ in range(size)]
 
-    def _numbers(self, size: int) -> range:
-        first, self._made = self._made, self._made + size
-        return range(first, self._made)
+    def _number(self) -> int:
+        self._made += 1
+        return self._made - 1
 
-    def _said(self, number: int) -> Known:
-        made = program(HEADER, number, attempts=_ATTEMPTS)
-        said = f"This follows at once.\n```lean4\n{made.text.removeprefix(HEADER)}\n```\n"
-        fields = {"header": HEADER, "formal_statement": made.statement, "generation": said}
-        return Known(name=f"item{number}", fields=fields, verdict=_WORTH[made.worth])
+    def _repeated(self, earlier: deque[Known], name: str) -> Known | None:
+        if earlier and self._chance.random() < self._repeats:
+            return replace(self._chance.choice(earlier), name=name)
+        return None
+
+    def _next_said(self) -> Known:
+        number = self._number()
+        name = f"item{number}"
+        found = self._repeated(self._said, name)
+        if found is None:
+            found = _generated(name, number)
+            self._said.append(found)
+        return found
 
     def _next(self) -> Known:
-        (number,) = self._numbers(1)
+        number = self._number()
         name = f"item{number}"
-        if self._earlier and self._chance.random() < self._repeats:
-            return replace(self._chance.choice(self._earlier), name=name)
+        if (repeated := self._repeated(self._earlier, name)) is not None:
+            return repeated
         if self._chance.randrange(_ENDLESS) == 0:
             return _whole(name, number, ENDLESS, timeout=_ENDLESS_SECONDS)
         if self._chance.randrange(_ADMITTED) == 0:
@@ -93,4 +101,12 @@ def _stated(name: str, number: int) -> Known:
     else:
         answer = {"program": made.text}
     fields = {"header": HEADER, "formal_statement": made.statement, **answer}
+    return Known(name=name, fields=fields, verdict=_WORTH[made.worth])
+
+
+def _generated(name: str, number: int) -> Known:
+    """Return a statement, and what a model says to it."""
+    made = program(HEADER, number, attempts=_ATTEMPTS)
+    said = f"This follows at once.\n```lean4\n{made.text.removeprefix(HEADER)}\n```\n"
+    fields = {"header": HEADER, "formal_statement": made.statement, "generation": said}
     return Known(name=name, fields=fields, verdict=_WORTH[made.worth])
