@@ -24,7 +24,7 @@ from farm.version import VERSION
 _FRESH_SECONDS = 1.0
 #: and within so many times as long as it took: PostgreSQL has other work.
 _PAUSES = 20.0
-#: but no longer than so many seconds: it says that PostgreSQL answers.
+#: but for no longer than this: a reading also says that PostgreSQL answers.
 _MOST_SECONDS = 30.0
 #: So long one waits for another's reading.
 _WAIT_SECONDS = 5.0

@@ -170,7 +170,7 @@ def test_what_a_worker_may_count_is_told_as_0_before_it_happens_in_no_more_serie
     assert ("farm_policy_hits_total", frozenset({("rule", "axiom"), ("action", "report")})) in mine
     each = sum(("environment", "core") in labels for _, labels in mine)
     once = sum(bool(labels) and "environment" not in dict(labels) for _, labels in mine)
-    (said,) = re.findall(r"these are (\d+) series\s+for each environment and (\d+) more", PAGE)
+    (said,) = re.findall(r"these are\s+(\d+) series for each environment and (\d+) more", PAGE)
     assert (each, once) == tuple(map(int, said))
 
 
