@@ -98,7 +98,7 @@ _OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 
 def documented() -> dict[str, set[str]]:
     """Return the labels of each series that docs/metrics.md lists, and those of Prometheus' own."""
-    of_process = ("process_resident_memory_bytes", "up")
+    of_process = ("process_resident_memory_bytes", "process_start_time_seconds", "up")
     found: dict[str, set[str]] = {name: set() for name in of_process}
     for name, kind, labels in _ROW.findall((ROOT / "docs" / "metrics.md").read_text()):
         names = [name + suffix for suffix in _OF_HISTOGRAMS] if kind == "histogram" else [name]

@@ -17,6 +17,11 @@ MOST_COUNTED = 10_000
 #: And no more workers are shown.
 MOST_SHOWN = 20
 
+_CUT = (
+    f"+: only the first {MOST_COUNTED} checks of an environment and class are counted; more, also of other "
+    "tiers, may wait behind them. To count all: farm status"
+)
+
 #: Said in the place of a table of workers.
 NO_WORKERS = "There are no workers; start one with: farm worker"
 
@@ -117,7 +122,7 @@ def queues_table(queues: Iterable[Queue], workers: Sequence[Worker]) -> Table:
     table = Table("environment", "class", "tier", "waiting", "oldest", "workers")
     for each in queues:
         number = sum(worker.takes(each.environment, each.tier) for worker in workers)
-        most = "+" if each.waiting == MOST_COUNTED else ""
+        most = "+" if each.is_cut else ""
         table.add_row(
             Text(visible(each.environment)),
             each.priority.name.lower(),
@@ -177,6 +182,7 @@ def top(
         Text("last minute: ").append_text(mix(minute) if minute else Text("nothing decided")),
         Text(f"last 5 minutes: timeouts {shares[0]}, judge errors {shares[1]}"),
         queues_table(queues, workers) if queues else Text("Nothing waits."),
+        *([Text(_CUT)] if any(each.is_cut for each in queues) else []),
         _busy_table(_first(workers, at_work), at_work) if workers else Text(NO_WORKERS),
         *([Text(f"and {len(workers) - MOST_SHOWN} more: farm workers")] if len(workers) > MOST_SHOWN else []),
     )

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from farm.errors import FarmError
+from farm.judging.verdict import Outcome
 from farm.log import logger
 from farm.store.readings import Reading
 from farm.version import VERSION
@@ -23,8 +24,15 @@ from farm.version import VERSION
 _FRESH_SECONDS = 1.0
 #: and within so many times as long as it took: PostgreSQL has other work.
 _PAUSES = 20.0
+#: but for no longer than this: a reading also says that PostgreSQL answers.
+_MOST_SECONDS = 30.0
 #: So long one waits for another's reading.
 _WAIT_SECONDS = 5.0
+
+#: How attempts end, and what answers lines. What has not happened yet is told as 0: a counter that began with
+#: its first event would hide that event from `increase`.
+_ENDS = (*Outcome, "returned", "cancelled", "lost")
+_ANSWERS = ("own", "shared")
 
 _log = logger(__name__)
 
@@ -62,7 +70,8 @@ class FarmMetrics(Collector):
             if self._clock() >= self._fresh_until:
                 self._reading = self._new()
                 seconds = 0.0 if self._reading is None else self._reading.seconds
-                self._fresh_until = self._clock() + max(_FRESH_SECONDS, _PAUSES * seconds)
+                fresh = min(max(_FRESH_SECONDS, _PAUSES * seconds), _MOST_SECONDS)
+                self._fresh_until = self._clock() + fresh
             return self._reading
         finally:
             self._lock.release()
@@ -131,8 +140,8 @@ def _counted(reading: Reading | None) -> Iterator[Metric]:
     attempts = CounterMetricFamily("farm_attempts", "Attempts that ended.", labels=["outcome"])
     lines = CounterMetricFamily("farm_lines", "Lines and items that were submitted.", labels=["check"])
     if reading is not None:
-        _with(attempts, _by_one(reading.attempts))
-        _with(lines, _by_one(reading.lines))
+        _with(attempts, _by_one({**dict.fromkeys(_ENDS, 0), **reading.attempts}))
+        _with(lines, _by_one({**dict.fromkeys(_ANSWERS, 0), **reading.lines}))
     yield from (attempts, lines)
 
 

@@ -21,13 +21,17 @@ from farm.store.postgres import single
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queue:
-    """What waits of one class in one environment for one tier, and for how long its oldest check has."""
+    """What waits of one class in one environment for one tier, and for how long its oldest check has.
+
+    Where counting the checks of this class and environment was cut short (`is_cut`), there may be more.
+    """
 
     environment: str
     priority: Priority
     tier: str
     waiting: int
     oldest_seconds: float
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +69,8 @@ class Decided:
 # The queue's index has all of this but the age; a limit of NULL is none.
 _QUEUES = """
     SELECT name AS environment, class AS priority, tier, count(*) AS waiting,
-           extract(epoch FROM now() - min(queued_at))::float8 AS oldest_seconds
+           extract(epoch FROM now() - min(queued_at))::float8 AS oldest_seconds,
+           coalesce(sum(count(*)) OVER (PARTITION BY name, class) >= %(most)s, false) AS is_cut
     FROM environments CROSS JOIN unnest(CAST(%(classes)s AS smallint[])) AS classes (class), LATERAL (
         SELECT tier, queued_at FROM checks
         WHERE status = 'queued' AND environment = environments.name AND priority = class

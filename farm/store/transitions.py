@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -67,10 +67,14 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Swept:
-    """What a sweep did: leases that had run out, and lines that were too late."""
+    """What a sweep did: leases that had run out, and lines that were too late.
+
+    `given_up` are the checks that ended with their last lease, by environment and tier.
+    """
 
     taken_back: int = 0
     past_deadline: int = 0
+    given_up: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 # Who finds that another has just said the same need not wait for the row, which all workers have in common.
@@ -258,7 +262,7 @@ _GIVE_BACK = text("""
 # again: what brings its worker down every time must not circle for ever.
 _TAKE_BACK = text("""
     WITH expired AS (
-        SELECT id, attempt, worker, started_at, failures + 1 >= :most AS spent FROM checks
+        SELECT id, attempt, worker, started_at, environment, tier, failures + 1 >= :most AS spent FROM checks
         WHERE status = 'running' AND lease_until < now()
         ORDER BY id FOR UPDATE SKIP LOCKED
     ), moved AS (
@@ -280,7 +284,8 @@ _TAKE_BACK = text("""
                '[]', '[]', 0, 0, 0, '', '', '', :checker_version
         FROM expired WHERE spent
     )
-    SELECT count(*) FROM expired
+    SELECT environment, tier, count(*) AS leases, count(*) FILTER (WHERE spent) AS ended
+    FROM expired GROUP BY environment, tier
 """)
 
 _LATE = text("SELECT id FROM runs WHERE deadline_at < now() ORDER BY id")
@@ -486,11 +491,15 @@ class Store:
             if time.monotonic() - asked_at > answer_seconds:
                 return Swept()
             values = {"most": self.max_failures, "checker_version": checker_version}
-            taken_back = int(connection.scalar(_TAKE_BACK, values) or 0)
+            expired = connection.execute(_TAKE_BACK, values).all()
             connection.execute(_OVER)
             tallies.add_up(connection)
             late = connection.scalars(_LATE).all()
-        return Swept(taken_back=taken_back, past_deadline=sum(map(self._past_deadline, late)))
+        return Swept(
+            taken_back=sum(row.leases for row in expired),
+            past_deadline=sum(map(self._past_deadline, late)),
+            given_up={(row.environment, row.tier): row.ended for row in expired if row.ended},
+        )
 
     def _past_deadline(self, run_id: str) -> int:
         """Cancel what of a run has not begun, in a transaction that locks nothing else."""

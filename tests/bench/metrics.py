@@ -82,7 +82,7 @@ def _share() -> float:
     with events.served(address="127.0.0.1", port=0):
         began = time.process_time()
         for number in range(_CHECKS):
-            events.claimed((_CLAIM,))
+            events.begun(_CLAIM, waited_seconds=0.1)
             events.forked("core", "check")
             events.forked("core", "seal")
             events.recorded(_CLAIM, failed if number % 2 else proved)

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UnknownRun
+from farm.judging.assurance import Assurance
 from farm.judging.job import Priority
 from farm.judging.tiers import Tier
 from farm.manifest.entry import Entry
@@ -191,7 +192,25 @@ def test_of_a_long_queue_no_more_is_counted_than_asked_for(
 ) -> None:
     load(store, tmp_path / "a.jsonl", *[entry(PROVED, n) for n in range(30)])
     (found,) = Overview(database).queues(most=20)
-    assert found.waiting == 20
+    assert (found.waiting, found.is_cut) == (20, True)
+    (found,) = Overview(database).queues()
+    assert (found.waiting, found.is_cut) == (30, False)
+
+
+def test_a_long_queue_of_several_tiers_is_cut_in_all_of_them(
+    database: Engine, store: Store, tmp_path: Path
+) -> None:
+    load(store, tmp_path / "a.jsonl", *[entry(PROVED, n) for n in range(15)])
+    lean = Assurance(tier=Tier.LEAN)
+    load(store, tmp_path / "b.jsonl", *[entry(PROVED, n) for n in range(15)], assurance=lean)
+    load(store, tmp_path / "c.jsonl", entry(PROVED, 1, environment="other"))
+    found = Overview(database).queues(most=20)
+    assert [(each.environment, each.tier, each.is_cut) for each in found] == [
+        ("core", "kernel", True),
+        ("core", "lean", True),
+        ("other", "kernel", False),
+    ]
+    assert found[0].waiting + found[1].waiting == 20
 
 
 def test_unfinished_runs_and_batches_are_told_apart_from_finished_ones(

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from boards import filled, queries
 from farms import CORE, claimed, finished, load
 from psycopg import errors
 from sqlalchemy import Engine, text
 
 from farm.embedded import Servers, down, ensure
 from farm.errors import FarmError
+from farm.judging.report import Message
+from farm.judging.verdict import HEARTBEAT_KIND
+from farm.runs import revise
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.reader import ROLE, make_reader
@@ -22,6 +26,11 @@ from farm.store.transitions import Store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "views.md").read_text()
 PROGRAM = "theorem t : 1 + 1 = 2 := rfl -- the secret of a program"
+
+
+HEARTBEAT = Message(
+    severity="error", kind=HEARTBEAT_KIND, text="x", line=1, column=0, end_line=None, end_column=None
+)
 
 
 @pytest.fixture
@@ -84,6 +93,24 @@ def test_a_run_counts_what_the_farm_itself_counts(store: Store, run_id: str) -> 
     # The third line shares the check of the first, whose 0.4 s count once.
     assert run["cpu_seconds"] == pytest.approx(0.4 + 2.0 + 61.0 + 0.4)
     assert run["timeout_cpu_seconds"] == pytest.approx(63.0)
+
+
+def test_a_run_counts_each_way_in_which_a_line_ends(store: Store, tmp_path: Path) -> None:
+    lines = [{"name": f"t{number}", "predicted_proof": f"{PROGRAM} {number}"} for number in range(5)]
+    run_id = load(store, tmp_path / "ends.jsonl", *lines)
+    judge(store, run_id, 1)
+    judge(store, run_id, 2, box_error="why")
+    judge(store, run_id, 3, messages=(HEARTBEAT,))
+    judge(store, run_id, 4, audit=None, kernel_limit="time")
+    revise.cancel(store, run_id)
+    (run,) = ask(store.engine, "SELECT * FROM report.runs WHERE run_id = :run", run=run_id)
+    ends = ("proved", "judge_errors", "heartbeat_limits", "kernel_times", "timeouts", "cancelled", "judged")
+    assert [run[end] for end in ends] == [1, 1, 1, 1, 2, 1, 4]
+    shares = {"Judged": 4 / 5, "Proved": 1 / 3, "Timed out": 2 / 3}
+    for panel, share in shares.items():
+        (query,) = (each for each in queries() if each.is_sql and each.panel == panel)
+        (row,) = ask(store.engine, filled(query.text, window="1m", span="1h", run=run_id))
+        assert list(row.values()) == [pytest.approx(share)], panel
 
 
 def test_a_problem_is_a_group_else_a_name_else_a_line_as_the_farm_counts_them(

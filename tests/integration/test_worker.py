@@ -31,12 +31,14 @@ from farm_workers.loop.context import Context
 from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
-from farm_workers.loop.verify import work
+from farm_workers.loop.verify import verify, work
+from farm_workers.metrics import events
 from farms import a_decision, load
 from leans import script
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
 from reports import with_facts
+from scraping import by, happened, scraped
 from sqlalchemy import Engine, text
 
 from farm import log
@@ -665,6 +667,75 @@ def test_a_sweep_that_postgresql_lets_wait_takes_nothing_back(
         sweeping.result(20)
         assert judged(queries, run_id).status == "running"
         eventually(lambda: (heartbeat.sweep(), judged(queries, run_id).status == "queued")[1])
+
+
+def test_a_check_that_lost_its_last_worker_is_counted_as_the_farms_failure(
+    context: Context, app: Celery, tmp_path: Path
+) -> None:
+    loaded(context, tmp_path, PROVED)
+    heartbeat = Heartbeat(context, app, work)
+    with events.served(address="127.0.0.1", port=0) as url:
+        for _ in range(MAX_FAILURES):
+            assert context.store.claim(["core"], worker="dead", lease_seconds=-1)
+            heartbeat.sweep()
+        told = scraped(url)
+    counted = happened(told, "farm_checks_total", "environment", "tier", "verdict", "reason")
+    assert counted == {("core", "lean", "judge_error", "worker_lost"): 1}
+    assert by(told, "farm_leases_expired_total") == {(): MAX_FAILURES}
+
+
+def test_the_wait_of_a_check_is_told_once_where_it_begins(context: Context, tmp_path: Path) -> None:
+    loaded(context, tmp_path, PROVED, PROVED, PROVED)
+    context.claims.note(0.001)
+
+    def waits(url: str) -> object:
+        return by(scraped(url), "farm_check_wait_seconds_count").get((), 0)
+
+    with events.served(address="127.0.0.1", port=0) as url:
+        begun = context.claims.take(busy=1)
+        assert begun is not None
+        assert len(context.leases.all()) == 3
+        assert waits(url) == 1
+        context.claims.unbegun(all_of_them=True)
+        expire(context)
+        context.store.sweep(checker_version="1")
+        again = context.claims.take(busy=1)
+        assert again is not None
+        assert again.failures == 1
+        assert waits(url) == 1
+
+
+def test_a_check_whose_verdict_is_recorded_was_not_lost(
+    context: Context, app: Celery, tmp_path: Path
+) -> None:
+    loaded(context, tmp_path, PROVED)
+    with events.served(address="127.0.0.1", port=0) as url:
+        held = context.store.claim(["core"], worker="w1", lease_seconds=60)
+        context.leases.hold(held)
+        context.store.record([(held[0], a_decision())])
+        Heartbeat(context, app, work).keep()  # looks between the commit and what the recorder does after it
+        context.leases.let_go(held)
+        assert by(scraped(url), "farm_leases_lost_total") == {(): 0}
+
+
+def test_what_was_claimed_ahead_and_is_cancelled_meanwhile_is_lost_and_no_late_result(
+    context: Context, queries: Queries, app: Celery, tmp_path: Path
+) -> None:
+    run_id = loaded(context, tmp_path, PROVED, WRONG, ADMITTED)
+    heartbeat = Heartbeat(context, app, work)
+    context.claims.note(0.001)
+    with events.served(address="127.0.0.1", port=0) as url:
+        begun = context.claims.take(busy=1)
+        assert begun is not None
+        revise.cancel(context.store, run_id)
+        eventually(lambda: (heartbeat.keep(), context.leases.all() == [begun.hold])[1])
+        told = scraped(url)
+        assert by(told, "farm_leases_lost_total") == {(): 2}
+        verify(context, begun)
+        recorded(context)
+        told = scraped(url)
+    assert by(told, "farm_leases_lost_total") == {(): 3}
+    assert by(told, "farm_results_refused_total") == {(): 0}
 
 
 def expired(queries: Queries) -> bool:

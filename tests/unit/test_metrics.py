@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from farm_workers.metrics import events
@@ -23,9 +22,11 @@ from farm_workers.metrics.registry import (
 from farms import a_decision
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from scraping import by, parsed, scraped
 from told import CLAIM, READING, STATE
 
 from farm.errors import ServerDown, UsageError
+from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import exposed
@@ -113,17 +114,6 @@ def url() -> Iterator[str]:
         yield url
 
 
-def scraped(url: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Return the samples that a worker shows, by name and labels."""
-    with urlopen(url) as answer:
-        families = list(text_string_to_metric_families(answer.read().decode()))
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in families
-        for sample in family.samples
-    }
-
-
 def value(url: str, name: str, **labels: str) -> float:
     return scraped(url).get((name, frozenset(labels.items())), 0.0)
 
@@ -158,9 +148,30 @@ def test_a_module_that_the_second_kernel_alone_refuses_is_counted(url: str) -> N
     assert value(url, "farm_seals_total", environment="core", result="kernels_disagree") == 1
 
 
-def test_what_a_claimed_check_waited_is_told_by_its_class(url: str) -> None:
-    events.claimed([CLAIM])
+def test_what_a_check_waited_is_told_by_its_class(url: str) -> None:
+    events.begun(CLAIM, waited_seconds=3.0)
     assert value(url, "farm_check_wait_seconds_sum", **{"environment": "core", "class": "online"}) == 3.0
+
+
+def test_what_a_worker_may_count_is_told_as_0_before_it_happens_in_no_more_series_than_the_page_says(
+    url: str,
+) -> None:
+    events.started({"core": tuple(Tier), "mathlib": tuple(Tier)})
+    told = scraped(url)
+    counters = {key: number for key, number in told.items() if key[0].endswith("_total")}
+    mine = {key: number for key, number in counters.items() if key[0].startswith("farm_")}
+    assert set(mine.values()) == {0}
+    for environment in ("core", "mathlib"):
+        checks = {"environment": environment, "tier": "kernel", "verdict": "rejected", "reason": "crash"}
+        assert ("farm_checks_total", frozenset(checks.items())) in mine
+        seal = {"environment": environment, "result": "axiom"}
+        assert ("farm_seals_total", frozenset(seal.items())) in mine
+    assert ("farm_kills_total", frozenset({("cause", "wall")})) in mine
+    assert ("farm_policy_hits_total", frozenset({("rule", "axiom"), ("action", "report")})) in mine
+    each = sum(("environment", "core") in labels for _, labels in mine)
+    once = sum(bool(labels) and "environment" not in dict(labels) for _, labels in mine)
+    (said,) = re.findall(r"these are\s+(\d+) series for each environment and (\d+) more", PAGE)
+    assert (each, once) == tuple(map(int, said))
 
 
 def test_the_state_is_told_as_it_is_at_the_scrape(url: str) -> None:
@@ -244,6 +255,31 @@ def test_a_farm_without_postgresql_tells_that_and_nothing_else_and_recovers() ->
     text, _ = exposition(metrics)
     assert "\nfarm_up 1.0\n" in text.decode()
     assert 'farm_queue_checks{class="batch",environment="core"} 3.0' in text.decode()
+
+
+def test_what_never_happened_is_told_as_0_so_that_its_first_time_is_an_increase() -> None:
+    text, _ = exposition(FarmMetrics(lambda: replace(READING, attempts={}, lines={})))
+    told = parsed(text.decode())
+    verdicts = ("proved", "rejected", "timeout", "memory_limit", "judge_error")
+    ends = (*verdicts, "returned", "cancelled", "lost")
+    assert by(told, "farm_attempts_total", "outcome") == {(end,): 0 for end in ends}
+    assert by(told, "farm_lines_total", "check") == {("own",): 0, ("shared",): 0}
+    told = parsed(exposition(FarmMetrics(lambda: READING))[0].decode())
+    assert by(told, "farm_attempts_total", "outcome")["lost",] == 1
+
+
+def test_a_postgresql_that_dies_after_a_slow_reading_is_told_within_half_a_minute() -> None:
+    clock, answers = Clock(), iter([replace(READING, seconds=9.0)])
+
+    def read() -> Reading:
+        if (reading := next(answers, None)) is None:
+            raise ServerDown("PostgreSQL does not answer")
+        return reading
+
+    metrics = FarmMetrics(read, clock=clock)
+    assert "\nfarm_up 1.0\n" in exposition(metrics)[0].decode()
+    clock.seconds += 31
+    assert "\nfarm_up 0.0\n" in exposition(metrics)[0].decode()
 
 
 def test_a_label_that_is_hostile_is_quoted() -> None:

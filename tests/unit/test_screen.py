@@ -117,9 +117,12 @@ def test_the_picture_counts_the_threads_of_workers_that_are_heard_of() -> None:
     assert "Nothing waits." in said
 
 
-@pytest.mark.parametrize(("waiting", "shown_as"), [(3, "3 "), (screen.MOST_COUNTED, "10000+")])
-def test_a_queue_that_was_not_counted_to_its_end_says_so(waiting: int, shown_as: str) -> None:
-    assert shown_as in picture([WELL], queues=[replace(QUEUE, waiting=waiting)])
+def test_a_queue_that_was_not_counted_to_its_end_says_so_and_names_who_counts_it() -> None:
+    whole, cut = picture([WELL], queues=[QUEUE]), picture([WELL], queues=[replace(QUEUE, is_cut=True)])
+    assert " 3 " in whole
+    assert "farm status" not in whole
+    assert " 3+ " in cut
+    assert "also of other tiers, may wait behind them. To count all: farm status" in cut
 
 
 def test_the_rate_is_that_of_the_minute_and_the_shares_those_of_five() -> None:

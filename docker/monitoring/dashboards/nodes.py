@@ -67,9 +67,10 @@ _TROUBLE = (
     Series(
         title="Leases that went wrong",
         description=(
-            "Checks per second that changed hands: `lost` ended while their worker held them (also because "
-            "somebody cancelled them), `refused` are late results that counted for nothing, `expired` were "
-            "taken back from dead workers. All are 0 on a calm farm without cancelled runs."
+            "Checks per second that changed hands: `lost` were given up by their worker before it had a "
+            "verdict (also because somebody cancelled them), `refused` are late results that counted for "
+            "nothing, `expired` were taken back from dead workers. All are 0 on a calm farm without "
+            "cancelled runs."
         ),
         queries=[
             Prom(f"sum(rate(farm_leases_lost_total{STEP}))", "lost"),

@@ -161,8 +161,9 @@ _FLOW = (
     Series(
         title="Lines submitted per second",
         description=(
-            "Lines and items that clients submitted: `own` needed a check, `shared` were answered by a "
-            "check or a verdict that was there already and cost nothing."
+            "Lines and items as clients submitted them: `own` needed a check, `shared` found a check or a "
+            "verdict that was there already. A shared line that later needs a check of its own, because "
+            "chance decided the first, stays `shared`."
         ),
         queries=[Prom(f"max by (check) (rate(farm_lines_total{STEP}))", "{{check}}")],
         unit="ops",
@@ -171,9 +172,9 @@ _FLOW = (
     Series(
         title="Export lag",
         description=(
-            "How long the oldest verdict waits that is not in its manifest yet, over the newest runs. It "
-            "grows while a run is judged and falls to 0 when `farm export` or the waiting `farm submit` "
-            "writes the manifest."
+            "How long the oldest verdict waits that is not in its manifest yet, over the newest runs; a few "
+            "late verdicts of a large run may be overlooked. It grows while a run is judged and falls to 0 "
+            "when `farm export` or the waiting `farm submit` writes the manifest."
         ),
         queries=[Prom("max(farm_run_export_lag_seconds)", "oldest verdict")],
         unit="s",

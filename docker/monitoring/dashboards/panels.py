@@ -44,9 +44,10 @@ def high(metric: str, by: str, *, window: str = STEP) -> str:
 
 
 def share(metric: str, part: str, *matchers: str, by: str = "", window: str = STEP) -> str:
-    """Return which share of a counter has these label values."""
+    """Return which share of a counter has these label values; 0 where none has."""
     some = per_second(metric, *matchers, part, by=by, window=window)
-    return f"{some} / {per_second(metric, *matchers, by=by, window=window)}"
+    whole = per_second(metric, *matchers, by=by, window=window)
+    return f"({some} or 0 * {whole}) / {whole}"
 
 
 @dataclass(frozen=True)

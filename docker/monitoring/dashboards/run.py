@@ -17,7 +17,7 @@ _NOW = (
     _number("Lines", "All lines of the run, cancelled ones included.", "lines"),
     _number(
         "Judged",
-        "Share of the lines that have a verdict.",
+        "Share of the lines that have a verdict, judge_error included.",
         "judged::float8 / nullif(lines, 0)",
         "percentunit",
     ),
@@ -28,14 +28,14 @@ _NOW = (
     ),
     _number(
         "Proved",
-        "Share of the judged lines that are proved. Lines count, not problems: see the table below.",
-        "proved::float8 / nullif(judged, 0)",
+        "Share of the verdicts, without judge_error, that are proved. Lines count, not problems: see below.",
+        "proved::float8 / nullif(judged - judge_errors, 0)",
         "percentunit",
     ),
     _number(
         "Timed out",
-        "Share of the judged lines that ran out of time, in any of the four ways.",
-        "timeouts::float8 / nullif(judged, 0)",
+        "Share of the verdicts, without judge_error, that ran out of time, in any of the four ways.",
+        "timeouts::float8 / nullif(judged - judge_errors, 0)",
         "percentunit",
     ),
     _number(

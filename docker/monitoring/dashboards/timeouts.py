@@ -140,14 +140,14 @@ _FROM_VIEWS = (
         title="Timeouts by run",
         description=(
             "The 20 newest runs of manifests submitted in the time shown, with their timeouts by kind, the "
-            "share of judged lines that timed out, and the share of processor time that this took. Compare "
-            "runs of the same problems: a run with twice the rate had a weaker model, tighter limits or a "
-            "busier farm."
+            "share of verdicts, without judge_error, that timed out, and the share of processor time that "
+            "this took. Compare runs of the same problems: a run with twice the rate had a weaker model, "
+            "tighter limits or a busier farm."
         ),
         queries=[
             Sql("""
 SELECT created_at, run_id, manifests[1] AS manifest, judged, timeouts, wall_limits, cpu_limits,
-       heartbeat_limits, kernel_times, timeouts::float8 / nullif(judged, 0) AS timeout_rate,
+       heartbeat_limits, kernel_times, timeouts::float8 / nullif(judged - judge_errors, 0) AS timeout_rate,
        timeout_cpu_seconds / nullif(cpu_seconds, 0) AS cpu_share
 FROM (
     SELECT run_id FROM report.runs

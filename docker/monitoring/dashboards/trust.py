@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from farm_workers.metrics.registry import REFUSALS
+
 from docker.monitoring.dashboards.board import Board
 from docker.monitoring.dashboards.panels import (
     ALL,
@@ -19,7 +21,8 @@ from docker.monitoring.dashboards.panels import (
 _DISAGREE = "farm_kernels_disagree_total"
 _ATTACKS = 'reason=~"crash|output_limit|process_limit"'
 _GOOD_CANARY = here("farm_canary_timestamp_seconds", 'result="passed"')
-_REFUSED = 'result!="accepted"'
+_REFUSED = f'result=~"{"|".join(REFUSALS)}"'
+_REFUSING = ", ".join(f"'{reason}'" for reason in REFUSALS)
 
 _NOW = (
     Number(
@@ -149,25 +152,23 @@ _FROM_VIEWS = (
             "refused by reason. A run that stands out has a model that found, or was taught, a trick."
         ),
         queries=[
-            Sql("""
+            Sql(f"""
 SELECT runs.created_at, run_id, reason, count(*) AS lines, count(DISTINCT problem) AS problems
 FROM report.lines JOIN (
     SELECT run_id, created_at FROM report.runs
     WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS runs USING (run_id)
-WHERE reason IN (
-    'axiom', 'native_decide', 'statement_mismatch', 'audit', 'malformed_olean', 'kernel', 'kernel_limit'
-)
+WHERE reason IN ({_REFUSING})
 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 4 DESC
-""")
+""")  # noqa: S608 - constants
         ],
     ),
     Rows(
         title="What the proofs of the chosen run rest on",
         description=(
             "Proved lines of the run by tier, by whether the proof was compared with the line's statement, "
-            "and by what it trusts besides the kernel. Only `compared` with an empty `trusts` is a proof of "
-            "the problem that rests on the kernel alone."
+            "and by what it trusts besides the kernel. Only `compared` with an empty `trusts` on the tier "
+            "kernel is a proof of the problem that rests on the kernel alone."
         ),
         queries=[
             Sql("""

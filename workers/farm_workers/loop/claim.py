@@ -60,6 +60,9 @@ class Claims:
             claim = self._ahead.popleft() if self._ahead else None
         if claim is not None:
             self._leases.begin(claim)
+            if not claim.failures:  # what begins again did not wait for a worker all the time
+                since = time.monotonic() - self._claimed_at
+                events.begun(claim, waited_seconds=claim.waited_seconds + since)
         return claim
 
     def note(self, seconds: float) -> None:
@@ -98,7 +101,6 @@ class Claims:
             self._ahead.extend(sorted(claims, key=lambda claim: claim.ahead))
         if claims:
             self._pass_turn(claims[-1].environment)
-        events.claimed(claims)
 
     def _how_many(self, busy: int) -> int:
         if not self._mean_seconds:

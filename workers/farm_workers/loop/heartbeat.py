@@ -65,13 +65,20 @@ class Heartbeat:
             if begun := context.leases.begun(seconds=LOOK_SECONDS):
                 context.store.begun(begun)
             self._contact.answered()
-        for claim in context.claims.unbegun():
-            context.recorder.put(Returned.unharmed(claim, "it was claimed too early"), waits=False)
+        self._give_back_unbegun()
         if time.monotonic() - self._beaten_at >= self._beat_seconds:
             self.heartbeat()
         if self._is_cut_off and time.monotonic() >= self._poll_at:
             self._poll_at = time.monotonic() + random.uniform(*POLL_SECONDS)  # noqa: S311 # no secret
             self.poll()
+
+    def _give_back_unbegun(self) -> None:
+        context = self._context
+        for claim in context.claims.unbegun():
+            if context.leases.is_lost(claim):
+                context.leases.give_up(claim)
+            else:
+                context.recorder.put(Returned.unharmed(claim, "it was claimed too early"), waits=False)
 
     @property
     def _is_cut_off(self) -> bool:
@@ -138,7 +145,7 @@ class Heartbeat:
         swept = self._context.store.sweep(
             checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
         )
-        events.swept(taken_back=swept.taken_back, past_deadline=swept.past_deadline)
+        events.swept(swept)
         if swept.taken_back:
             _log.warning("Requeued %d checks whose worker stopped responding", swept.taken_back)
         if swept.past_deadline:

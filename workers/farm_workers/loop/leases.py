@@ -56,9 +56,15 @@ class Leases:
     def lose(self, holds: Iterable[Hold]) -> None:
         """Say which are no longer this worker's, so that their boxes end."""
         with self._lock:
-            new = (self._claims.keys() & set(holds)) - self._lost
-            self._lost |= new
-        events.leases_lost(len(new))
+            self._lost |= self._claims.keys() & set(holds)
+
+    def give_up(self, claim: Claim) -> None:
+        """Hold a check no longer that is lost, and count it: somebody else decides about it.
+
+        What only is lost may be recorded at this moment, and is not counted: the recorder lets it go.
+        """
+        self.let_go([claim])
+        events.lease_lost()
 
     def recall(self) -> None:
         """Say that all checks are to be given back at once."""

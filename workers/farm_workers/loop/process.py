@@ -90,6 +90,7 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     setup_logging.connect(_leave_logs_alone)
     bell = Bell(app)
     heartbeat = Heartbeat(context, app, work, bell)
+    events.started(tiers(context.environments))
     events.watch(lambda: _state(context, bell))
     heartbeat.start()
     _log.info(

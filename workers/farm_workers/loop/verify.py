@@ -53,7 +53,7 @@ def verify(context: Context, claim: Claim) -> None:
             why = f"{type(error).__name__}: {error}"
             ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
     if ended is None:
-        context.leases.let_go([claim])
+        context.leases.give_up(claim)
     else:
         context.recorder.put(ended)
 

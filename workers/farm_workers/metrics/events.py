@@ -6,7 +6,7 @@ Each function is called where the event happens, by any thread, and never raises
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from farm.judging.verdict import Outcome, Reason
 
 if TYPE_CHECKING:
     from farm.store.attempt import Claim, Decision
+    from farm.store.transitions import Swept
     from farm_workers.metrics.registry import Metrics
     from farm_workers.metrics.state import State
 
@@ -40,18 +41,23 @@ def served(*, address: str, port: int) -> Iterator[str]:
             _metrics = None
 
 
+def started(environments: Mapping[str, Sequence[str]]) -> None:
+    """Tell 0 of all that may happen in the environments that this worker serves, on their tiers."""
+    if _metrics is not None:
+        _metrics.begin(environments)
+
+
 def watch(look: Callable[[], State]) -> None:
     """Have each scrape ask this for the worker's state."""
     if _metrics is not None:
         _metrics.look = look
 
 
-def claimed(claims: Iterable[Claim]) -> None:
-    """Count checks that were claimed, by how long they had waited."""
+def begun(claim: Claim, *, waited_seconds: float) -> None:
+    """Count a check that begins, by how long it had waited."""
     if _metrics is not None:
-        for claim in claims:
-            name = _CLASSES.get(claim.priority, str(claim.priority))  # a newer release may have others
-            _metrics.wait_seconds.labels(claim.environment, name).observe(claim.waited_seconds)
+        name = _CLASSES.get(claim.priority, str(claim.priority))  # a newer release may have others
+        _metrics.wait_seconds.labels(claim.environment, name).observe(waited_seconds)
 
 
 def recorded(claim: Claim, decision: Decision) -> None:
@@ -102,18 +108,20 @@ def farm_failed(environment: str, reason: Reason) -> None:
         _metrics.failures.labels(environment, reason).inc()
 
 
-def leases_lost(number: int) -> None:
-    """Count leases that ended while this worker held them."""
+def lease_lost() -> None:
+    """Count a check that this worker gave up because its lease had ended."""
     if _metrics is not None:
-        _metrics.lost.inc(number)
+        _metrics.lost.inc()
 
 
-def swept(*, taken_back: int, past_deadline: int) -> None:
-    """Count a sweep, the leases that it took back, and the lines that it cancelled."""
+def swept(swept: Swept) -> None:
+    """Count a sweep, the leases that it took back, the checks that it ended, and the lines it cancelled."""
     if _metrics is not None:
         _metrics.sweeps.inc()
-        _metrics.expired.inc(taken_back)
-        _metrics.late_lines.inc(past_deadline)
+        _metrics.expired.inc(swept.taken_back)
+        _metrics.late_lines.inc(swept.past_deadline)
+        for (environment, tier), number in swept.given_up.items():
+            _metrics.checks.labels(environment, tier, Outcome.JUDGE_ERROR, Reason.WORKER_LOST).inc(number)
 
 
 def database_was_away() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import (
@@ -17,6 +17,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from farm.judging.verdict import OUTCOMES, Reason
+from farm.lean_text.policy.rules import RULES, Action
 from farm_workers.metrics.state import State
 
 _MIB, _GIB = 1 << 20, 1 << 30
@@ -34,6 +36,18 @@ LIMIT_RATIO = (0.05, 0.1, 0.25, 0.5, 0.8, 0.9, 1.0)
 MEMORY_BYTES = tuple(float(mib * _MIB) for mib in (32, 64, 128, 256, 512)) + tuple(
     float(gib * _GIB) for gib in (1, 2, 4, 8, 16, 32)
 )
+
+
+#: Why the seal refuses a module that Lean accepted; all other results of a seal but `accepted` are limits,
+#: failures, or what only the seal could tell, such as a sorry.
+REFUSALS = (
+    *(Reason.AXIOM, Reason.NATIVE_DECIDE, Reason.STATEMENT_MISMATCH, Reason.AUDIT),
+    *(Reason.MALFORMED_OLEAN, Reason.KERNEL, Reason.KERNEL_LIMIT),
+)
+#: Why an attempt of a worker fails.
+FAILURES = (Reason.BOX_FAILED, Reason.KILLED, Reason.BAD_ENVIRONMENT, Reason.NO_REPLY)
+#: At what a boxed process is killed.
+_CAUSES = ("wall", "cpu", "memory", "processes", "cancelled")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +92,37 @@ class Metrics:
             )
         return found
 
+    def begin(self, environments: Mapping[str, Sequence[str]]) -> None:
+        """Have every counter tell 0 for what may happen in these environments on these tiers.
+
+        One that began with its first event would hide that event: a rate needs a value before it.
+        """
+        for environment, tiers in environments.items():
+            self._begin(environment, tiers)
+        for rule in RULES:
+            for action in (Action.REPORT, Action.REJECT):
+                self.policy_hits.labels(rule, action)
+        for cause in _CAUSES:
+            self.kills.labels(cause)
+        for outcome in ("returned", "judge_error"):
+            self.returned.labels(outcome)
+
+    def _begin(self, environment: str, tiers: Sequence[str]) -> None:
+        for tier in tiers:
+            for reason, outcome in OUTCOMES.items():
+                self.checks.labels(environment, tier, outcome, reason)
+        known: dict[Counter, Sequence[str]] = {
+            self.seals: ("accepted", *REFUSALS),
+            self.failures: FAILURES,
+            self.images: ("made", "refused", "failed"),
+            self.forks: ("check", "seal"),
+            self.canaries: ("passed", "failed"),
+        }
+        for counter, words in known.items():
+            for word in words:
+                counter.labels(environment, word)
+        self.disagreements.labels(environment)
+
     def _add_checks(self) -> None:
         self.checks = self._counter(
             "farm_checks", "Recorded checks.", "environment", "tier", "verdict", "reason"
@@ -107,10 +152,14 @@ class Metrics:
 
     def _add_leases(self) -> None:
         self.wait_seconds = self._histogram(
-            "farm_check_wait_seconds", "How long claimed checks waited.", WAIT_SECONDS, "environment", "class"
+            "farm_check_wait_seconds",
+            "How long checks waited until they began.",
+            WAIT_SECONDS,
+            "environment",
+            "class",
         )
         self.returned = self._counter("farm_leases_returned", "Leases that were given back.", "outcome")
-        self.lost = self._counter("farm_leases_lost", "Leases that ended while they were held.")
+        self.lost = self._counter("farm_leases_lost", "Checks given up because their lease had ended.")
         self.refused = self._counter("farm_results_refused", "Late results that were refused.")
         self.sweeps = self._counter("farm_sweeps", "Sweeps that were completed.")
         self.expired = self._counter("farm_leases_expired", "Expired leases that sweeps took back.")
