@@ -125,6 +125,10 @@ class Desk:
         self._release_later(key, stored)
         return stored
 
+    def require_room(self, key: Key, proofs: int) -> None:
+        """Raise `OverLimit` where so many proofs of a key would not be taken now."""
+        self._usage.require_room(key, proofs)
+
     def _release_later(self, key: Key, stored: Batch) -> None:
         """Count a batch's items as unfinished until all are settled, where the key limits how many may be."""
         if key.in_flight is None:
