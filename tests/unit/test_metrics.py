@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from farm_workers.metrics import events
@@ -21,6 +25,7 @@ from farm_workers.metrics.registry import (
     Metrics,
 )
 from farms import a_decision
+from processes import eventually
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from told import CLAIM, READING, STATE
@@ -28,7 +33,7 @@ from told import CLAIM, READING, STATE
 from farm.errors import ServerDown, UsageError
 from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
-from farm.metrics.port import exposed
+from farm.metrics.port import MOST_CONNECTIONS, exposed
 from farm.store.readings import Reading
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
@@ -203,6 +208,54 @@ def test_two_workers_on_one_machine_serve_on_ports_of_their_own() -> None:
         assert one != other
         assert scraped(one)
         assert scraped(other)
+
+
+def test_silent_connections_are_few_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farm.metrics.port._Handler.timeout", 1)
+    with (
+        exposed(Metrics().registry, address="127.0.0.1", port=0) as url,
+        contextlib.ExitStack() as stack,
+    ):
+        address = ("127.0.0.1", urlsplit(url).port)
+        silent = [
+            stack.enter_context(socket.create_connection(address, timeout=30))
+            for _ in range(10 * MOST_CONNECTIONS)
+        ]
+        served = [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
+        assert len(served) <= MOST_CONNECTIONS
+        assert all(_is_closed(each) for each in silent)
+        eventually(lambda: _answers(url))
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        return connection.recv(1) == b""
+    return True
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(scraped(url))
+    return False
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:9700", "localhost.evil.example", "[::", "10.0.0.1"]
+)
+def test_a_page_whose_name_leads_to_this_machine_reads_nothing(host: str) -> None:
+    with exposed(Metrics().registry, address="127.0.0.1", port=0) as url:
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(Request(url, headers={"Host": host}), timeout=30)
+        for own in ("localhost", "127.0.0.1:1", "[::1]:9700", "LOCALHOST:9700"):
+            with urlopen(Request(url, headers={"Host": own}), timeout=30) as answer:
+                assert answer.status == 200
+
+
+def test_an_address_of_the_network_is_asked_by_any_name() -> None:
+    with exposed(Metrics().registry, address="0.0.0.0", port=0) as url:
+        asked = Request(url.replace("0.0.0.0", "127.0.0.1"), headers={"Host": "worker-1.farm:9700"})
+        with urlopen(asked, timeout=30) as answer:
+            assert answer.status == 200
 
 
 class Clock:
