@@ -113,6 +113,7 @@ _TAKEN: dict[int | str, dict[str, Any]] = {
     202: {"model": Results, "description": "Not all items are done."},
 }
 _NOT_TAKEN: dict[int | str, dict[str, Any]] = {
+    408: {"model": Problem, "description": "The body did not arrive."},
     409: {"model": Problem, "description": "A key was used before, for something else."},
     413: {"model": Problem, "description": "The body is too large."},
     415: {"model": Problem, "description": "The body is not declared as JSON."},
