@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 import tracemalloc
 
 import pytest
@@ -75,3 +77,20 @@ def test_others_have_their_turn_while_a_large_body_is_parsed() -> None:
     status, turns = asyncio.run(_answered(b"[" + b"0," * 500_000 + b"NaN]"))
     assert status == 422
     assert turns > 20
+
+
+def test_no_search_for_garbage_keeps_others_waiting_while_a_large_body_is_parsed() -> None:
+    searching: list[str] = []
+
+    def note(phase: str, _info: dict[str, int]) -> None:
+        if phase == "start":
+            searching.append(threading.current_thread().name)
+
+    gc.callbacks.append(note)
+    try:
+        status, _ = asyncio.run(_answered(b"[" + b"[]," * 200_000 + b"NaN]"))
+    finally:
+        gc.callbacks.remove(note)
+    assert status == 422
+    assert [name for name in searching if name.startswith("bodies")] == []
+    assert gc.isenabled()
