@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from sqlalchemy import Connection, text
@@ -32,8 +35,10 @@ _COUNTING = 20.0
 # Of a run with more unfinished lines a watch does not ask by which checks it will end.
 _MOST_AWAITED = 1000
 
-# Whoever submits the same files waits here until the other has: then the run is there to be resumed.
-_ONE_BY_ONE = text("SELECT pg_advisory_xact_lock(hashtextextended(:paths, 0))")
+# Whoever submits the same files waits at the first until the other has ended: then the run is there to be
+# resumed. Nobody who only reads can hold this up, as with an advisory lock.
+_BEGIN = text("INSERT INTO submitting VALUES (:sha256)")
+_END = text("DELETE FROM submitting WHERE paths_sha256 = :sha256")
 
 _SAME = text("""
     SELECT runs.id, array_agg(path ORDER BY number) AS paths,
@@ -70,8 +75,11 @@ def submit(
     is told how many lines more have been read. More than `queue_limit` checks are not let wait.
     Raises `ManifestError` with file, line and field, `UsageError`, `QueueFull` and `ServerDown`.
     """
-    with store.transaction() as connection, preparing(options, known) as prepare:
-        connection.execute(_ONE_BY_ONE, {"paths": "\n".join(map(str, paths))})
+    with (
+        store.transaction() as connection,
+        _one_by_one(connection, paths),
+        preparing(options, known) as prepare,
+    ):
         if not new_run and (found := _same(connection, paths, options)) is not None:
             return Submitted(run_id=found, resumed=True)
         run_id = new_id(_ID_LENGTH)
@@ -84,6 +92,15 @@ def submit(
                         seen(block.lines)
                     load.close_manifest(lines.fingerprint())
     return Submitted(run_id=run_id, resumed=False)
+
+
+@contextmanager
+def _one_by_one(connection: Connection, paths: Sequence[Path]) -> Iterator[None]:
+    """Have nobody else submit these manifests inside the block, which is the rest of the transaction."""
+    value = {"sha256": sha256(b"\n".join(map(os.fsencode, paths))).digest()}
+    connection.execute(_BEGIN, value)
+    yield
+    connection.execute(_END, value)
 
 
 def _same(connection: Connection, paths: Sequence[Path], options: SubmitOptions) -> str | None:

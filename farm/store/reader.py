@@ -50,9 +50,9 @@ def _make(driver: Connection[Any], password: str | None) -> bool:
     if found is None:
         words = "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT {}"
         driver.execute(sql.SQL(words).format(role, sql.Literal(_CONNECTIONS)))
-        for name, value in _SETTINGS.items():
-            setting = sql.SQL("ALTER ROLE {} SET {} = {}")
-            driver.execute(setting.format(role, sql.Identifier(name), sql.Literal(value)))
+    for name, value in _SETTINGS.items():  # a role may change its own
+        setting = sql.SQL("ALTER ROLE {} SET {} = {}")
+        driver.execute(setting.format(role, sql.Identifier(name), sql.Literal(value)))
     if password is not None:
         verifier = driver.pgconn.encrypt_password(password.encode(), ROLE.encode(), b"scram-sha-256")
         set_password = sql.SQL("ALTER ROLE {} PASSWORD {}")

@@ -49,8 +49,8 @@ _MOST_CLAIMS = 100
 #: What a worker said of an environment so long ago is as good as new.
 _FRESH_SECONDS = 1.0
 
-#: One sweep at a time on a database; any fixed number does.
-_SWEEP_LOCK = 0x73776570
+# One sweep at a time on a database: a row that is always there, which no reader of views can lock.
+_SWEEPING = text("SELECT 1 FROM alembic_version FOR NO KEY UPDATE SKIP LOCKED")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -481,7 +481,7 @@ class Store:
         """
         asked_at = time.monotonic()
         with self.transaction() as connection:
-            if not connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _SWEEP_LOCK}):
+            if connection.scalar(_SWEEPING) is None:
                 return Swept()
             if time.monotonic() - asked_at > answer_seconds:
                 return Swept()

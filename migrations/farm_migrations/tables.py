@@ -12,6 +12,7 @@
     verdicts       what a check's proof is worth; written once, never changed
     api_keys       who may use the HTTP service, and for what
     tallies        how many attempts ended how, and how many lines were submitted; the sum of its rows counts
+    submitting     a lock for each list of manifests that is being submitted; no committed row stands there
 
 Constraints have names, so that errors can be told apart by name.
 """
@@ -359,3 +360,5 @@ tallies = Table(
     Column("word", Text, nullable=False),
     Column("number", BigInteger, nullable=False),
 )
+
+Table("submitting", metadata, Column("paths_sha256", LargeBinary, primary_key=True))

@@ -177,6 +177,9 @@ def test_the_reader_is_refused_everything_else(
         "SELECT pg_read_file('/etc/passwd')",
         "COPY (SELECT 1) TO PROGRAM 'true'",
         "CREATE ROLE other",
+        # What sweeps and submissions wait for.
+        "SELECT 1 FROM alembic_version FOR UPDATE",
+        "INSERT INTO submitting VALUES ('')",
     ):
         with pytest.raises((errors.InsufficientPrivilege, errors.ObjectNotInPrerequisiteState)):
             as_reader.execute(statement)
@@ -206,6 +209,12 @@ def test_the_password_is_what_opens_and_repeating_without_one_keeps_it(settled: 
             if opens:
                 with psycopg.connect(url) as connection:
                     connection.execute("SELECT FROM report.runs")
+                with psycopg.connect(url, autocommit=True) as connection:
+                    connection.execute("SET default_transaction_read_only = off")
+                    connection.execute(f"ALTER ROLE {ROLE} SET statement_timeout = 0")
+                assert not make_reader(engine, password=None)
+                with psycopg.connect(url) as connection:
+                    assert connection.execute("SHOW statement_timeout").fetchone() == ("30s",)
             else:
                 with pytest.raises(psycopg.OperationalError):
                     psycopg.connect(url)

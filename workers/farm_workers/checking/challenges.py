@@ -51,7 +51,7 @@ class Challenges:
             error = reply.report.answer.first_error
             if error is not None:
                 return error.text.partition("\n")[0][:500]
-            if reply.module is None:  # Lean says why it refuses a text; a fork whose image was killed does not
+            if reply.module is None:  # Lean says why it refuses a text; a fork that lost its image does not
                 said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
                 raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
             return reply.module.read()
