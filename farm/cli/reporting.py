@@ -13,6 +13,7 @@ from typer import Argument, Option
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
+from farm.files import write_whole
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -82,12 +83,9 @@ def _write(path: Path, found: Report) -> None:
     from farm.reports.html import page
 
     text = page(found, made_at=datetime.now().astimezone())
-    beside = path.with_name(f".{path.name[:200]}.part")
     try:
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        beside.replace(path)
+        write_whole(path, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise UsageError(
             f"--html {path}: the page cannot be written: {error.strerror}; "
             "free space, give yourself permission there, or give another file"

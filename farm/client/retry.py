@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 #: The answers that say "later": nothing was accepted. All other answers are final.
-LATER = frozenset({429, 503})
+LATER = frozenset({408, 429, 503})
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.25, 10.0
 
 

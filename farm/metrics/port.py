@@ -2,16 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ipaddress
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+from wsgiref.simple_server import WSGIRequestHandler
 
-from prometheus_client import start_http_server
+from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 from prometheus_client.registry import Collector
 
 from farm.errors import UsageError
 
 #: Where metrics are served unless somebody names another address.
 LOOPBACK = "127.0.0.1"
+#: Connections that are served at once; each costs a thread and an open file, which the worker needs itself.
+MOST_CONNECTIONS = 16
+_REFUSED = b"a web page may ask under this name; ask for localhost, or for the address\n"
+
+_Start = Callable[[str, list[tuple[str, str]]], object]
+
+
+class _Handler(WSGIRequestHandler):
+    """Answers one request; closes a connection that is silent for so many seconds."""
+
+    timeout = 10
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # the name of the class above
+        """Log nothing."""
+
+
+class _Server(ThreadingWSGIServer):
+    """Serves a registry; closes connections beyond `MOST_CONNECTIONS`."""
+
+    request_queue_size = 128
+
+    def __init__(self, address: str, port: int, registry: Collector) -> None:
+        """Listen; raises `OSError` and `OverflowError` where nobody can."""
+        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        self.address_family = found[0]
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__((str(found[4][0]), port), _Handler)
+        app = make_wsgi_app(registry)
+        self.set_app(_for_this_machine(app) if _is_loopback(str(found[4][0])) else app)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, where one is free."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread was to be had
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and let the next one in."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what failed, unless a client was silent or went away: anybody who connects can be one."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+def _for_this_machine(app: Callable[..., Any]) -> Callable[..., Iterable[bytes]]:
+    """Return an application that answers only programs of this machine.
+
+    A page in a browser here can have its own name resolve to a loopback address (DNS rebinding), and would
+    read the answers. It cannot change the name, which is in `Host`.
+    """
+
+    def answer(environ: dict[str, Any], start: _Start) -> Iterable[bytes]:
+        if _is_loopback(_host(environ.get("HTTP_HOST", LOOPBACK))):
+            return app(environ, start)  # type: ignore[no-any-return]
+        start("403 Forbidden", [("Content-Type", "text/plain")])
+        return [_REFUSED]
+
+    return answer
+
+
+def _host(value: str) -> str:
+    """Return the name or the address in a `Host`, "" where there is none."""
+    try:
+        return urlsplit(f"//{value}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @contextmanager
@@ -21,12 +111,14 @@ def exposed(registry: Collector, *, address: str, port: int) -> Iterator[str]:
     Raises `UsageError` when nobody can listen there.
     """
     try:
-        server, thread = start_http_server(port, address, registry)
+        server = _Server(address, port, registry)
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"cannot serve metrics on {shown(address)}:{port}: {getattr(error, 'strerror', None) or error}; "
             "choose another address or port, such as --metrics-port 0 for a free one"
         ) from error
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
         yield f"http://{shown(address)}:{server.server_port}/metrics"
     finally:

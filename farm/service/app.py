@@ -53,6 +53,8 @@ _ALIVE_SECONDS = 15.0
 _ALIVE = b": \n\n"
 #: Characters of ids that an address may have: a request's first line is read whole, up to 64 KiB.
 _LONGEST_IDS = 50_000
+#: Faults of one request that are told.
+_MOST_FAULTS = 100
 _IDS = "Ids with commas between them."
 
 
@@ -111,6 +113,7 @@ _TAKEN: dict[int | str, dict[str, Any]] = {
     202: {"model": Results, "description": "Not all items are done."},
 }
 _NOT_TAKEN: dict[int | str, dict[str, Any]] = {
+    408: {"model": Problem, "description": "The body did not arrive."},
     409: {"model": Problem, "description": "A key was used before, for something else."},
     413: {"model": Problem, "description": "The body is too large."},
     415: {"model": Problem, "description": "The body is not declared as JSON."},
@@ -341,8 +344,11 @@ def _add_errors(app: FastAPI) -> None:
                 "msg": fault["msg"].removeprefix("Value error, "),
                 "type": fault["type"],
             }
-            for fault in error.errors()
+            for fault in error.errors()[:_MOST_FAULTS]
         ]
+        if untold := len(error.errors()) - len(faults):
+            words = f"{untold} more faults are not told; correct these first"
+            faults.append({"loc": ["body"], "msg": words, "type": "more_faults"})
         return Json({"detail": faults}, status_code=422)
 
     @app.exception_handler(Exception)

@@ -70,6 +70,8 @@ class Desk:
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
         self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
+        self._telling = asyncio.Lock()
+        self._told = dict[str, asyncio.Future[tuple[bytes, str]]]()
         self._reviving: asyncio.Future[None] | None = None
         self.room = WaitingRoom(self._ask)
         self._listener = Listener(connections.urls[1], self.room.heard)
@@ -124,6 +126,10 @@ class Desk:
             raise
         self._release_later(key, stored)
         return stored
+
+    def require_room(self, key: Key, proofs: int) -> None:
+        """Raise `OverLimit` where so many proofs of a key would not be taken now."""
+        self._usage.require_room(key, proofs)
 
     def _release_later(self, key: Key, stored: Batch) -> None:
         """Count a batch's items as unfinished until all are settled, where the key limits how many may be."""
@@ -224,8 +230,18 @@ class Desk:
         return brought
 
     async def metrics(self, accepted: str) -> tuple[bytes, str]:
-        """Return the farm's metrics in the format that is accepted, and that format's name."""
-        return await self._do(lambda: exposition(self._metrics, accepted))
+        """Return the farm's metrics in the format that is accepted, and that format's name.
+
+        They take one thread at most, however many ask: a slow reading leaves the others to other requests.
+        """
+        if accepted not in self._told:
+            told = self._told[accepted] = asyncio.ensure_future(self._tell(accepted))
+            told.add_done_callback(lambda _: self._told.pop(accepted))
+        return await asyncio.shield(self._told[accepted])  # one answer for all who came meanwhile
+
+    async def _tell(self, accepted: str) -> tuple[bytes, str]:
+        async with self._telling:
+            return await self._do(lambda: exposition(self._metrics, accepted))
 
     def waiting(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
         """Return somebody who waits for items; to be ended by `room.leave`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
@@ -39,20 +39,24 @@ async def _desk(request: Request) -> Desk:
     return desk
 
 
-def _may(scope: Scope) -> Callable[[Request], Awaitable[Key]]:
-    async def key(request: Request) -> Key:
-        found: Key = request.state.key
-        if scope not in found.scopes:
-            raise Forbidden(f"the key {found.name} has not the scope {scope}; use another key")
-        return found
+@dataclass(frozen=True, slots=True)
+class May:
+    """Gives the key of a request, which has a scope."""
 
-    return key
+    scope: Scope
+
+    async def __call__(self, request: Request) -> Key:
+        """Return the key; raises `Forbidden` for one that has not the scope."""
+        found: Key = request.state.key
+        if self.scope not in found.scopes:
+            raise Forbidden(f"the key {found.name} has not the scope {self.scope}; use another key")
+        return found
 
 
 TheDesk = Annotated[Desk, Depends(_desk)]
-Submitter = Annotated[Key, Depends(_may(Scope.SUBMIT))]
-Reader = Annotated[Key, Depends(_may(Scope.READ))]
-Canceller = Annotated[Key, Depends(_may(Scope.CANCEL))]
+Submitter = Annotated[Key, Depends(May(Scope.SUBMIT))]
+Reader = Annotated[Key, Depends(May(Scope.READ))]
+Canceller = Annotated[Key, Depends(May(Scope.CANCEL))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import partial
@@ -24,6 +25,9 @@ _OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
 _log = logger(__name__)
 
 _AMBIGUOUS = "the request has both Content-Length and Transfer-Encoding; send one of them"
+#: Seconds that a client may be silent before its body is complete.
+SILENT_SECONDS = 60.0
+_TOO_LATE = "the body did not arrive: the client sent nothing for {:g} s; send the request again"
 _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 
 
@@ -87,23 +91,33 @@ class Gate:
         return None
 
     async def _pass(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a request through; where its body turns out too large, that is the answer."""
-        left, is_answered = self._most_bytes, False
+        """Let a request through; where its body turns out too large, or never ends, that is the answer."""
+        left, is_whole, is_answered = self._most_bytes, False, False
+        refused: Refusal | None = None
 
         async def receiving() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
+            nonlocal left, is_whole, refused
+            try:
+                async with asyncio.timeout(None if is_whole else SILENT_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                refused = Refusal(status=408, words=_TOO_LATE.format(SILENT_SECONDS))
+            else:
+                left -= len(message.get("body", b""))
+                is_whole = not message.get("more_body", False)
+                if left >= 0:
+                    return message
+                refused = Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))
             # What is behind the gate takes it for a client that went away, and answers nobody.
-            return message if left >= 0 else {"type": "http.disconnect"}
+            return {"type": "http.disconnect"}
 
         async def sending(message: Message) -> None:
             nonlocal is_answered
-            if left >= 0:
+            if refused is None:
                 await send(message)
             elif not is_answered:
                 is_answered = True
-                await _answer(send, Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes)))
+                await _answer(send, refused)
 
         await self._app(scope, receiving, sending)
 
@@ -119,7 +133,7 @@ def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 async def _answer(send: Send, refused: Refusal) -> None:
     body = json.dumps({"detail": refused.words}).encode("ascii")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if refused.status == 400:
+    if refused.status in (400, 408):
         headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

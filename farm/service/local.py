@@ -22,6 +22,7 @@ from pathlib import Path
 
 from farm.embedded.home import make_home
 from farm.errors import FarmError, ServerDown, UsageError
+from farm.files import write_whole
 from farm.judging.job import Priority
 from farm.service.tokens import digest, is_same
 from farm.store.keys import Key, Scope
@@ -143,16 +144,8 @@ def _is_taken(lock: int) -> bool:
 
 def _put(path: Path, words: str) -> None:
     """Write a file that only its owner can read, from its first moment; a link in its place is replaced."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with _told(path):
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
-        try:
-            with os.fdopen(file, "w", encoding="ascii") as written:
-                os.fchmod(file, _PRIVATE)  # a umask may have taken from it
-                written.write(words)
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
+        write_whole(path, words.encode("ascii"), is_private=True)
 
 
 def _get(path: Path) -> str:

@@ -14,7 +14,8 @@ HEAD_SECONDS = 30.0
 class InTime(H11Protocol):
     """Closes a connection whose client has not sent a whole head in time: each one costs an open file.
 
-    uvicorn itself gives up only on clients that send nothing after an answer.
+    The same holds for the rest of a body whose request is answered already. uvicorn itself gives up only on
+    clients that send nothing after an answer.
     """
 
     _head_due: asyncio.TimerHandle | None = None
@@ -34,8 +35,14 @@ class InTime(H11Protocol):
         super().connection_lost(exc)
         self._forget_head()
 
+    def on_response_complete(self) -> None:
+        """Expect the rest of the body, or another head."""
+        super().on_response_complete()
+        self._expect_head()
+
     def _expect_head(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
+        is_answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if self.conn.their_state is not h11.IDLE and not is_answered:
             self._forget_head()
         elif self._head_due is None:
             self._head_due = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)

@@ -7,6 +7,7 @@ import json
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from farm.assembly.program import AssemblyOptions
 from farm.characters import first_unstorable
@@ -52,11 +53,33 @@ Wait = Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False)]
 _EXACTLY = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+#: An object with more unknown fields than this is refused whole: each that is named costs an answer's time.
+_MOST_UNKNOWN = 20
+#: The type of the fault of a field that does not exist, as pydantic calls it.
+UNKNOWN_FIELD: Final = "extra_forbidden"
+
+
+class Exact(BaseModel):
+    """An object that has no fields but its own; each other field is named, unless there are very many."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, said: object) -> object:
+        most = len(cls.model_fields) + _MOST_UNKNOWN
+        if isinstance(said, dict) and len(said) > most and cls.model_config["extra"] == "forbid":
+            words = "the object has {given} fields, and {known} exist; send only fields that exist"
+            told = {"given": len(said), "known": len(cls.model_fields)}
+            raise PydanticCustomError(UNKNOWN_FIELD, words, told)
+        return said
+
+
 #: The priority class of who names none.
 USUAL_CLASS: Final = "online"
 
 
-class Item(BaseModel):
+class Item(Exact):
     """What is to be judged: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
     A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does.
@@ -103,7 +126,7 @@ class Item(BaseModel):
         )
 
 
-class Options(BaseModel):
+class Options(Exact):
     """How the items of a batch are judged."""
 
     model_config = _EXACTLY
@@ -161,7 +184,7 @@ class Batch(Options):
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
 
-class Cancellation(BaseModel):
+class Cancellation(Exact):
     """Which items of a batch are to be cancelled: these, those of these groups, or all."""
 
     model_config = _EXACTLY

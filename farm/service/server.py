@@ -45,6 +45,7 @@ _OF_DROPINS: dict[int | str, dict[str, Any]] = {
     401: {"description": "There is no valid token."},
     403: {"description": "The key does not allow it, or a web page asks."},
     404: {"description": "There is no such environment."},
+    408: {"description": "The body did not arrive."},
     413: {"description": "The body is too large."},
     415: {"description": "The body is not declared as JSON."},
     429: {"description": "Too much waits already; nothing was accepted."},

@@ -43,12 +43,14 @@ class Usage:
 
     def admit(self, key: Key, proofs: int = 1) -> None:
         """Count so many proofs as submitted and unfinished; raises `OverLimit`, and counts nothing then."""
-        _require_some(proofs)
         with self._lock:
-            use = self._now(key)
-            _require_room(key, use, proofs)
-            level = _after(key, use, proofs)
+            use, level = self._room(key, proofs)
             self._uses[key.id] = replace(use, in_flight=use.in_flight + proofs, level=level)
+
+    def require_room(self, key: Key, proofs: int = 1) -> None:
+        """Raise `OverLimit` where so many proofs would not be admitted now; counts nothing."""
+        with self._lock:
+            self._room(key, proofs)
 
     def release(self, key: Key, proofs: int = 1) -> None:
         """Count so many proofs that were admitted as finished."""
@@ -74,6 +76,13 @@ class Usage:
         """Return how many proofs of a key are unfinished."""
         with self._lock:
             return self._now(key).in_flight
+
+    def _room(self, key: Key, proofs: int) -> tuple[_Use, float]:
+        """Return a key's use, and its bucket's level once so many proofs are taken; raises `OverLimit`."""
+        _require_some(proofs)
+        use = self._now(key)
+        _require_room(key, use, proofs)
+        return use, _after(key, use, proofs)
 
     def _now(self, key: Key) -> _Use:
         """Return a key's use, its bucket filled for the time that has passed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -596,6 +597,73 @@ def test_a_key_that_may_not_submit_so_gets_no_answer(
         answer = post(url + address, ADDRESSES[address])
     assert answer.status_code == 403
     assert "jobs" not in quiet.rows()
+
+
+def test_a_request_that_never_fits_is_refused_before_its_programs_are_read(
+    quiet: Quiet, quiet_url: str
+) -> None:
+    with listening(quiet.farm, replace(LOCAL, in_flight=2)) as url:
+        # The last one is refused as soon as it is read.
+        odd = [{"id": "a", "code": PROVED}] * 2 + [{"id": "a", "code": PROVED, "chalenge": ""}]
+        assert post(f"{url}/api/check", {"snippets": odd}).status_code == 413
+        unlabelled = {"query": ["x"] * 3, "labels": ["no label"] * 3}
+        assert post(f"{url}/rewards/openrlhf", unlabelled).status_code == 413
+    assert "jobs" not in quiet.rows()
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        *((each, ["body"]) for each in ("/execute", "/run_code", "/rewards/openrlhf", "/api/check")),
+        ("/v1/batches", ["body"]),
+        ("/v1/batches/none/cancel", ["body"]),
+    ],
+)
+def test_very_many_unknown_fields_are_one_fault(quiet_url: str, address: str, place: list[str]) -> None:
+    answer = post(quiet_url + address, {f"field {n}": n for n in range(1000)})
+    assert answer.status_code == 422
+    (fault,) = answer.json()["detail"]
+    assert (fault["loc"], fault["type"]) == (place, "extra_forbidden")
+    assert fault["msg"].startswith("the object has 1000 fields, and ")
+
+
+def test_a_snippet_with_very_many_unknown_fields_is_no_failed_proof(quiet_url: str) -> None:
+    snippet = {"id": "a", "code": PROVED} | {f"field {n}": n for n in range(1000)}
+    answer = post(f"{quiet_url}/api/check", {"snippets": [snippet]})
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", "snippets", 0]]
+
+
+def test_of_many_faults_the_first_hundred_are_told(quiet_url: str) -> None:
+    answer = post(f"{quiet_url}/v1/batches", {"items": [{"program": 1}] * 130})
+    assert answer.status_code == 422
+    *faults, more = answer.json()["detail"]
+    assert [fault["loc"][2] for fault in faults] == list(range(100))
+    assert more["msg"] == "30 more faults are not told; correct these first"
+    answer = post(f"{quiet_url}/rewards/openrlhf", {"query": [1] * 130, "labels": []})
+    assert len(answer.json()["detail"]) == 1
+
+
+def test_a_key_that_may_not_submit_is_refused_before_its_body_is_there(quiet: Quiet) -> None:
+    with listening(quiet.farm, replace(LOCAL, scopes=frozenset({Scope.READ}))) as url:
+        for address in ("/v1/batches", "/v1/batches/none/cancel", *ADDRESSES):
+            assert answer_to_head(url, address).startswith("HTTP/1.1 403 "), address
+
+
+def test_a_body_that_does_not_come_is_not_waited_for_long(
+    quiet_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm.service.gate.SILENT_SECONDS", 0.2)
+    assert answer_to_head(quiet_url, "/v1/batches").startswith("HTTP/1.1 408 ")
+
+
+def answer_to_head(url: str, address: str) -> str:
+    """Send the head of a request and never its body; returns what is answered."""
+    host = url.removeprefix("http://")
+    with socket.create_connection(("127.0.0.1", int(host.split(":")[1])), timeout=20) as client:
+        head = f"POST {address} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9000000\r\n"
+        client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode())
+        return client.recv(4096).decode()
 
 
 def test_a_client_that_cannot_send_a_token_has_it_in_its_address(quiet_url: str) -> None:

@@ -367,6 +367,35 @@ class TestScopes:
         )
         assert answer.status_code in (403, 413)
 
+    @pytest.mark.parametrize("body", [b"", b"token=x"], ids=["no body", "a part of it"])
+    def test_a_form_that_does_not_arrive_is_waited_for_shortly(
+        self, page: Page, body: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("farm.service.page.asked.FORM_SECONDS", 0.2)
+        with _begun_sign_in(page) as client:
+            client.sendall(body)
+            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+
+    def test_a_client_that_goes_away_within_its_form_is_no_failure(
+        self, page: Page, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with _begun_sign_in(page) as client:
+            client.sendall(b"token=x")
+        page.browser().get("/page/sign-in")
+        assert [each for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+@contextmanager
+def _begun_sign_in(page: Page) -> Iterator[socket.socket]:
+    """A connection that has sent the head of a sign-in."""
+    host = page.url.removeprefix("http://")
+    with socket.create_connection(("127.0.0.1", int(host.split(":")[1])), timeout=20) as client:
+        head = (
+            f"POST /page/sign-in HTTP/1.1\r\nHost: {host}\r\nOrigin: {page.url}\r\nContent-Length: 9000\r\n"
+        )
+        client.sendall(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\n".encode())
+        yield client
+
 
 class TestLooking:
     def test_lines_are_filtered_and_paged_by_place(self, page: Page, tmp_path: Path) -> None:

@@ -226,6 +226,16 @@ def test_without_a_single_verdict_there_is_a_report_without_estimates(quiet: Qui
     assert "is not over" in page.read_text()
 
 
+def test_a_page_is_written_through_no_link_that_somebody_planted(quiet: Quiet, tmp_path: Path) -> None:
+    run_id = judged(quiet, tmp_path / "a.jsonl", [YES])
+    page, precious = tmp_path / "a.html", tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / ".a.html.part").symlink_to(precious)
+    assert quiet.farm("report", run_id, "--html", page).returncode == 0
+    assert precious.read_text() == "precious"
+    assert page.is_file() and not page.is_symlink()
+
+
 # the fields of manifests
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from processes import eventually
 from scraping import Told, by, happened, parsed, scraped
 from sqlalchemy import text
 
+from farm.connections import Connections
+from farm.service.desk import Desk
+from farm.settings import Settings
 from farm.store.keys import Key, Scope
 
 MEMORY = Path(__file__).parents[1] / "cases" / "verdict" / "memory_limit" / "doubling_string"
@@ -229,3 +233,24 @@ def test_a_lease_that_ends_while_it_is_held_is_told(quiet: Quiet, tmp_path: Path
         eventually(lambda: by(scraped(url), "farm_worker_busy_slots") == {(): 0})
         assert by(scraped(url), "farm_kills_total", "cause")["cancelled",] == 1
     assert quiet.ask("SELECT outcome FROM attempts") == ["cancelled"]
+
+
+def test_a_slow_reading_leaves_the_service_its_threads(quiet: Quiet) -> None:
+    connections = Connections(Settings.load(quiet.farm.settings), threads=10)
+
+    async def answered_meanwhile() -> bool:
+        desk = Desk(connections)
+        asked = [asyncio.ensure_future(desk.metrics(f"text/plain; version={n % 20}")) for n in range(60)]
+        with quiet.engine.begin() as connection:
+            connection.execute(text("LOCK TABLE tallies IN ACCESS EXCLUSIVE MODE"))
+            await asyncio.wait(asked, timeout=0)
+            await desk.environments()
+            is_before = not any(each.done() for each in asked)
+        await asyncio.gather(*asked)
+        await desk.close()
+        return is_before
+
+    try:
+        assert asyncio.run(answered_meanwhile())
+    finally:
+        connections.close()

@@ -118,6 +118,26 @@ def test_a_client_that_does_not_finish_a_head_is_closed_and_one_that_waits_is_no
         assert waits.result().status_code == 202
 
 
+def test_a_client_that_never_finishes_a_body_is_closed_once_it_is_answered(service: Service) -> None:
+    with socket.create_connection(service.address, timeout=1) as trickling:
+        head = f"POST /v1/batches HTTP/1.1\r\nHost: {service.url[7:]}\r\nContent-Length: 9000\r\n\r\n"
+        trickling.sendall(head.encode())
+        eventually(lambda: _is_over(trickling), seconds=HEAD_SECONDS + 5)
+
+
+def _is_over(connection: socket.socket) -> bool:
+    """Send one more byte; returns whether the connection is closed, after a second where it is not."""
+    try:
+        connection.sendall(b"x")
+        while connection.recv(4096):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def test_a_client_that_would_rather_speak_websockets_is_answered_and_the_log_says_nothing(
     service: Service,
 ) -> None:

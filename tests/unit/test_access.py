@@ -257,6 +257,18 @@ def test_unfinished_proofs_are_limited_until_they_are_released(clock: Clock) -> 
     assert usage.in_flight(key) == 10
 
 
+def test_room_is_looked_for_without_counting(clock: Clock) -> None:
+    usage, key = usage_of(clock, in_flight=10)
+    usage.require_room(key, 10)
+    assert usage.in_flight(key) == 0
+    usage.admit(key, 7)
+    for proofs, seconds in ((4, 1), (11, None)):
+        with pytest.raises(OverLimit) as raised:
+            usage.require_room(key, proofs)
+        assert raised.value.retry_after == seconds
+    assert usage.in_flight(key) == 7
+
+
 def test_a_batch_that_never_fits_is_not_to_be_tried_again(clock: Clock) -> None:
     usage, key = usage_of(clock, in_flight=10)
     assert refused(usage, key, 11) is None

@@ -38,7 +38,7 @@ def umask(mask: int) -> Iterator[None]:
 
 
 def shown(home: Path) -> list[str]:
-    return sorted(path.name for path in home.iterdir() if path.name.startswith(("http.", ".http")))
+    return sorted(path.name for path in home.iterdir() if path.name.startswith(("http.", ".farm-")))
 
 
 def test_what_is_published_is_read_and_gone_at_the_end(home: Path) -> None:
@@ -78,7 +78,7 @@ def test_at_no_moment_can_others_read_a_file(home: Path, mask: int) -> None:
     def look(*_: object) -> None:
         # After each function that is called: whatever is in the folder then.
         for entry in list(os.scandir(home)):
-            if entry.name.startswith(("http.", ".http")):
+            if entry.name.startswith(("http.", ".farm-")):
                 seen.add(entry.stat(follow_symlinks=False).st_mode & 0o777)
 
     with umask(mask):

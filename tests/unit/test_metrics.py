@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from farm_workers.metrics import events
@@ -20,6 +23,7 @@ from farm_workers.metrics.registry import (
     Metrics,
 )
 from farms import a_decision
+from processes import eventually
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from scraping import by, parsed, scraped
@@ -29,7 +33,7 @@ from farm.errors import ServerDown, UsageError
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
-from farm.metrics.port import exposed
+from farm.metrics.port import MOST_CONNECTIONS, exposed
 from farm.store.readings import Reading
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
@@ -214,6 +218,55 @@ def test_two_workers_on_one_machine_serve_on_ports_of_their_own() -> None:
         assert one != other
         assert scraped(one)
         assert scraped(other)
+
+
+def test_connections_beyond_a_few_are_closed_and_nobody_is_kept_out_by_them() -> None:
+    with exposed(Metrics().registry, address="127.0.0.1", port=0) as url:
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(_connected(url)) for _ in range(4 * MOST_CONNECTIONS)]
+            assert all(_is_closed(each) for each in silent[MOST_CONNECTIONS:])
+        eventually(lambda: _answers(url))
+
+
+def test_a_silent_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farm.metrics.port._Handler.timeout", 0.2)
+    with exposed(Metrics().registry, address="127.0.0.1", port=0) as url, _connected(url) as silent:
+        assert _is_closed(silent)
+
+
+def _connected(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(url.split(":")[2].partition("/")[0])), timeout=5)
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        return connection.recv(1) == b""
+    return True
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(scraped(url))
+    return False
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:9700", "localhost.evil.example", "[::", "10.0.0.1"]
+)
+def test_a_page_whose_name_leads_to_this_machine_reads_nothing(host: str) -> None:
+    with exposed(Metrics().registry, address="127.0.0.1", port=0) as url:
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(Request(url, headers={"Host": host}), timeout=30)
+        for own in ("localhost", "127.0.0.1:1", "[::1]:9700", "LOCALHOST:9700"):
+            with urlopen(Request(url, headers={"Host": own}), timeout=30) as answer:
+                assert answer.status == 200
+
+
+def test_an_address_of_the_network_is_asked_by_any_name() -> None:
+    with exposed(Metrics().registry, address="0.0.0.0", port=0) as url:
+        asked = Request(url.replace("0.0.0.0", "127.0.0.1"), headers={"Host": "worker-1.farm:9700"})
+        with urlopen(asked, timeout=30) as answer:
+            assert answer.status == 200
 
 
 class Clock:

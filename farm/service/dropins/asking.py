@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
 from farm.runs.batch import Batch
 from farm.service import requests
+from farm.service.bodies import aside
 from farm.service.dropins.reading import Reading, read, refused
 from farm.service.exchange import Exchange, wait
+
+#: Programs of one request that are read at once: more are read in a thread, others are answered meanwhile.
+_QUICK = 256
+
+_S = TypeVar("_S")
+_T = TypeVar("_T")
 
 _log = logger(__name__)
 
 
-class Challenge(BaseModel):
+class Challenge(requests.Exact):
     """What a program shall prove: a statement, under a header."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     header: requests.Text = ""
     formal_statement: requests.Text
@@ -39,14 +44,12 @@ class Challenge(BaseModel):
 Ignored = Annotated[Any, Field(description="Sent by clients of the other checker; changes nothing here.")]
 
 
-class Stated(BaseModel):
+class Stated(requests.Exact):
     """What every drop-in's request may say besides: the `challenge`, or its fields one by one.
 
     A field that no client sends is refused: it may be a misspelt `challenge`, and the client would believe
     that its statement was compared.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     challenge: Challenge | None = None
     # These two become the challenge; they are fields for the schema only.
@@ -79,6 +82,20 @@ def problem_of(error: ValidationError) -> str:
     """Return in one sentence what is wrong with a part of a request."""
     fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(map(str, fault['loc'])) or 'it'}: {fault['msg']}"
+
+
+async def each_read(exchange: Exchange, said: Sequence[_S], read: Callable[[int, _S], _T]) -> list[_T]:
+    """Return what `read` makes of the number of each program of a request and what is said of it.
+
+    Raises `OverLimit` before any is read, where the key may not submit so many now.
+    """
+    if said:
+        exchange.desk.require_room(exchange.key, min(len(said), requests.MOST_ITEMS))
+
+    def all_read() -> list[_T]:
+        return [read(number, each) for number, each in enumerate(said)]
+
+    return all_read() if len(said) <= _QUICK else await aside(all_read)
 
 
 async def readings(

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from farm.service import requests
 from farm.service.bodies import Route
-from farm.service.dropins.asking import Challenge, Ignored, Stated, problem_of, readings
+from farm.service.dropins.asking import Challenge, Ignored, Stated, each_read, problem_of, readings
 from farm.service.dropins.reading import Kind, Reading, Remark, refused
 from farm.service.exchange import Exchange, Json, TheExchange
 
@@ -126,7 +126,11 @@ async def _readings(
 ) -> Iterable[tuple[object, Reading]]:
     """Return the name of each program, and its reading."""
     place, field = ("snippets", "id") if form is Snippet else ("codes", "custom_id")
-    items = [_item(form, each, asked.challenge, ("body", place, number)) for number, each in enumerate(said)]
+
+    def item(number: int, each: object) -> requests.Item | Reading:
+        return _item(form, each, asked.challenge, ("body", place, number))
+
+    items = await each_read(exchange, said, item)
     found = await readings(
         exchange,
         items,
@@ -154,7 +158,7 @@ def _item(
 
 def _is_of_the_request(fault: ErrorDetails) -> bool:
     """Whether the client is to be mended, and no model's answer can have caused it."""
-    return fault["type"] == "extra_forbidden" or fault["loc"][:1] in (("id",), ("custom_id",))
+    return fault["type"] == requests.UNKNOWN_FIELD or fault["loc"][:1] in (("id",), ("custom_id",))
 
 
 def _answer(reading: Reading, timeout: float) -> dict[str, Any]:

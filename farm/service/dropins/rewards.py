@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
 from farm.service.bodies import Route
-from farm.service.dropins.asking import Challenge, judged, problem_of
+from farm.service.dropins.asking import Challenge, each_read, judged, problem_of
 from farm.service.exchange import Exchange, Json, TheExchange
 
 router = APIRouter(route_class=Route)
@@ -28,7 +28,8 @@ _OPENRLHF_SECONDS, _SLIME_SECONDS = 170.0, 110.0
 _MOST_QUERIES = 100_000
 _RETRY_SECONDS = 1
 
-_Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES)]
+# The first that is no text is told, and no other: there may be a hundred thousand.
+_Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES), FailFast()]
 
 
 class Address(BaseModel):
@@ -50,20 +51,16 @@ class Label(Challenge):
     name: requests.Text = ""
 
 
-class Queries(BaseModel):
+class Queries(requests.Exact):
     """What OpenRLHF sends: each query is a prompt and the answer to it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query: _Texts
     prompts: _Texts = Field(default_factory=list)
     labels: Annotated[list[Any], Field(max_length=_MOST_QUERIES)]
 
 
-class Sample(BaseModel):
+class Sample(requests.Exact):
     """What slime sends."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompt: Any = None
     response: requests.Text
@@ -76,10 +73,13 @@ async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Add
     if len(asked.labels) != len(asked.query) or len(asked.prompts) not in (0, len(asked.query)):
         raise UsageError("query, prompts and labels are not equally long")
     prompts = asked.prompts or [""] * len(asked.query)
-    items = [
-        _item(query.removeprefix(prompt), label, f"labels[{number}]")
-        for number, (query, prompt, label) in enumerate(zip(asked.query, prompts, asked.labels, strict=True))
-    ]
+    said = list(zip(asked.query, prompts, asked.labels, strict=True))
+
+    def item(number: int, each: tuple[str, str, object]) -> requests.Item:
+        query, prompt, label = each
+        return _item(query.removeprefix(prompt), label, f"labels[{number}]")
+
+    items = await each_read(exchange, said, item)
     results = await _results(exchange, items, _OPENRLHF_SECONDS, address)
     if isinstance(results, Response):
         return results

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import parse_qsl, urlencode
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from farm.errors import Forbidden, UnknownRun
 from farm.service.page import views
 from farm.service.page.sessions import Session
 from farm.store.looking import START, Place, Wanted
 
+#: Seconds in which a form arrives: anybody may send one to sign in.
+FORM_SECONDS = 10.0
 _LONGEST_FORM = 16_384
 _LONGEST_WORD = 300
 
@@ -24,10 +27,14 @@ async def require_own(request: Request, session: Session) -> None:
 async def form(request: Request) -> dict[str, str]:
     """Return the fields of a form, which is short; raises `Forbidden` for any other."""
     body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _LONGEST_FORM:
-            raise Forbidden("the form is too long")
+    try:
+        async with asyncio.timeout(FORM_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > _LONGEST_FORM:
+                    raise Forbidden("the form is too long")
+    except (ClientDisconnect, TimeoutError) as error:
+        raise Forbidden("the form did not arrive; send it again") from error
     try:
         return dict(parse_qsl(body.decode("latin-1"), max_num_fields=20, errors="replace"))
     except ValueError as error:

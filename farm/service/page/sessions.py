@@ -14,8 +14,9 @@ from farm.service.tokens import digest, is_same
 SESSION_SECONDS = 12 * 3600
 #: So long the link that `farm serve` prints opens the page, once.
 CODE_SECONDS = 3600
-#: Where there are more, the oldest ends: who signs in again and again uses up no memory.
-_MOST = 1000
+#: Where a token has more sessions, its oldest ends: who signs in again and again uses up no memory, and signs
+#: nobody else out.
+MOST_SESSIONS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,8 +62,9 @@ class Sessions:
         )
         with self._lock:
             self._sessions = {key: each for key, each in self._sessions.items() if each.until > now}
-            while len(self._sessions) >= _MOST:
-                del self._sessions[next(iter(self._sessions))]
+            own = [key for key, each in self._sessions.items() if each.token == token]
+            for key in own[: max(0, len(own) - MOST_SESSIONS + 1)]:
+                del self._sessions[key]
             self._sessions[digest(session.id)] = session
         return session
 
