@@ -91,7 +91,8 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 
 lock: .venv/.ready-dev
 	@$(LOCK) --extra all --group build -o requirements.lock
-	@$(LOCK) --extra all --group build --group dev -o requirements-dev.lock
+	@$(LOCK) --extra all --extra traces --group build -o requirements-traces.lock
+	@$(LOCK) --extra all --extra traces --group build --group dev -o requirements-dev.lock
 
 clean:
 	@test ! -x $(BIN)/farm || $(BIN)/farm down

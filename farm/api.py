@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
+from farm import tracing
 from farm.assembly.program import AssemblyOptions
 from farm.broker import call
 from farm.connections import Connections
@@ -153,6 +154,7 @@ class Farm:
     def close(self) -> None:
         """Close the connections; runs go on."""
         self._connections.close()
+        tracing.flush()
 
     @cached_property
     def environments(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from farm import tracing
 from farm.errors import QueueFull, ServerDown
 from farm.settings import Settings
 
@@ -38,8 +39,13 @@ class Connections:
 
     @classmethod
     def here(cls, *, threads: int = _FEW) -> Connections:
-        """Return the connections that the environment variables name; raises `SettingsError`."""
-        return cls(Settings.load(), threads)
+        """Return the connections that the environment variables name; raises `SettingsError`.
+
+        What is done over them is traced, where the variables ask for that.
+        """
+        settings = Settings.load()
+        tracing.begin("farm")
+        return cls(settings, threads)
 
     @cached_property
     def urls(self) -> tuple[str, str]:

@@ -43,8 +43,12 @@ def logger(name: str, fields: Mapping[str, object] | None = None) -> Bound:
 
 @contextmanager
 def about(**fields: object) -> Iterator[None]:
-    """Have each line carry these fields that this thread, or this task of asyncio, logs inside the block."""
-    token = _about.set({**_about.get(), **fields})
+    """Have each line carry these fields that this thread, or this task of asyncio, logs inside the block.
+
+    Those that are None are left out.
+    """
+    known = {name: value for name, value in fields.items() if value is not None}
+    token = _about.set({**_about.get(), **known})
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from farm import log
+from farm import log, tracing
 from farm.cli import keys, looking, metrics, operating, reporting, revising, serving, submitting, watching
 from farm.errors import FarmError
 from farm.version import VERSION
@@ -63,3 +63,5 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
             traceback.print_exc()
             typer.echo("farm: internal error; please report it with the lines above", err=True)
         raise SystemExit(1) from error
+    finally:
+        tracing.flush()

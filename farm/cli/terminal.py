@@ -299,6 +299,8 @@ def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
         _print_plain(words)
     for code, field, line, column in job.warnings:
         _print_plain(f"assembly: {code} at line {line}, column {column} of {field}")
+    if job.verdict and job.verdict.trace_id:
+        _print_plain(f"trace: {job.verdict.trace_id}")
     for attempt in attempts:
         detail = f": {attempt['detail']}" if attempt["detail"] else ""
         _print_plain(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -63,7 +64,9 @@ class Caller:
 
     def _call(self, deadline: float | None = None) -> Call:
         seconds = self._deadline if deadline is None else _positive(deadline)
-        return Call(url=self.url, seconds=None if math.isinf(seconds) else seconds)
+        return Call(
+            url=self.url, seconds=None if math.isinf(seconds) else seconds, traceparent=_traceparent()
+        )
 
     def _chosen(self, options: Mapping[str, object]) -> Mapping[str, object]:
         return {**self._options, **requests.checked(options)}
@@ -140,7 +143,7 @@ def wire(request: Request, call: Call, *, silence: float | None = None) -> dict[
         "url": request.path,
         "params": dict(request.parameters),
         "content": request.body,
-        "headers": {} if request.body is None else {"Content-Type": "application/json"},
+        "headers": _headers(request, call),
         "timeout": httpx.Timeout(
             connect=min(left, _CONNECT_SECONDS),
             read=answer,
@@ -148,6 +151,24 @@ def wire(request: Request, call: Call, *, silence: float | None = None) -> dict[
             pool=None if math.isinf(left) else left,
         ),
     }
+
+
+def _headers(request: Request, call: Call) -> dict[str, str]:
+    typed = {} if request.body is None else {"Content-Type": "application/json"}
+    return typed if call.traceparent is None else {**typed, "traceparent": call.traceparent}
+
+
+def _traceparent() -> str | None:
+    """Return the caller's current span as W3C's header has it, None where nothing is traced.
+
+    Who traces has imported OpenTelemetry; nobody else needs it.
+    """
+    current = getattr(sys.modules.get("opentelemetry.trace"), "get_current_span", None)
+    span = None if current is None else current()
+    if span is None or not span.is_recording():
+        return None
+    context = span.get_span_context()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
 def placed(results: Iterable[Result]) -> list[Result]:

@@ -48,10 +48,14 @@ Steps = Generator[Request | Pause, Reply | Lost | None, _T]
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call of the caller: when it began, and after how many seconds it must end."""
+    """One call of the caller: when it began, and after how many seconds it must end.
+
+    The `traceparent` is that of the span in which it is made, None where there is none.
+    """
 
     url: str
     seconds: float | None
+    traceparent: str | None = None
     clock: Callable[[], float] = time.monotonic
     began: float = field(init=False)
 

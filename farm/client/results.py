@@ -53,6 +53,7 @@ class Provenance:
     program_sha256: str | None = None
     module_sha256: str | None = None
     shared: bool | None = None
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from farm import tracing
 from farm.embedded.child import Child, ChildSpec
 from farm.settings import VARIABLES
 
@@ -89,7 +90,7 @@ def _fingerprint(home: Path, given: Mapping[str, str]) -> str:
     """Return a digest of all that a worker reads once: its settings, and the file that names environments."""
     settings = {
         name: given[name] for name in sorted(VARIABLES) if name not in _NOT_ITS_OWN and given.get(name)
-    }
+    } | dict(sorted(tracing.settings(given).items()))
     try:
         file = Path(settings.get("FARM_ENVIRONMENTS") or home / "farm.toml").read_bytes().hex()
     except OSError:

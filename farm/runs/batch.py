@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from farm import tracing
 from farm.characters import storable
 from farm.errors import UsageError
 from farm.lean_text.positions import Positions
@@ -62,15 +63,31 @@ class Items:
         self.prepared = [preparer.prepared(entry) for entry in entries]
 
 
-def store_batch(store: Store, items: Items, *, keys: Sequence[ItemKey] = (), owner: str = "") -> Batch:
+def store_batch(
+    store: Store,
+    items: Items,
+    *,
+    keys: Sequence[ItemKey] = (),
+    owner: str = "",
+    traceparent: str | None = None,
+) -> Batch:
     """Store a batch, or find what was asked for before under the same keys; raises `KeyReused`, `ServerDown`.
 
-    Nothing is waited for but the disk, and not even that where every verdict is known.
+    Nothing is waited for but the disk, and not even that where every verdict is known. Its trace is a part of
+    that of the `traceparent`, which whoever asks has sent.
     """
+    told = {"lines": len(items.prepared), **items.options.told}
+    with tracing.root("farm.submit", told, parent=traceparent) as span:
+        batch = _store(store, items, keys, owner, span.traceparent)
+        span.tell(run_id=batch.id)
+    return batch
+
+
+def _store(store: Store, items: Items, keys: Sequence[ItemKey], owner: str, traceparent: str | None) -> Batch:
     options = items.options
     values = {
         "id": new_id(_ID_LENGTH),
-        "options": json.dumps(asdict(options) | {"accept": list(items.accept)}),
+        "options": options.stored(traceparent=traceparent, accept=list(items.accept)),
         "version": VERSION,
         "deadline": options.deadline_seconds,
         "owner": owner,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from farm import tracing
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.errors import ManifestError, NotExported
 from farm.manifest.entries import fingerprint, read
@@ -19,6 +20,7 @@ from farm.runs.writeback.fields import Marking, fields
 from farm.runs.writeback.writing import Writing, writing
 from farm.store.queries import Queries, StoredManifest, StoredRun
 from farm.store.transitions import Store
+from farm.tracing.span import Span
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,16 +86,23 @@ def _export(
     def announce(new: Fingerprint) -> None:
         store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)
 
-    rewrite(
-        manifest.path,
-        manifest.path,
-        verdicts.manifest(manifest.number),
-        # Another export may have been there a moment ago: what the file may be is asked while nobody writes.
-        expected=lambda: queries.manifests(run.id)[manifest.number].fingerprints,
-        announce=announce,
-        placed=lambda _: store.exported(run.id, manifest.number, began=began),
-    )
+    with _traced(run, manifest) as span:
+        rewrite(
+            manifest.path,
+            manifest.path,
+            verdicts.manifest(manifest.number),
+            # Another export may have been there a moment ago: the file is looked at while nobody writes.
+            expected=lambda: queries.manifests(run.id)[manifest.number].fingerprints,
+            announce=announce,
+            placed=lambda _: store.exported(run.id, manifest.number, began=began),
+        )
+        span.tell(lines=verdicts.lines)
     return Exported(path=manifest.path, lines=verdicts.lines)
+
+
+def _traced(run: StoredRun, manifest: StoredManifest) -> AbstractContextManager[Span]:
+    told = {"run_id": run.id, "manifest": manifest.number}
+    return tracing.child("farm.export", run.options.get("traceparent"), told)
 
 
 def export_to(queries: Queries, run: StoredRun, manifest: StoredManifest, target: Path) -> Exported:
@@ -106,9 +115,10 @@ def export_to(queries: Queries, run: StoredRun, manifest: StoredManifest, target
         lines = _known_lines(queries, run, manifest)
         write(target, lines)
         return Exported(path=target, lines=len(lines))
-    with writing(queries.engine, marking(run)) as verdicts:
+    with _traced(run, manifest) as span, writing(queries.engine, marking(run)) as verdicts:
         texts = verdicts.manifest(manifest.number)
         rewrite(manifest.path, target, texts, expected=lambda: manifest.fingerprints)
+        span.tell(lines=verdicts.lines)
     return Exported(path=target, lines=verdicts.lines)
 
 

@@ -7,10 +7,8 @@ of a run is visible before all is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from struct import Struct
 from typing import Any, cast
@@ -165,7 +163,7 @@ class Load:
 
     def __init__(self, run_id: str, connection: Connection, *, races: bool) -> None:
         self.run_id = run_id
-        self.staged = 0
+        self.lines = self.staged = 0
         self._connection = connection
         self._cursor = cast("Cursor[Any]", connection.connection.cursor(binary=True))
         self._manifests = 0
@@ -179,6 +177,7 @@ class Load:
 
     def add(self, block: Block) -> None:
         """Add lines of the manifest that was begun last."""
+        self.lines += block.lines
         judged = self._judged(block.identities)
         ids = iter(self._ids(sum(identity not in judged for identity in block.identities)))
         jobs, staged = [], []
@@ -226,11 +225,17 @@ class Load:
 
 @contextmanager
 def loading(
-    connection: Connection, run_id: str, options: SubmitOptions, *, queue_limit: int | None = None
+    connection: Connection,
+    run_id: str,
+    options: SubmitOptions,
+    *,
+    queue_limit: int | None = None,
+    traceparent: str | None = None,
 ) -> Iterator[Load]:
     """Load a run: all that is added inside the block becomes a part of the transaction at its end.
 
-    With a `queue_limit` no more checks than that may wait in the farm. Raises `QueueFull`.
+    With a `queue_limit` no more checks than that may wait in the farm. Raises `QueueFull`. The spans of its
+    checks become children of the `traceparent`.
     """
     if queue_limit is not None:
         # Where there is no room at all, nothing need be read.
@@ -238,7 +243,7 @@ def loading(
     races = options.stop_on_first_proof
     run = {"run_id": run_id, "priority": options.priority, "races": races}
     values = {"version": VERSION, "deadline": options.deadline_seconds}
-    connection.execute(_RUN, {"id": run_id, "options": json.dumps(asdict(options)), **values})
+    connection.execute(_RUN, {"id": run_id, "options": options.stored(traceparent=traceparent), **values})
     connection.execute(text(_STAGE))
     load = Load(run_id, connection, races=races)
     yield load

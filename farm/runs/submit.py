@@ -13,13 +13,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
+from farm import tracing
 from farm.completions import Completions
 from farm.errors import ServerDown
 from farm.manifest.entries import fingerprint
 from farm.manifest.lines import Fingerprint, opened
 from farm.runs.ids import new_id
-from farm.runs.load import loading
-from farm.runs.prepare.manifests import preparing
+from farm.runs.load import Load, loading
+from farm.runs.prepare.manifests import Prepare, preparing
 from farm.runs.prepare.options import SubmitOptions
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.queries import Queries, Tally
@@ -44,7 +45,7 @@ _SAME = text("""
     SELECT runs.id, array_agg(path ORDER BY number) AS paths,
            array_agg(ARRAY[sha256, next_sha256] ORDER BY number) AS sha256s
     FROM runs JOIN manifests ON manifests.run_id = runs.id
-    WHERE options = CAST(:options AS jsonb) AND cancelled_at IS NULL
+    WHERE options - 'traceparent' = CAST(:options AS jsonb) AND cancelled_at IS NULL
       AND runs.id IN (SELECT run_id FROM manifests WHERE number = 0 AND path = :first)
     GROUP BY runs.id ORDER BY created_at DESC
 """)
@@ -76,21 +77,20 @@ def submit(
     Raises `ManifestError` with file, line and field, `UsageError`, `QueueFull` and `ServerDown`.
     """
     with (
+        tracing.root("farm.submit", options.told) as span,
         store.transaction() as connection,
         _one_by_one(connection, paths),
         preparing(options, known) as prepare,
     ):
         if not new_run and (found := _same(connection, paths, options)) is not None:
+            span.tell(run_id=found, resumed=True)
             return Submitted(run_id=found, resumed=True)
         run_id = new_id(_ID_LENGTH)
-        with loading(connection, run_id, options, queue_limit=queue_limit) as load:
-            for number, path in enumerate(paths):
-                load.open_manifest(path)
-                with opened(path) as lines:
-                    for block in prepare(lines, number):
-                        load.add(block)
-                        seen(block.lines)
-                    load.close_manifest(lines.fingerprint())
+        with loading(
+            connection, run_id, options, queue_limit=queue_limit, traceparent=span.traceparent
+        ) as load:
+            _add(load, paths, prepare, seen)
+        span.tell(run_id=run_id, lines=load.lines)
     return Submitted(run_id=run_id, resumed=False)
 
 
@@ -101,6 +101,16 @@ def _one_by_one(connection: Connection, paths: Sequence[Path]) -> Iterator[None]
     connection.execute(_BEGIN, value)
     yield
     connection.execute(_END, value)
+
+
+def _add(load: Load, paths: Sequence[Path], prepare: Prepare, seen: Callable[[int], None]) -> None:
+    for number, path in enumerate(paths):
+        load.open_manifest(path)
+        with opened(path) as lines:
+            for block in prepare(lines, number):
+                load.add(block)
+                seen(block.lines)
+            load.close_manifest(lines.fingerprint())
 
 
 def _same(connection: Connection, paths: Sequence[Path], options: SubmitOptions) -> str | None:

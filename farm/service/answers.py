@@ -65,6 +65,7 @@ class Provenance(BaseModel):
     program_sha256: str
     module_sha256: str | None
     shared: bool
+    trace_id: str | None
 
 
 class Seconds(BaseModel):
@@ -185,6 +186,7 @@ def _provenance(found: Judged, verdict: StoredVerdict) -> dict[str, Any]:
         "program_sha256": found.sha256.hex(),
         "module_sha256": (verdict.audit or {}).get("module_sha256"),
         "shared": found.shared,
+        "trace_id": verdict.trace_id,
     }
 
 

@@ -107,9 +107,10 @@ class Desk:
         """Return what a question to the store gives, which is asked in a thread."""
         return await self._do(lambda: question(self._connections))
 
-    async def take(self, batch: requests.Batch, key: Key) -> Batch:
+    async def take(self, batch: requests.Batch, key: Key, *, traceparent: str | None = None) -> Batch:
         """Store a batch, call workers, and return it; all of it or nothing.
 
+        The `traceparent` is the request's own, of whose trace the batch becomes a part.
         Raises `UnknownEnvironment`, `QueueFull`, `OverLimit`, `Forbidden` and `KeyReused`; for what no
         environment can do, `ManifestError` and `UsageError`.
         """
@@ -120,7 +121,7 @@ class Desk:
         self._require_environments(batch)
         self._usage.admit(key, len(batch.items))
         try:
-            stored = await self._do(lambda: self._store(batch, key.id))
+            stored = await self._do(lambda: self._store(batch, key.id, traceparent))
         except BaseException:
             self._usage.release(key, len(batch.items))
             raise
@@ -148,7 +149,7 @@ class Desk:
             self.room.leave(waiter)
             self._usage.release(key, len(stored.items))
 
-    def _store(self, batch: requests.Batch, owner: str) -> Batch:
+    def _store(self, batch: requests.Batch, owner: str, traceparent: str | None) -> Batch:
         settings = self._connections.settings
         options = batch.submit_options(environment=settings.environment, memory_mib=settings.memory_mib)
         entries = [item.entry(number) for number, item in enumerate(batch.items, 1)]
@@ -158,7 +159,7 @@ class Desk:
             for number, item in enumerate(batch.items, 1)
             if item.key is not None
         ]
-        stored = store_batch(self._connections.store, items, keys=keys, owner=owner)
+        stored = store_batch(self._connections.store, items, keys=keys, owner=owner, traceparent=traceparent)
         if stored.queued:
             try:
                 call(self._connections.broker, stored.queued)

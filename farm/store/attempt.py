@@ -15,6 +15,7 @@ from farm.judging.verdict import Outcome, Verdict
 from farm.lean_text.policy.rules import Action
 from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
+from farm.tracing.span import trace_id
 
 #: What a worker holds: a check's id, and the number of the attempt.
 Hold = tuple[int, int]
@@ -26,7 +27,8 @@ class Claim:
 
     `failures` counts earlier attempts that the farm failed at. With one attempt left it is a `suspect`: it
     may be what brings workers down. One that is claimed `ahead` waits until a thread of its worker is free.
-    Its `priority` is that of its class, and it has waited for `waited_seconds` since somebody first asked.
+    Its `priority` is that of its class, and it has waited for `waited_seconds` since somebody first asked;
+    the `traceparent` is that of the run that did, None where that is not traced or nobody asks.
     """
 
     check_id: int
@@ -38,6 +40,7 @@ class Claim:
     ahead: bool = False
     priority: int = Priority.BATCH
     waited_seconds: float = 0.0
+    traceparent: str | None = None
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Claim:
@@ -52,6 +55,7 @@ class Claim:
             ahead=row["ahead"],
             priority=row["priority"],
             waited_seconds=row["waited_seconds"],
+            traceparent=row["traceparent"],
         )
 
     @property
@@ -62,13 +66,17 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What a worker found out about a check: facts, verdict, and with what it was judged."""
+    """What a worker found out about a check: facts, verdict, and with what it was judged.
+
+    The `traceparent` is that of the check's span, None where there is none.
+    """
 
     report: Report
     verdict: Verdict
     digest: str
     toolchain: str
     checker_version: str
+    traceparent: str | None = None
 
     def row(self, claim: Claim) -> dict[str, object]:
         """Return what the store is given of it."""
@@ -93,6 +101,7 @@ class Decision:
             "digest": self.digest,
             "toolchain": self.toolchain,
             "checker_version": self.checker_version,
+            "trace_id": trace_id(self.traceparent),
             "reproducible": verdict.reproducible,
         }
 

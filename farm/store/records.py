@@ -42,7 +42,8 @@ _JUDGED = """
     LEFT JOIN LATERAL (
         SELECT verdict, reason, detail, messages::text, hits::text, audit::text, verdicts.goals::text,
                statement, trusts, verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
-               isolation, verdicts.environment_digest, toolchain, verdicts.checker_version, preamble
+               isolation, verdicts.environment_digest, toolchain, verdicts.checker_version, preamble,
+               trace_id
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     CROSS JOIN LATERAL (
@@ -97,6 +98,8 @@ class StoredVerdict(NamedTuple):
     toolchain: str
     checker_version: str
     preamble: str | None
+    #: Of the trace in which the check was carried out; None where it was not traced.
+    trace_id: str | None
 
     @property
     def messages(self) -> tuple[Message, ...]:

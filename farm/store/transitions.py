@@ -138,7 +138,10 @@ _CLAIM = """
                   checks.turn, extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
-           fallback.source AS fallback, (
+           fallback.source AS fallback, CASE WHEN %(traced)s THEN (
+        SELECT options ->> 'traceparent' FROM runs WHERE id = (
+            SELECT run_id FROM jobs WHERE check_id = claimed.id AND NOT shared LIMIT 1)
+    ) END AS traceparent, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
     FROM claimed
@@ -203,7 +206,7 @@ _FINISH = """
             audit jsonb, goals jsonb, statement text, trusts text[], preamble text,
             wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
-            reproducible boolean)
+            trace_id text, reproducible boolean)
     ), held AS (
         SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt FROM checks
@@ -226,9 +229,11 @@ _FINISH = """
     )
     INSERT INTO verdicts (
         check_id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts, preamble,
-        wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+        wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain,
+        checker_version, trace_id)
     SELECT id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts, preamble,
-           wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain, given.checker_version
+           wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain,
+           given.checker_version, trace_id
     FROM done JOIN given USING (id, attempt)
     RETURNING check_id, attempt
 """
@@ -362,6 +367,7 @@ class Store:
         suspects: bool = True,
         front: Front | None = None,
         tiers: Tiers = MappingProxyType({}),
+        traced: bool = False,
     ) -> list[Claim]:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
@@ -369,6 +375,7 @@ class Store:
         taken at most, and none without `suspects`. `front` is what this worker knows of the queues. With
         `tiers` those checks are left that ask for another tier than can be had in their environment. A check
         that this release cannot read, such as one with a newer release's option, is given back unharmed.
+        Claims have their `traceparent` where they are to be `traced`.
         """
         front = front or Front()
         queues = [(name, priority) for priority in Priority for name in served]
@@ -379,6 +386,7 @@ class Store:
             "suspects": suspects,
             "last": max(1, self.max_failures - 1),
             "tiers": _tiers([name for name, _ in queues], tiers),
+            "traced": traced,
         }
         for _ in range(_MOST_CLAIMS):
             found, claims = self._claim(queues, front, values)

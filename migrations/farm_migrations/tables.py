@@ -313,6 +313,8 @@ verdicts = Table(
     Column("toolchain", Text, nullable=False),
     Column("checker_version", Text, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # Of the trace in which it was made, in 32 hexadecimal digits; null where nothing was traced.
+    Column("trace_id", Text),
     _one_of("verdict", Outcome),
     _one_of("statement", (COMPARED, UNCHECKED)),
     _one_of("preamble", Preamble),

@@ -28,6 +28,7 @@ from tests.bench.looking import looking
 from tests.bench.metrics import metrics
 from tests.bench.reporting import reports
 from tests.bench.texts import assembly, policy
+from tests.bench.tracing import traces
 
 
 class Part(StrEnum):
@@ -40,6 +41,7 @@ class Part(StrEnum):
     LOOKING = "looking"
     DEMO = "demo"
     METRICS = "metrics"
+    TRACES = "traces"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -50,6 +52,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.LOOKING: looking,
     Part.DEMO: demo,
     Part.METRICS: metrics,
+    Part.TRACES: traces,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -61,7 +64,7 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure assembly, policy, completions, metrics, looking at a large farm, and a worker.
+    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, and a worker.
 
     `--only demo` is what `make demo` shows.
     """

@@ -49,6 +49,7 @@ FIELDS = {
         "checker_version",
         "farm_version",
         "run_id",
+        "trace_id",
     ),
 }
 

@@ -76,7 +76,7 @@ class Farm:
             preparing(options, self.queries.served()) as prepare,
             opened(path) as read,
             self.submitter.transaction() as connection,
-            loading(connection, run_id, options, queue_limit=10**6) as run,
+            loading(connection, run_id, options, queue_limit=10**6, traceparent="traced") as run,
         ):
             run.open_manifest(path)
             for block in prepare(read, 0):
@@ -88,7 +88,7 @@ class Farm:
         """Have so many checks proved, all of them running at once, as workers would."""
         held: list[Claim] = []
         while left := min(_BATCH, most - len(held)):
-            held += self.worker.claim(["core"], worker="w", lease_seconds=600, most=left)
+            held += self.worker.claim(["core"], worker="w", lease_seconds=600, most=left, traced=True)
         for first in range(0, most, _BATCH):
             batch = held[first : first + _BATCH]
             holds = [claim.hold for claim in batch]

@@ -53,6 +53,7 @@ def verdict(*messages: dict[str, object], **facts: object) -> StoredVerdict:
         "toolchain": "Lean 4.35.0",
         "checker_version": "1",
         "preamble": None,
+        "trace_id": None,
     }
     return StoredVerdict(**(known | facts))
 

@@ -82,3 +82,13 @@ def test_the_client_without_a_farm_says_where_it_looked(bare: Bare, tmp_path: Pa
     ended = bare.python("from farm.client import Client; Client()", FARM_HOME=str(tmp_path))
     assert ended.returncode == 1
     assert "farm serve" in ended.stderr.splitlines()[-1]
+
+
+def test_without_the_extra_a_collector_is_refused_with_what_to_install(bare: Bare) -> None:
+    ended = bare.python(
+        "from farm import tracing; tracing.begin('farm')", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1"
+    )
+    assert ended.returncode == 1
+    (last,) = ended.stderr.splitlines()[-1:]
+    assert last.startswith("farm.errors.SettingsError: OTEL_EXPORTER_OTLP_ENDPOINT asks for traces, but")
+    assert "pip install 'lean-proof-farm[traces]'" in last

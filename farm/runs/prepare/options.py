@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
@@ -62,6 +62,17 @@ class SubmitOptions:
             "axioms": json.dumps(list(self.assurance.axioms)),
             "policy": json.dumps(dict(self.assurance.policy.actions)),
         }
+
+    @property
+    def told(self) -> dict[str, object]:
+        """What a span tells of a run that is submitted with these."""
+        named = self.priority.name.lower()
+        return {"environment": self.environment, "tier": self.assurance.tier, "priority": named}
+
+    def stored(self, *, traceparent: str | None, **more: object) -> str:
+        """Return what the store keeps with a run, as JSON; no check and no other run depends on its trace."""
+        traced = {} if traceparent is None else {"traceparent": traceparent}
+        return json.dumps(asdict(self) | more | traced)
 
     def limits(self, timeout: float | None) -> Limits:
         """Return the limits of a line with this ``timeout`` of its own, in seconds, or with none."""

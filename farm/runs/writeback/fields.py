@@ -77,6 +77,7 @@ def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
         "checker_version": verdict.checker_version,
         "farm_version": VERSION,
         "attempts": job.attempt,
+        "trace_id": verdict.trace_id,
     }
 
 

@@ -161,7 +161,8 @@ async def _take(
     for start in range(0, len(items), requests.MOST_ITEMS):
         batch = requests.Batch(items=list(items[start : start + requests.MOST_ITEMS]), **options)
         try:
-            taken.append(await exchange.desk.take(batch, exchange.key))
+            parent = exchange.request.headers.get("traceparent")
+            taken.append(await exchange.desk.take(batch, exchange.key, traceparent=parent))
         except (OverLimit, QueueFull, ServerDown) as error:
             if not taken:
                 raise

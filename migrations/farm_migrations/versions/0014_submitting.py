@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0014"
-down_revision = "0012"
+down_revision = "0013"
 
 _SCHEMA = """
     CREATE TABLE submitting (

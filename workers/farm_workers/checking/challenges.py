@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
@@ -35,7 +36,8 @@ class Challenges:
         key = question.environment.digest, challenge.sha256
         found = self._kept.get(key)
         if found is None:
-            found = self._compiled(question.instead(challenge.program))
+            with tracing.step("farm.challenge"):
+                found = self._compiled(question.instead(challenge.program))
             self._kept.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check, Fallback
@@ -172,6 +173,11 @@ class Checker:
             assurance=assurance,
             question=question,
         )
+        with tracing.step("farm.seal"):
+            return self._facts(sealable)
+
+    def _facts(self, sealable: Sealable) -> dict[str, object]:
+        """Return what audit and kernels find in a module."""
         try:
             sealed = self._seals.seal(sealable)
         except NoImage as error:

@@ -88,10 +88,11 @@ def worker(
     have or a port that is taken, and 1 when no environment is fit or PostgreSQL does not answer for half a
     minute.
     """
-    from farm import log
+    from farm import log, tracing
 
     settings = Settings.load()
     log.configure(settings.log_level, settings.log_format)
+    tracing.begin("farm-worker")
     settings = replace(
         settings,
         concurrency=concurrency or settings.concurrency,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from farm import tracing
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, Reason, judge, needs_seal
 from farm.lean_text.header import header_end
@@ -63,7 +64,9 @@ class LeanRunner:
     @contextlib.contextmanager
     def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
         """Give what came of compiling a program; its module is closed at the end of the block."""
-        reply = self._compiled(question, way or self.way)
+        with tracing.step("farm.lean") as span:
+            reply = self._compiled(question, way or self.way)
+            span.tell(way=reply.report.way)
         with reply.module or contextlib.nullcontext():
             yield reply
 

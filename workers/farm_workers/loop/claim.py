@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 
+from farm import tracing
 from farm.store.attempt import Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
@@ -93,6 +94,7 @@ class Claims:
             suspects=not self._leases.has_suspect(),
             front=self._front,
             tiers=self._tiers,
+            traced=tracing.is_on(),
         )
         self._leases.hold(claims)
         with self._lock:

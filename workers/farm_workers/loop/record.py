@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from farm import tracing
 from farm.errors import ServerDown
 from farm.judging.report import Answer
 from farm.judging.verdict import box_failed
@@ -154,6 +155,7 @@ class Recorder(threading.Thread):
             self._waiting()
 
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
+        began_ns = time.time_ns()
         recorded = self._retrying(lambda: self._store.record(decided))
         self._completed(recorded.check_ids)
         self._settle([claim for claim, _ in decided], recorded.check_ids)
@@ -162,6 +164,8 @@ class Recorder(threading.Thread):
                 events.recorded(claim, decision)
         if recorded.anew:
             self._waiting()
+        parents = [each.traceparent for claim, each in decided if claim.check_id in recorded.check_ids]
+        tracing.ended("farm.record", parents, began_ns=began_ns)
         if recorded.proved:
             self._retrying(lambda: self._store.stop_rivals(recorded.proved))
 

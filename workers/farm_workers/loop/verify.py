@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
+from farm import tracing
 from farm.errors import ServerDown
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Reason, Verdict, box_failed, judge
 from farm.log import about, logger
 from farm.store.attempt import Claim, Decision, Returned
+from farm.tracing.span import Span
 from farm.version import VERSION
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.context import Context
@@ -45,17 +48,49 @@ def _next(context: Context) -> Claim | None:
 
 def verify(context: Context, claim: Claim) -> None:
     """Carry out one check that is held, and have recorded what became of it; nothing is raised."""
-    with about(check_id=claim.check_id, attempt=claim.attempt):
+    with (
+        tracing.child("farm.check", claim.traceparent, _asked(claim)) as span,
+        about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
+    ):
         try:
             ended = _ended(context, claim)
         except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
             _log.exception("A check could not be carried out")
             why = f"{type(error).__name__}: {error}"
             ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
+        if span.traceparent is not None:
+            ended = _traced(ended, span)
     if ended is None:
         context.leases.give_up(claim)
     else:
         context.recorder.put(ended)
+
+
+def _asked(claim: Claim) -> dict[str, object]:
+    """Return what a span tells of a check: nothing that a proof or a manifest says."""
+    return {
+        "check_id": claim.check_id,
+        "attempt": claim.attempt,
+        "environment": claim.environment,
+        "tier": None if claim.check.assurance is None else claim.check.assurance.tier,
+        "queued_seconds": claim.waited_seconds,
+    }
+
+
+def _traced(ended: Ended | None, span: Span) -> Ended | None:
+    """Tell a check's span what became of the check, and return that with the span."""
+    if ended is None or isinstance(ended, Returned):
+        span.tell(outcome="lost" if ended is None else ended.outcome)
+        return ended
+    claim, decision = ended
+    run = decision.report.run
+    span.tell(
+        verdict=decision.verdict.outcome,
+        reason=decision.verdict.reason,
+        wall_seconds=run.wall_seconds,
+        cpu_seconds=run.cpu_seconds,
+    )
+    return claim, replace(decision, traceparent=span.traceparent)
 
 
 def _ended(context: Context, claim: Claim) -> Ended | None:

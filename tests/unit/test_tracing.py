@@ -1,0 +1,206 @@
+"""Traces are off unless OpenTelemetry's variables ask for them, and then what is wrong is said at once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from collector import Collector, collecting
+from processes import CODE, PATIENCE
+
+from farm import tracing
+from farm.tracing.span import trace_id
+from farm.tracing.tracer import Tracer
+
+#: All that a command, a service or a worker imports. What it rests on imports OpenTelemetry's interface, and
+#: its metrics where they are installed, but neither its spans nor what sends them.
+EVERYTHING = """
+    farm.api farm.cli.command farm.cli.submitting farm.runs.submit farm.runs.export farm.service.server
+    farm.client farm_workers.loop.process farm_workers.cli.commands
+"""
+
+
+def python(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in Python with these variables, and none of OpenTelemetry's besides."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "FARM_"))}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**inherited, "PYTHONPATH": CODE, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+OFF = [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}]
+
+
+def imported(modules: str, prefix: str, **variables: str) -> list[str]:
+    """Return the modules under these names that a process has imported when it has done nothing traced."""
+    ended = python(
+        f"import importlib, sys\nfor name in {modules.split()}: importlib.import_module(name)\n"
+        "from farm import tracing\n"
+        "tracing.begin('farm')\n"
+        "with tracing.root('a', {}) as span, tracing.step('b'): span.tell(c=1)\n"
+        "tracing.flush()\n"
+        f"print(span.traceparent, *(name for name in sys.modules if name.startswith({prefix!r})))",
+        **variables,
+    )
+    assert ended.stderr == ""
+    traceparent, *found = ended.stdout.split()
+    assert traceparent == "None"
+    return found
+
+
+@pytest.mark.parametrize("variables", OFF)
+def test_without_being_asked_the_farm_imports_nothing_of_opentelemetry(variables: dict[str, str]) -> None:
+    assert imported("farm.tracing farm.client farm.cli.command", "opentelemetry", **variables) == []
+
+
+@pytest.mark.parametrize("variables", OFF)
+@pytest.mark.parametrize("prefix", ["opentelemetry.sdk.trace", "opentelemetry.exporter"])
+def test_without_being_asked_nothing_imports_what_makes_or_sends_spans(
+    variables: dict[str, str], prefix: str
+) -> None:
+    assert imported(EVERYTHING, prefix, **variables) == []
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_asked"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, False),
+        ({"OTEL_SERVICE_NAME": "farm"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
+        (
+            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces", "OTEL_SDK_DISABLED": "false"},
+            True,
+        ),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "TRUE"}, False),
+    ],
+)
+def test_traces_are_asked_for_by_an_endpoint(environ: dict[str, str], is_asked: bool) -> None:
+    assert tracing.settings({**environ, "FARM_HOME": "x"}) == (environ if is_asked else {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "1"),
+    ],
+)
+def test_a_wrong_variable_is_one_error(name: str, value: str) -> None:
+    program = "from farm import tracing\ntracing.begin('farm')"
+    ended = python(program, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1", **{name: value})
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("farm.errors.SettingsError: OTEL_EXPORTER_OTLP_")
+    assert "grpc" in last or "max_queue_size" in last
+
+
+@pytest.fixture
+def begun() -> Iterator[Callable[[], Tracer]]:
+    """How to begin to trace; no thread of a tracer's goes on after the test."""
+    tracers: list[Tracer] = []
+
+    def begin() -> Tracer:
+        tracers.append(Tracer("farm"))
+        return tracers[-1]
+
+    yield begin
+    for tracer in tracers:
+        tracer._exporting.shutdown()  # or it would try again for seconds
+        tracer._provider.shutdown()
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    """A collector, whose address the variables of this process name."""
+    with collecting() as collector:
+        for name, value in collector.settings.items():
+            monkeypatch.setenv(name, value)
+        yield collector
+
+
+def test_a_span_goes_to_the_collector_with_its_attributes(
+    begun: Callable[[], Tracer], collector: Collector
+) -> None:
+    tracer = begun()
+    with tracer.span("a", None, {"number": 3, "none": None, "flag": True}) as span:
+        assert span.trace_id == trace_id(span.traceparent)
+        span.tell(words="x", missing=None)
+    tracer.flush()
+    (found,) = collector.named("a")
+    assert found.facts == {"farm.number": 3, "farm.flag": True, "farm.words": "x"}
+    assert (found.service, found.trace, found.is_error) == ("farm", span.trace_id, False)
+
+
+def test_an_error_is_told_by_its_type_alone(begun: Callable[[], Tracer], collector: Collector) -> None:
+    tracer = begun()
+    with pytest.raises(ValueError, match="secret"), tracer.span("a", None, {}):
+        raise ValueError("secret")
+    tracer.flush()
+    (found,) = collector.named("a")
+    assert (found.is_error, found.facts) == (True, {"error.type": "ValueError"})
+
+
+def test_the_variables_name_the_service(
+    begun: Callable[[], Tracer], collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
+    tracer = begun()
+    tracer.ended("a", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", time.time_ns() - 10**9)
+    tracer.flush()
+    (found,) = collector.named("a")
+    assert (found.service, found.parent) == ("mine", "00f067aa0ba902b7")
+    assert found.seconds == pytest.approx(1, abs=0.5)
+
+
+def test_a_sampler_that_leaves_a_trace_out_leaves_no_id(
+    begun: Callable[[], Tracer], collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    with begun().span("a", None, {}) as span:
+        assert (span.traceparent, span.trace_id) == (None, None)
+
+
+def test_a_collector_that_is_away_is_told_of_once_and_not_waited_for(
+    begun: Callable[[], Tracer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{gone.getsockname()[1]}")
+    tracer = begun()
+    began = time.monotonic()
+    for _ in range(3):
+        with tracer.span("a", None, {}):
+            pass
+        tracer.flush()
+    assert time.monotonic() - began < 3 * PATIENCE
+    (said,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert said.getMessage().startswith("Traces do not reach the collector: ")
+    assert "refused" in said.getMessage()
+
+
+def test_a_collector_that_hangs_holds_no_span_up_and_a_flush_for_seconds_only(
+    begun: Callable[[], Tracer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        tracer = begun()
+        began = time.monotonic()
+        for _ in range(5000):
+            with tracer.span("a", None, {}):
+                pass
+        made = time.monotonic() - began
+        tracer.flush()
+        assert made < 3 * PATIENCE
+        assert time.monotonic() - began - made < 4 * PATIENCE
