@@ -92,6 +92,6 @@ class Proxy:
             while data := service.recv(1 << 16):
                 if self.answers_to_lose:
                     self.answers_to_lose -= 1
-                    client.shutdown(socket.SHUT_RDWR)
                     break
                 client.sendall(data)
+            client.shutdown(socket.SHUT_RDWR)  # closing alone would wait for the thread that reads from it

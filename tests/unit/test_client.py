@@ -550,6 +550,7 @@ def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
 def test_the_home_is_the_one_of_the_farm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from farm.settings import Settings
 
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
     for environ in ({}, {"XDG_DATA_HOME": str(tmp_path)}, {"FARM_HOME": str(tmp_path / "home")}):
         for name in ("XDG_DATA_HOME", "FARM_HOME"):
             monkeypatch.delenv(name, raising=False)
