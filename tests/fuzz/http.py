@@ -1,6 +1,6 @@
 """Asks a real `farm serve` what its own schema allows, and what it forbids, by the thousand.
 
-`python -m tests.fuzz.http --requests 10000`. The farm has no worker: what is taken waits. An answer is wrong
+`python -m tests.fuzz.http --requests 10000`. A worker judges what is taken. An answer is wrong
 that is a failure of the service, that has a status or a body which the schema does not name, or that takes
 what the schema forbids.
 """
@@ -14,14 +14,11 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from farm.judging.tiers import Tier
-from farm.store import postgres
-from farm.store.environments import Served
-from farm.store.transitions import Store
 from tests.chaos.servers import Servers
 from tests.processes import CODE, eventually
 
@@ -32,8 +29,7 @@ _CHECKS = (
     "response_schema_conformance",
     "negative_data_rejection",
 )
-_OPERATIONS = 12
-_CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0", tiers=tuple(Tier), checker_version="1")
+_OPERATIONS = 18
 
 
 @contextmanager
@@ -42,33 +38,41 @@ def _service(folder: Path) -> Iterator[str]:
     servers = Servers(folder / "home")
     try:
         url = servers.new_database("fuzz")
-        engine = postgres.connect(url, application="farm-fuzz")
-        Store(engine).register([_CORE])
-        engine.dispose()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        given = {"FARM_DATABASE_URL": url, "FARM_BROKER_URL": servers.broker_url(1), "PYTHONPATH": CODE}
-        words = [sys.executable, "-P", "-m", "farm", "serve", "--port", str(port), "--no-token"]
-        with (folder / "service.log").open("wb") as log:
-            service = subprocess.Popen(words, env=os.environ | given, stdout=log, stderr=log)
-        try:
-            eventually(lambda: _answers(port), seconds=60)
+        given = {
+            "FARM_DATABASE_URL": url,
+            "FARM_BROKER_URL": servers.broker_url(1),
+            "FARM_HOME": str(folder / "user"),
+            "PYTHONPATH": CODE,
+        }
+        folder.chmod(0o755)
+        said = folder / "said.log"
+        with said.open("ab") as log, ExitStack() as running:
+            for words in (["serve", "--port", str(port), "--no-token"], ["worker", "--concurrency", "1"]):
+                running.enter_context(_running([sys.executable, "-P", "-m", "farm", *words], given, log))
+            eventually(lambda: _is_served(port), seconds=120)
             yield f"http://127.0.0.1:{port}"
-        finally:
-            service.terminate()
-            service.wait(60)
-        sys.stderr.write(_failures((folder / "service.log").read_text()))
+        sys.stderr.write(_failures(said.read_text()))
     finally:
         servers.end()
 
 
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", port)) != 0:
-            return False
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready") as answer:
+@contextmanager
+def _running(words: Sequence[str], given: Mapping[str, str], log: BinaryIO) -> Iterator[None]:
+    process = subprocess.Popen(words, env=os.environ | given, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _is_served(port: int) -> bool:
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health/serving") as answer:
         return bool(answer.status == 200)
+    return False
 
 
 def _failures(log: str) -> str:
@@ -89,7 +93,6 @@ def main() -> None:
             *("--max-examples", str(max(1, options.requests // _OPERATIONS)), "--continue-on-failure"),
             *("--seed", str(options.seed), "--request-timeout", "30", "--no-color"),
             *("--suppress-health-check", "all"),
-            *("--exclude-path", "/health/serving"),  # 503: nobody serves
         ]
         hooks = {"SCHEMATHESIS_HOOKS": "tests.fuzz.http_hooks"}
         ended = subprocess.run(words, env=os.environ | hooks, cwd=Path(__file__).parents[2], check=False)
