@@ -48,8 +48,9 @@ demo: setup
 	@echo
 	@echo "The verdicts are in build/quickstart.jsonl. Your own: .venv/bin/farm submit MANIFEST"
 
+# Most tests wait for something most of the time: two of them run side by side, each file in one process.
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Without the comparisons of times: being watched takes times of its own.
 coverage: .venv/.ready-dev
