@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -66,15 +66,21 @@ class Recorded:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Swept:
-    """What a sweep did: leases that had run out, and lines that were too late.
+class GivenUp:
+    """How many checks of an environment and tier ended with their last lease."""
 
-    `given_up` are the checks that ended with their last lease, by environment and tier.
-    """
+    environment: str
+    tier: str
+    checks: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Swept:
+    """What a sweep did: leases that had run out, and lines that were too late."""
 
     taken_back: int = 0
     past_deadline: int = 0
-    given_up: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    given_up: tuple[GivenUp, ...] = ()
 
 
 # Who finds that another has just said the same need not wait for the row, which all workers have in common.
@@ -506,7 +512,11 @@ class Store:
         return Swept(
             taken_back=sum(row.leases for row in expired),
             past_deadline=sum(map(self._past_deadline, late)),
-            given_up={(row.environment, row.tier): row.ended for row in expired if row.ended},
+            given_up=tuple(
+                GivenUp(environment=row.environment, tier=row.tier, checks=row.ended)
+                for row in expired
+                if row.ended
+            ),
         )
 
     def _past_deadline(self, run_id: str) -> int:

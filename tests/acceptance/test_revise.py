@@ -310,8 +310,18 @@ def test_a_sweep_by_hand_takes_back_what_a_dead_worker_held(quiet: Quiet, long: 
     quiet.farm("submit", long, "--no-wait")
     assert quiet.store.claim(["core"], worker="dead", lease_seconds=-1)
     said = quiet.farm("sweep", "--now", "--json")
-    assert json.loads(said.stdout) == {"schema": 1, "taken_back": 1, "past_deadline": 0}
+    assert json.loads(said.stdout) == {"schema": 1, "taken_back": 1, "past_deadline": 0, "given_up": []}
     assert "Requeued 1 check" in said.stderr
+
+
+def test_a_sweep_tells_which_checks_have_lost_their_last_worker(quiet: Quiet, long: Path) -> None:
+    quiet.farm("submit", long, "--no-wait")
+    for _ in range(quiet.store.max_failures):
+        assert quiet.store.claim(["core"], worker="dead", lease_seconds=-1)
+        said = quiet.farm("sweep", "--now", "--json")
+        assert said.returncode == 0, said.stderr
+    ended = [{"environment": "core", "tier": "kernel", "checks": 1}]
+    assert json.loads(said.stdout)["given_up"] == ended
 
 
 def test_a_sweep_by_hand_after_an_outage_leaves_workers_the_time_to_extend_their_leases(

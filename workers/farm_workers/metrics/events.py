@@ -120,8 +120,9 @@ def swept(swept: Swept) -> None:
         _metrics.sweeps.inc()
         _metrics.expired.inc(swept.taken_back)
         _metrics.late_lines.inc(swept.past_deadline)
-        for (environment, tier), number in swept.given_up.items():
-            _metrics.checks.labels(environment, tier, Outcome.JUDGE_ERROR, Reason.WORKER_LOST).inc(number)
+        for each in swept.given_up:
+            labels = each.environment, each.tier, Outcome.JUDGE_ERROR, Reason.WORKER_LOST
+            _metrics.checks.labels(*labels).inc(each.checks)
 
 
 def database_was_away() -> None:
