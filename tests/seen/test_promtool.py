@@ -21,7 +21,7 @@ def of_a_worker(monkeypatch: pytest.MonkeyPatch) -> bytes:
     metrics = Metrics()
     metrics.look = lambda: STATE
     monkeypatch.setattr(events, "_metrics", metrics)
-    events.claimed([CLAIM])
+    events.begun(CLAIM, waited_seconds=3.0)
     events.recorded(CLAIM, a_decision())
     events.image_begun("core", "made", 0.5)
     events.forked("core", "check")
