@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -346,21 +346,22 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
+def _told(faults: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the first faults of a request as they are told."""
+    told = [
+        {"loc": list(each["loc"]), "msg": each["msg"].removeprefix("Value error, "), "type": each["type"]}
+        for each in faults[:_MOST_FAULTS]
+    ]
+    if untold := len(faults) - len(told):
+        words = f"{untold} more faults are not told; correct these first"
+        told.append({"loc": ["body"], "msg": words, "type": "more_faults"})
+    return told
+
+
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
-        faults = [
-            {
-                "loc": list(fault["loc"]),
-                "msg": fault["msg"].removeprefix("Value error, "),
-                "type": fault["type"],
-            }
-            for fault in error.errors()[:_MOST_FAULTS]
-        ]
-        if untold := len(error.errors()) - len(faults):
-            words = f"{untold} more faults are not told; correct these first"
-            faults.append({"loc": ["body"], "msg": words, "type": "more_faults"})
-        return Json({"detail": faults}, status_code=422)
+        return Json({"detail": _told(error.errors())}, status_code=422)
 
     @app.exception_handler(Exception)
     async def unforeseen(_request: Request, _error: Exception) -> Response:

@@ -13,9 +13,10 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
 
-from farm.errors import Forbidden, ServerDown
+from farm.errors import ServerDown
 from farm.service.desk import Desk, require_class
 from farm.service.local import LOCAL
+from farm.service.may import May
 from farm.service.requests import USUAL_CLASS
 from farm.store.keys import Key, Scope
 from farm.store.records import Item
@@ -37,20 +38,6 @@ class Json(JSONResponse):
 async def _desk(request: Request) -> Desk:
     desk: Desk = request.app.state.desk
     return desk
-
-
-@dataclass(frozen=True, slots=True)
-class May:
-    """Gives the key of a request, which has a scope."""
-
-    scope: Scope
-
-    async def __call__(self, request: Request) -> Key:
-        """Return the key; raises `Forbidden` for one that has not the scope."""
-        found: Key = request.state.key
-        if self.scope not in found.scopes:
-            raise Forbidden(f"the key {found.name} has not the scope {self.scope}; use another key")
-        return found
 
 
 TheDesk = Annotated[Desk, Depends(_desk)]
