@@ -22,6 +22,20 @@ def add_to(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AddressFlags:
+    """Where the service listens, and under which names it is reached."""
+
+    host: Annotated[str, Option(help="Address to listen on; one that others reach needs keys.")] = "127.0.0.1"
+    port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8700
+    uds: Annotated[
+        Path | None, Option(help="Unix socket to listen on instead, for this user's programs only.")
+    ] = None
+    allow_host: Annotated[
+        list[str] | None, Option(help="Name by which clients reach the service; can be given several times.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TlsFlags:
     """With what HTTPS is served; without, it is HTTP. Raises `UsageError` for one without the other."""
 
@@ -34,16 +48,8 @@ class TlsFlags:
 
 
 def serve(
-    host: Annotated[
-        str, Option(help="Address to listen on; one that others reach needs keys.")
-    ] = "127.0.0.1",
-    port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8700,
-    uds: Annotated[
-        Path | None, Option(help="Unix socket to listen on instead, for this user's programs only.")
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None, Option(help="Name by which clients reach the service; can be given several times.")
-    ] = None,
+    *,
+    address: AddressFlags,
     token: Annotated[
         bool,
         Option(
@@ -55,7 +61,6 @@ def serve(
         list[str] | None,
         Option(help="Key that sees the runs of farm submit on the page; can be given several times."),
     ] = None,
-    *,
     tls: TlsFlags,
 ) -> None:
     """Serve the farm over HTTP: batches in, verdicts and rewards out. docs/http.md says how."""
@@ -65,10 +70,10 @@ def serve(
     from farm.service.server import Listening, run
 
     where = Listening(
-        host=host,
-        port=port,
-        uds=uds,
-        names=tuple(allow_host or ()),
+        host=address.host,
+        port=address.port,
+        uds=address.uds,
+        names=tuple(address.allow_host or ()),
         body_mib=body_mib,
         needs_token=token,
         certificate=tls.tls_certificate,
