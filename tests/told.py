@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from farm_workers.metrics.state import State
 
 from farm.judging.assurance import Assurance
@@ -42,6 +44,7 @@ STATE = State(
 CLAIM = Claim(
     check_id=1,
     attempt=1,
+    claimed_at=datetime(2026, 1, 31, tzinfo=UTC),
     failures=0,
     suspect=False,
     environment="core",

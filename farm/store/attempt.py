@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from farm.assembly.challenge import Challenge
@@ -33,6 +34,7 @@ class Claim:
 
     check_id: int
     attempt: int
+    claimed_at: datetime
     failures: int
     suspect: bool
     environment: str
@@ -48,6 +50,7 @@ class Claim:
         return cls(
             check_id=row["id"],
             attempt=row["attempt"],
+            claimed_at=row["started_at"],
             failures=row["failures"],
             suspect=row["suspect"],
             environment=row["environment"],
@@ -84,6 +87,7 @@ class Decision:
         return {
             "id": claim.check_id,
             "attempt": claim.attempt,
+            "claimed_at": claim.claimed_at.isoformat(),
             "verdict": verdict.outcome,
             "reason": verdict.reason,
             "detail": verdict.detail,
@@ -125,6 +129,7 @@ class Returned:
         return {
             "id": self.claim.check_id,
             "attempt": self.claim.attempt,
+            "claimed_at": self.claim.claimed_at.isoformat(),
             "outcome": self.outcome,
             "detail": self.detail,
             "failed": self.failed,
@@ -133,8 +138,8 @@ class Returned:
 
 def unread(row: Mapping[str, Any], why: str) -> dict[str, object]:
     """Return what the store is given of a claimed row that cannot be read: it goes back unharmed."""
-    given = {"id": row["id"], "attempt": row["attempt"], "outcome": "returned"}
-    return given | {"detail": why, "failed": False}
+    held = {"id": row["id"], "attempt": row["attempt"], "claimed_at": row["started_at"].isoformat()}
+    return held | {"outcome": "returned", "detail": why, "failed": False}
 
 
 def _check(row: Mapping[str, Any]) -> Check:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from sqlalchemy.exc import (
     InterfaceError,
     OperationalError,
 )
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from farm.errors import DatabaseVersion, FarmError, ServerDown
 
@@ -63,6 +64,9 @@ def connect(
     through a whole table for them: a plan made when that was small, or unknown, may last for minutes. Of who
     asks the same few things all the time, each statement is planned once, whatever it is asked about: to
     plan the question for an item takes PostgreSQL as long as to find it.
+
+    Behind a pooler that keeps no sessions (PgBouncer in transaction mode) nothing is prepared, and each
+    transaction gets the settings of its own.
     """
     engine = create_engine(
         url,
@@ -73,21 +77,61 @@ def connect(
         pool_pre_ping=not works,
         connect_args={"application_name": application, "connect_timeout": _CONNECT_SECONDS, **_TCP},
     )
+    settings = [*(_LOOK_UP if works else ()), *(_PLAN_ONCE if plans_once else ())]
+    event.listen(engine, "connect", partial(_begin_session, settings))
+    event.listen(engine, "begin", _begin_transaction)
     if works:
-        event.listen(engine, "connect", _look_up)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_when_idle)
-    if plans_once:
-        event.listen(engine, "connect", _plan_once)
     return engine
 
 
 def driver_arguments(engine: Engine) -> dict[str, Any]:
-    """Return what the driver is given to connect as the engine does, for a process without SQLAlchemy."""
+    """Return what the driver is given to connect as the engine does, for a process without SQLAlchemy.
+
+    Such a process asks few things, so it prepares no statement, which a pooler might not keep.
+    """
     _, arguments = engine.dialect.create_connect_args(engine.url)
     # SQLAlchemy's own conversions of types stay here.
     theirs = {name: value for name, value in arguments.items() if name != "context"}
-    return {**theirs, "application_name": "farm-export", "connect_timeout": _CONNECT_SECONDS, **_TCP}
+    ours = {"application_name": "farm-export", "connect_timeout": _CONNECT_SECONDS, "prepare_threshold": None}
+    return {**theirs, **ours, **_TCP}
+
+
+# Compiling would pay for what seems dear only because the whole tables are not gone through.
+_LOOK_UP = ("enable_seqscan = off", "jit = off")
+_PLAN_ONCE = ("plan_cache_mode = force_generic_plan",)
+# What a connection's transactions begin with, where a pooler keeps no settings for it.
+_LOCAL = "farm_local_settings"
+
+
+def _begin_session(settings: Sequence[str], connection: Any, record: ConnectionPoolEntry) -> None:
+    if _is_pooled(connection):
+        connection.prepare_threshold = None
+        record.info[_LOCAL] = "; ".join(f"SET LOCAL {setting}" for setting in settings)
+    else:
+        for setting in settings:
+            connection.execute(f"SET {setting}")
+    connection.commit()
+
+
+def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler is on the way, whose sessions may change from transaction to transaction.
+
+    A pooler gives each client a number of its own for cancelling, at random; a server tells its process id.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is not None and row[0] != connection.info.backend_pid
+
+
+def _begin_transaction(connection: Connection) -> None:
+    _set_locally(connection.connection)
+
+
+def _set_locally(pooled: PoolProxiedConnection) -> None:
+    if local := pooled.info.get(_LOCAL):
+        driver: psycopg.Connection[Any] = pooled.driver_connection  # type: ignore[assignment]
+        driver.execute(local)
 
 
 #: A connection that was not used for so many seconds is asked whether it still works.
@@ -150,13 +194,14 @@ def single(engine: Engine) -> Iterator[Cursor[DictRow]]:
     """Give what carries out statements of which each is a transaction by itself; raises as `reaching` does.
 
     For what is asked all the time: the way there and back is gone once and not three times, and SQLAlchemy,
-    which uses more of this process's time than all else of a statement, is passed by.
+    which uses more of this process's time than all else of a statement, is passed by. Where a pooler keeps no
+    settings, all statements of the block are one transaction.
     """
     with reaching(engine), closing(engine.raw_connection()) as pooled:
         connection: psycopg.Connection[Any] = pooled.driver_connection  # type: ignore[assignment]
         connection.autocommit = True
         try:
-            with connection.cursor(row_factory=dict_row) as cursor:
+            with _with_settings(pooled, connection), connection.cursor(row_factory=dict_row) as cursor:
                 yield cursor
         finally:
             if connection.closed:
@@ -164,6 +209,16 @@ def single(engine: Engine) -> Iterator[Cursor[DictRow]]:
                 engine.dispose()  # the others will not work either
             else:
                 connection.autocommit = False
+
+
+@contextmanager
+def _with_settings(pooled: PoolProxiedConnection, connection: psycopg.Connection[Any]) -> Iterator[None]:
+    if not pooled.info.get(_LOCAL):
+        yield
+        return
+    with connection.transaction():
+        _set_locally(pooled)
+        yield
 
 
 @contextmanager

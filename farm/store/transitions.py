@@ -138,7 +138,7 @@ _CLAIM = """
             lease_until = now() + %(lease)s * interval '1 second',
             ahead = chosen.id <> (SELECT id FROM chosen ORDER BY suspect DESC, priority, turn, id LIMIT 1)
         FROM chosen WHERE checks.id = chosen.id
-        RETURNING checks.id, attempt, failures, ahead, environment, program_sha256, submitted,
+        RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
                   fallback_sha256, fallback_submitted, challenge_sha256, challenge_name, tier,
                   native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, checks.priority,
                   checks.turn, extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
@@ -203,20 +203,25 @@ _BEGUN = """
     WHERE checks.id = locked.id
 """
 
+# Here and where attempts are given back, one is known by the moment of its claim, too: where the database
+# was restored from a backup, a worker can still hold an attempt whose numbers are another's now, at another
+# proof.
+#
 # The verdict stays in the identity when it would come out the same again, and was come to with what the
 # identity names.
 _FINISH = """
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(given)s AS jsonb)) AS given (
-            id bigint, attempt integer, verdict text, reason text, detail text, messages jsonb, hits jsonb,
-            audit jsonb, goals jsonb, statement text, trusts text[], preamble text,
-            wall_seconds float8, cpu_seconds float8,
+            id bigint, attempt integer, claimed_at timestamptz, verdict text, reason text,
+            detail text, messages jsonb, hits jsonb, audit jsonb, goals jsonb, statement text, trusts text[],
+            preamble text, wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
             trace_id text, reproducible boolean)
     ), held AS (
-        SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+        SELECT locked.* FROM (SELECT id, attempt, claimed_at FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt FROM checks
-            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND started_at = claimed_at
+              AND status = 'running'
             FOR UPDATE
         ) AS locked
     ), done AS (
@@ -247,11 +252,12 @@ _FINISH = """
 _GIVE_BACK = text("""
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(:given AS jsonb)) AS given (
-            id bigint, attempt integer, outcome text, detail text, failed boolean)
+            id bigint, attempt integer, claimed_at timestamptz, outcome text, detail text, failed boolean)
     ), held AS (
-        SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
+        SELECT locked.* FROM (SELECT id, attempt, claimed_at FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt FROM checks
-            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND started_at = claimed_at
+              AND status = 'running'
             FOR UPDATE
         ) AS locked
     ), back AS (
@@ -350,8 +356,8 @@ class Store:
     def register(self, served: Iterable[Served]) -> None:
         """Say which environments a worker serves, now."""
         rows = [asdict(each) | {"tiers": list(each.tiers), "fresh": _FRESH_SECONDS} for each in served]
-        with single(self.engine) as cursor:
-            for row in rows:
+        for row in rows:
+            with single(self.engine) as cursor:
                 cursor.execute(_REGISTER, row)
 
     def declare(self, name: str, *, toolchain: str = "") -> bool:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from farm_workers.metrics import events
 
@@ -37,6 +38,7 @@ _REPORT = Report(
 _CLAIM = Claim(
     check_id=1,
     attempt=1,
+    claimed_at=datetime(2026, 1, 31, tzinfo=UTC),
     failures=0,
     suspect=False,
     environment="core",

@@ -17,7 +17,8 @@ import psycopg
 import pytest
 from farms import CORE, a_decision, claimed, finished, load
 from processes import eventually
-from sqlalchemy import Engine, text
+from psycopg import sql
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from farm.judging.assurance import Assurance
@@ -525,3 +526,35 @@ class TestFindingARun:
     def test_an_unknown_id_is_refused(self, queries: Queries) -> None:
         with pytest.raises(Exception, match="no run begins with '11'"):
             queries.run("11")
+
+
+@pytest.fixture
+def restored(store: Store) -> Iterator[Store]:
+    """The database as it was when the test began, under another name."""
+    store.engine.dispose()  # a database is copied only while nobody is connected to it
+    url = store.engine.url
+    name = f"{url.database}_restored"
+    words = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*map(sql.Identifier, (name, str(url.database))))
+    other = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with other.connect() as connection:
+        connection.connection.driver_connection.execute(words)  # type: ignore[union-attr]
+    other.dispose()
+    engine = postgres.connect(
+        url.set(database=name).render_as_string(hide_password=False), application="farm-test"
+    )
+    yield Store(engine)
+    engine.dispose()
+
+
+def test_what_a_worker_held_before_a_restore_is_not_taken_for_what_has_its_numbers_now(
+    store: Store, restored: Store, tmp_path: Path
+) -> None:
+    load(store, tmp_path / "a.jsonl", line("theorem t : True := trivial"))
+    (before,) = claims(store)
+    run_id = load(restored, tmp_path / "b.jsonl", line("theorem t : False := trivial"))
+    (now,) = claims(restored)
+    assert now.hold == before.hold
+    assert not finished(restored, before)
+    assert not restored.give_back([Returned.unharmed(before, "the worker is stopping")])
+    assert Queries(restored.engine).tally(run_id).statuses == {"running": 1}
+    assert finished(restored, now)
