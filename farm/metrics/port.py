@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import socket
 import sys
 import threading
@@ -24,6 +25,13 @@ MOST_CONNECTIONS = 16
 _REFUSED = b"a web page may ask under this name; ask for localhost, or for the address\n"
 
 _Start = Callable[[str, list[tuple[str, str]]], object]
+_App = Callable[[dict[str, Any], _Start], Iterable[bytes]]
+#: Tells why a process does not do its work now, None where it does.
+Unready = Callable[[], str | None]
+
+
+def _always() -> None:
+    """Find nothing that is missing."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -40,13 +48,13 @@ class _Server(ThreadingWSGIServer):
 
     request_queue_size = 128
 
-    def __init__(self, address: str, port: int, registry: Collector) -> None:
+    def __init__(self, address: str, port: int, registry: Collector, unready: Unready) -> None:
         """Listen; raises `OSError` and `OverflowError` where nobody can."""
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         self.address_family = found[0]
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__((str(found[4][0]), port), _Handler)
-        app = make_wsgi_app(registry)
+        app = _with_health(make_wsgi_app(registry), unready)
         self.set_app(_for_this_machine(app) if _is_loopback(str(found[4][0])) else app)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -73,7 +81,25 @@ class _Server(ThreadingWSGIServer):
             super().handle_error(request, client_address)
 
 
-def _for_this_machine(app: Callable[..., Any]) -> Callable[..., Iterable[bytes]]:
+def _with_health(app: Callable[..., Any], unready: Unready) -> _App:
+    """Return an application that answers probes as well, at the addresses that the service has for them.
+
+    A process that answers is alive, whatever its checks, PostgreSQL or Redis are doing: to kill it mends none
+    of these.
+    """
+
+    def answer(environ: dict[str, Any], start: _Start) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO")
+        if path not in ("/health/live", "/health/ready"):
+            return app(environ, start)  # type: ignore[no-any-return]
+        why = unready() if path == "/health/ready" else None
+        start("200 OK" if why is None else "503 Service Unavailable", [("Content-Type", "application/json")])
+        return [json.dumps({"status": "ok"} if why is None else {"detail": why}).encode()]
+
+    return answer
+
+
+def _for_this_machine(app: _App) -> _App:
     """Return an application that answers only programs of this machine.
 
     A page in a browser here can have its own name resolve to a loopback address (DNS rebinding), and would
@@ -82,7 +108,7 @@ def _for_this_machine(app: Callable[..., Any]) -> Callable[..., Iterable[bytes]]
 
     def answer(environ: dict[str, Any], start: _Start) -> Iterable[bytes]:
         if _is_loopback(_host(environ.get("HTTP_HOST", LOOPBACK))):
-            return app(environ, start)  # type: ignore[no-any-return]
+            return app(environ, start)
         start("403 Forbidden", [("Content-Type", "text/plain")])
         return [_REFUSED]
 
@@ -105,13 +131,14 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def exposed(registry: Collector, *, address: str, port: int) -> Iterator[str]:
+def exposed(registry: Collector, *, address: str, port: int, unready: Unready = _always) -> Iterator[str]:
     """Serve metrics inside the block and give their URL; port 0 takes a free one.
 
-    Raises `UsageError` when nobody can listen there.
+    Beside them, `/health/live` answers 200, and `/health/ready` 503 where `unready` says why. Raises
+    `UsageError` when nobody can listen there.
     """
     try:
-        server = _Server(address, port, registry)
+        server = _Server(address, port, registry, unready)
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"cannot serve metrics on {shown(address)}:{port}: {getattr(error, 'strerror', None) or error}; "

@@ -142,6 +142,51 @@ def test_the_newest_runs_cost_no_more_than_their_own_lines(store: Store, tmp_pat
     assert sum(_jobs_read(plan["Plan"])) == 15
 
 
+def test_a_queue_is_what_waits_and_what_workers_hold_in_each_environment(
+    store: Store, run_id: str, tmp_path: Path
+) -> None:
+    store.declare("idle", toolchain="4.35.0")
+    (waiting,) = ask(store.engine, "SELECT id FROM checks WHERE status = 'queued'")
+    with store.engine.begin() as connection:
+        connection.execute(
+            text("UPDATE checks SET queued_at = now() - interval '90 s' WHERE status = 'queued'")
+        )
+    asked = "SELECT * FROM report.queues ORDER BY environment"
+    core, idle = ask(store.engine, asked)
+    assert (core["environment"], core["waiting"], core["held"]) == ("core", 1, 0)
+    assert core["oldest_seconds"] == pytest.approx(90, abs=30)
+    assert list(idle.values()) == ["idle", 0, 0, None]
+    claimed(store, int(str(waiting["id"])))
+    core, _ = ask(store.engine, asked)
+    assert (core["waiting"], core["held"], core["oldest_seconds"]) == (0, 1, None)
+
+
+def test_a_long_queue_costs_a_scaler_no_more_than_its_beginning(store: Store, tmp_path: Path) -> None:
+    entries = [{"name": "t", "predicted_proof": f"{PROGRAM} {k}"} for k in range(100)]
+    load(store, tmp_path / "long.jsonl", *entries)
+    copied = """
+        INSERT INTO checks SELECT (jsonb_populate_record(checks, jsonb_build_object(
+            'id', checks.id + 1000000 * nth, 'turn', checks.turn + 1000000 * nth, 'identity', NULL))).*
+        FROM checks, generate_series(1, 150) AS nth
+    """
+    with store.engine.begin() as connection:
+        connection.execute(text(copied))
+        connection.execute(text("ANALYZE checks"))  # as autovacuum does within a minute of a load
+        connection.execute(text("SET LOCAL random_page_cost = 1.1"))  # as the reader's role has it
+        (plan,) = connection.scalar(text("EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM report.queues"))
+        queue = connection.execute(text("SELECT * FROM report.queues")).one()
+    assert queue.waiting == 10_000
+    assert sum(_rows_read(plan["Plan"], "checks")) <= 10_000 + 3 * 1_000
+
+
+def _rows_read(node: dict[str, object], table: str) -> Iterator[int]:
+    if node.get("Relation Name") == table:
+        yield int(node["Actual Rows"]) * int(node["Actual Loops"])  # type: ignore[call-overload]
+        yield int(node.get("Rows Removed by Filter", 0))  # type: ignore[call-overload]
+    for child in node.get("Plans", []):  # type: ignore[attr-defined]
+        yield from _rows_read(child, table)
+
+
 def _jobs_read(node: dict[str, object]) -> Iterator[int]:
     if node.get("Relation Name") == "jobs":
         yield int(node["Actual Rows"]) * int(node["Actual Loops"])  # type: ignore[call-overload]
@@ -180,7 +225,7 @@ def as_reader(store: Store, run_id: str) -> Iterator[psycopg.Connection[tuple[ob
         yield connection
 
 
-@pytest.mark.parametrize("view", ["runs", "lines", "problems"])
+@pytest.mark.parametrize("view", ["runs", "lines", "problems", "queues"])
 def test_the_reader_reads_each_view(as_reader: psycopg.Connection[tuple[object, ...]], view: str) -> None:
     rows = as_reader.execute(f"SELECT * FROM report.{view}").fetchall()
     assert rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import socket
 from collections.abc import Iterable, Iterator
@@ -189,6 +190,33 @@ def test_the_state_is_told_as_it_is_at_the_scrape(url: str) -> None:
     assert images == {"core": 2, "mathlib": 1}
     assert told["farm_images_memory_bytes", frozenset({("environment", "core")})] == 150
     assert value(url, "farm_worker_busy_slots") == 2
+
+
+def test_a_worker_is_alive_from_the_start_and_ready_only_while_it_takes_checks(url: str) -> None:
+    assert _health(url, "live") == (200, {"status": "ok"})
+    status, said = _health(url, "ready")
+    assert (status, said["detail"][:22]) == (503, "the worker is starting")
+    events.watch(lambda: STATE)
+    assert _health(url, "ready") == (200, {"status": "ok"})
+    events.watch(lambda: replace(STATE, is_healthy=False))
+    status, said = _health(url, "ready")
+    assert (status, said["detail"][:23]) == (503, "the worker is unhealthy")
+    assert _health(url, "live") == (200, {"status": "ok"})
+
+
+def test_whoever_tells_metrics_and_takes_no_checks_is_ready_at_once() -> None:
+    with exposed(CollectorRegistry(), address="127.0.0.1", port=0) as url:
+        assert _health(url, "ready") == _health(url, "live") == (200, {"status": "ok"})
+
+
+def _health(url: str, word: str) -> tuple[int, dict[str, str]]:
+    asked = url.replace("/metrics", f"/health/{word}")
+    try:
+        with urlopen(asked, timeout=30) as answer:
+            return answer.status, json.loads(answer.read())
+    except HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
 
 
 def test_each_worker_counts_from_nothing_and_only_while_it_serves() -> None:

@@ -33,7 +33,7 @@ def served(*, address: str, port: int) -> Iterator[str]:
     from farm_workers.metrics.registry import Metrics
 
     metrics = Metrics()
-    with exposed(metrics.registry, address=address, port=port) as url:
+    with exposed(metrics.registry, address=address, port=port, unready=metrics.unready) as url:
         _metrics = metrics
         try:
             yield url

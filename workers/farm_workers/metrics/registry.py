@@ -78,6 +78,14 @@ class Metrics:
         self.registry.register(_Now(self))
         ProcessCollector(registry=self.registry)
 
+    def unready(self) -> str | None:
+        """Return why the worker takes no checks, None where it takes them."""
+        if self.look is None:
+            return "the worker is starting: it examines its isolation and its Leans"
+        if not self.look().is_healthy:
+            return "the worker is unhealthy: it judged a known program wrongly; its log says which"
+        return None
+
     def measured(self, environment: str, verdict: str) -> Measured:
         """Return what is measured of the checks of an environment that have this verdict."""
         if (found := self._measured.get((environment, verdict))) is None:
