@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from farm.extras import remedy
+from farm.first_process import step_aside
 
 
 def main() -> None:
     """Run the `farm` command, or exit with 2 and one line where the packages that it needs are missing."""
+    step_aside()
     try:
         from farm.cli.command import main as command
     except ModuleNotFoundError as error:
