@@ -11,7 +11,18 @@ import typer
 from typer import Option
 
 from farm import log, tracing
-from farm.cli import keys, looking, metrics, operating, reporting, revising, serving, submitting, watching
+from farm.cli import (
+    keys,
+    looking,
+    metrics,
+    operating,
+    rechecking,
+    reporting,
+    revising,
+    serving,
+    submitting,
+    watching,
+)
 from farm.errors import FarmError
 from farm.version import VERSION
 
@@ -21,7 +32,7 @@ app = typer.Typer(
     epilog="Example: farm submit results/*.jsonl\n\n"
     "Exit status: 0 every line judged, 1 the farm failed, 2 bad usage or bad input, 3 some lines could not "
     "be judged, 4 too much waits already, 5 some manifests could not be written (farm export writes the "
-    "stored verdicts), 130 interrupted.",
+    "stored verdicts), 6 lines that were proved are not any more (farm recheck), 130 interrupted.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -34,7 +45,11 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
         raise typer.Exit
 
 
-for _module in (submitting, looking, watching, reporting, revising, serving, operating, keys, metrics):
+_MODULES = (
+    *(submitting, looking, watching, reporting, revising, rechecking),
+    *(serving, operating, keys, metrics),
+)
+for _module in _MODULES:
     _module.add_to(app)
 
 

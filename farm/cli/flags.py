@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Option
@@ -19,6 +19,7 @@ from farm.errors import UsageError
 if TYPE_CHECKING:
     from farm.judging.assurance import Assurance
     from farm.runs.pick import Pick
+    from farm.runs.recheck import Recheck
     from farm.store.queries import StoredRun
 
 
@@ -51,7 +52,12 @@ def _flags(kind: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(field.name, keyword, default=field.default, annotation=hints[field.name])
+        inspect.Parameter(
+            field.name,
+            keyword,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
         for field in fields(kind)
     ]
 
@@ -135,6 +141,73 @@ class ChangeFlags:
             wall_seconds=self.timeout or usual.wall_seconds,
             memory_mib=self.memory_mib or usual.memory_mib,
             cpu_seconds=self.cpu,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecheckFlags:
+    """Under which environment the lines of a run are judged again, and what else is different."""
+
+    environment: Annotated[
+        str, Option(help="The Lean environment to judge the lines in: farm environments lists them.")
+    ]
+    instead_of: Annotated[
+        str | None,
+        Option(
+            "--from",
+            metavar="ENVIRONMENT",
+            help="Only lines that were judged in this environment, of a run with lines in several.",
+            show_default=False,
+        ),
+    ] = None
+    tier: Annotated[
+        str | None,
+        Option(help="Judge on this tier: kernel, audit or lean; unchanged by default.", show_default=False),
+    ] = None
+    accept_advisories: Annotated[
+        bool,
+        Option("--accept-advisories", help="On the tier kernel, accept a Lean whose kernel has known holes."),
+    ] = False
+    timeout: Annotated[
+        float | None,
+        Option(help="New time limit of a check in seconds; unchanged by default.", show_default=False),
+    ] = None
+    cpu: Annotated[
+        float | None,
+        Option("--cpu", help="New processor time limit of a check in seconds.", show_default=False),
+    ] = None
+    memory_mib: Annotated[
+        int | None, Option(help="New memory limit of a check in MiB.", show_default=False)
+    ] = None
+    priority: Annotated[
+        str,
+        Option("--priority", help="Priority class of the run: interactive, online or batch, in this order."),
+    ] = "batch"
+
+    def asked(self) -> Recheck:
+        """Return what is asked for. Raises UsageError for a limit, a tier or a class that is none."""
+        from farm.judging.assurance import Assurance
+        from farm.judging.job import Priority
+        from farm.limits import Limits, require_possible
+        from farm.runs.recheck import Recheck
+
+        usual = Limits()
+        require_possible(
+            wall_seconds=usual.wall_seconds if self.timeout is None else self.timeout,
+            memory_mib=usual.memory_mib if self.memory_mib is None else self.memory_mib,
+            cpu_seconds=self.cpu,
+        )
+        if self.tier is not None:
+            Assurance(tier=self.tier)
+        return Recheck(
+            environment=self.environment,
+            instead_of=self.instead_of,
+            tier=self.tier,
+            accepts_advisories=self.accept_advisories,
+            wall_seconds=self.timeout,
+            cpu_seconds=self.cpu,
+            memory_mib=self.memory_mib,
+            priority=Priority.named(self.priority),
         )
 
 

@@ -143,7 +143,7 @@ def show(
     pick = which.pick()
     queries = Connections.here().queries
     found = queries.run(run)
-    number = _manifest(queries, found, manifest).number
+    number = _manifest(queries, found, manifest).number if found.manifests or manifest else 0
     if line is not None:
         _show_line(queries, found, number, line, as_json=as_json)
         return
@@ -160,6 +160,8 @@ def show(
 
 def _manifest(queries: Queries, run: StoredRun, number: int) -> StoredManifest:
     stored = queries.manifests(run.id)
+    if not stored:
+        raise UsageError(f"run {run.id} has no manifests; see its lines: farm show {run.id} --json")
     if not 0 <= number < len(stored):
         raise UsageError(f"run {run.id} has no manifest {number}; give one from 0 to {len(stored) - 1}")
     return stored[number]
@@ -196,10 +198,10 @@ def export(
 
     site = Connections.here()
     found = site.queries.run(run)
+    stored = _manifest(site.queries, found, manifest)
     if output is None:
         written = runs.export(site, found)
     else:
-        stored = _manifest(site.queries, found, manifest)
         written = [export_to(site.queries, found, stored, output)]
         terminal.say_exported(written[0])
     if as_json:

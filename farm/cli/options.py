@@ -12,6 +12,9 @@ from typer import Argument, Option
 #: Exit status when some lines could not be judged.
 SOME_UNJUDGED = 3
 
+#: Exit status of a recheck when lines that were proved are not any more.
+SOME_LOST = 6
+
 #: The version of what `--json` prints; a field may be added without a new one, never changed or taken away.
 JSON_SCHEMA = 1
 

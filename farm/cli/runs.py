@@ -41,11 +41,11 @@ def say_unserved(connections: Connections, run: StoredRun) -> None:
         terminal.say(f"Run {run.id} waits: {words}")
 
 
-def may_leave(run_id: str) -> AbstractContextManager[None]:
-    """Tell a user who interrupts, from the moment the run is stored, how to come back to it."""
+def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:
+    """Tell a user who interrupts, from the moment the run is stored, how to come `back` to it."""
     from farm.cli.terminal import how_to_come_back
 
-    return _telling(f"\nRun {run_id} continues in the background.\n{how_to_come_back(run_id)}")
+    return _telling(f"\nRun {run_id} continues in the background.\n{back or how_to_come_back(run_id)}")
 
 
 def may_stop() -> AbstractContextManager[None]:
@@ -157,6 +157,7 @@ def progress(run: StoredRun, tally: Tally) -> dict[str, object]:
         "run": run.id,
         "submitted_at": run.created_at.isoformat(),
         "manifests": [str(path) for path in run.manifests],
+        "rechecks": run.rechecks,
         "lines": tally.total,
         "statuses": dict(tally.statuses),
         "verdicts": [

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from rich.console import Console
@@ -27,9 +28,12 @@ from farm import log
 from farm.cli.doctor import Diagnosis
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE
+from farm.judging.judgement import Judgement
+from farm.reports.changes import Change, Changes
 from farm.runs.export import Exported
 from farm.runs.summary import Summary
 from farm.store.queries import StoredRun, Tally
+from farm.store.rechecks import Turned
 from farm.store.records import Judged
 
 #: Columns of a table that does not go to a terminal: enough that nothing a script may look for is cut.
@@ -45,6 +49,17 @@ COLOURS = {
     "timeout": "yellow",
     "memory_limit": "yellow",
     "judge_error": "bold magenta",
+}
+
+#: How each change is told.
+_CHANGES = {
+    Change.BROKEN: "broken",
+    Change.OVER_LIMIT: "over a limit",
+    Change.UNKNOWN: "not known",
+    Change.OTHER: "otherwise",
+    Change.WITHIN_LIMIT: "within limits again",
+    Change.MENDED: "mended",
+    Change.SAME: "unchanged",
 }
 
 _log = log.logger(__name__)
@@ -63,7 +78,7 @@ def say(words: str) -> None:
 
 
 def how_to_come_back(run_id: str) -> str:
-    """Return how to follow a run that goes on without its submitter."""
+    """Return how to come back to a run that goes on without its submitter."""
     return f"Follow it: farm status {run_id} --wait\nWrite its verdicts: farm export {run_id}"
 
 
@@ -247,22 +262,28 @@ def print_runs(rows: Iterable[tuple[StoredRun, Tally]]) -> None:
     """Print runs, newest first, with their progress."""
     table = Table("run", "submitted", "judged", "proved", "manifests")
     for run, tally in rows:
-        names = ", ".join(path.name for path in run.manifests[:3])
-        more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
         proved = sum(number for (verdict, _), number in tally.verdicts.items() if verdict == "proved")
         submitted = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        table.add_row(
-            run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", Text(visible(names + more))
-        )
+        what = Text(visible(_title(run)))
+        table.add_row(run.id, submitted, f"{tally.done}/{tally.total}", f"{proved}", what)
     out.print(table)
+
+
+def _title(run: StoredRun) -> str:
+    """Return by what people know a run: its manifests, and which run it judges again."""
+    names = ", ".join(path.name for path in run.manifests[:3])
+    more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
+    again = f"recheck of {run.rechecks} in {run.options['environment']}" if run.rechecks else ""
+    return ": ".join(part for part in (again, names + more) if part)
 
 
 def print_ended(run: StoredRun, tally: Tally) -> None:
     """Print in one line how a run ended."""
-    names = ", ".join(path.name for path in run.manifests[:3])
     judged = f"{sum(tally.verdicts.values())} of {count(tally.total, 'line')} judged"
     verdicts = f" ({_mix(tally)})" if tally.verdicts else ""
-    _print_plain(f"Newest finished run: {run.id}, {names}: {judged}{verdicts}. See it: farm status {run.id}")
+    _print_plain(
+        f"Newest finished run: {run.id}, {_title(run)}: {judged}{verdicts}. See it: farm status {run.id}"
+    )
 
 
 def print_lines(judged: Iterable[Judged]) -> None:
@@ -274,6 +295,41 @@ def print_lines(judged: Iterable[Judged]) -> None:
     for job in judged:
         table.add_row(f"{job.line}", Text(visible(job.name)), *_verdict_cells(job))
     out.print(table)
+
+
+def print_changes(
+    run: StoredRun, found: Iterator[tuple[Change, Turned]], changes: Changes, *, most: int
+) -> None:
+    """Print the first lines that a recheck changed, and then what became of all, which `found` counts."""
+    table = Table(title="changed lines", title_justify="left")
+    for column in ("line", "name", "before", "now"):
+        table.add_column(column, no_wrap=column == "line")
+    table.add_column("finding")
+    for _, line in islice(found, most):
+        detail = Text(visible((line.detail or "").partition("\n")[0]), no_wrap=True, overflow="ellipsis")
+        place = Text(visible(run.place(line.manifest, line.line)))
+        table.add_row(place, Text(visible(line.name)), *map(_judgement, (line.before, line.now)), detail)
+    more = sum(1 for _ in found)
+    if table.row_count:
+        out.print(table)
+    if more:
+        say(f"{count(more, 'more changed line')}: add -n {table.row_count + more}, or --json")
+    _print_turns(run, changes)
+
+
+def _print_turns(run: StoredRun, changes: Changes) -> None:
+    title = f"run {run.id}, {run.rechecks} in {run.options['environment']}"
+    table = Table(title=title, title_justify="left")
+    for column in ("change", "before", "now"):
+        table.add_column(column)
+    table.add_column("lines", justify="right")
+    for each in changes.counts():
+        table.add_row(Text(_CHANGES[each.change]), each.before, each.now, f"{each.lines}")
+    out.print(table)
+
+
+def _judgement(judged: Judgement) -> Text:
+    return Text(judged.words, style=COLOURS.get(judged.verdict or "", "dim"))
 
 
 def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:

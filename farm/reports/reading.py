@@ -40,16 +40,12 @@ class Problems:
             name = shortened(name)
             key = ("n" if line.group is None else "g") + name
         else:
-            key = f"l{run.id} {line.manifest}:{line.line}"
+            key = f"l{run.rechecks or run.id} {line.manifest}:{line.line}"
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.names)
-            self.names.append(name if key[0] != "l" else _place(run, line))
+            self.names.append(name if key[0] != "l" else run.place(line.manifest, line.line))
         return number
-
-
-def _place(run: StoredRun, line: Outcome) -> str:
-    return f"{run.manifests[line.manifest].name}:{line.line}"
 
 
 class Reader:
@@ -114,6 +110,8 @@ class Reader:
                     yield line, None
                 return
             manifests = self._queries.manifests(run.id)
+            if not manifests:
+                raise UsageError(f"--by {printable(self.field.name)}: run {run.id} has no manifests to read")
             for number, found in groupby(lines, key=attrgetter("manifest")):
                 yield from self._with_values(run.id, manifests[number], found, self.field)
 

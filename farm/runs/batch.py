@@ -13,7 +13,8 @@ from farm.errors import UsageError
 from farm.lean_text.positions import Positions
 from farm.manifest.entry import Entry
 from farm.runs.ids import new_id
-from farm.runs.prepare.blocks import Prepared, Preparer, Text
+from farm.runs.prepare.blocks import Prepared, Preparer
+from farm.runs.prepare.identity import Text
 from farm.runs.prepare.options import SubmitOptions, problem_of
 from farm.store import waiting
 from farm.store.batches import BatchRows, ItemKey

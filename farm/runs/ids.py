@@ -7,6 +7,9 @@ import secrets
 # Without letters that are mistaken for digits or for each other; 8 of them are 39 bits.
 _LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
 
+#: Letters of a run's id, which people type.
+RUN_LETTERS = 8
+
 
 def new_id(letters: int) -> str:
     """Return an id of so many letters that nobody has."""

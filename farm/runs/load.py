@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, cast
 
 from psycopg import Cursor
@@ -191,7 +192,8 @@ class Load:
             staged.append(check + check_id)
         self._copy(_COPY_JOBS, _JOB_FIELDS, jobs)
         if staged:
-            self._add_texts(dict(block.texts))
+            if block.texts:
+                self._add_texts(dict(block.texts))
             self._copy(_COPY_STAGED, _STAGED_FIELDS, staged)
             self.staged += len(staged)
 
@@ -231,11 +233,12 @@ def loading(
     *,
     queue_limit: int | None = None,
     traceparent: str | None = None,
+    more: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[Load]:
     """Load a run: all that is added inside the block becomes a part of the transaction at its end.
 
     With a `queue_limit` no more checks than that may wait in the farm. Raises `QueueFull`. The spans of its
-    checks become children of the `traceparent`.
+    checks become children of the `traceparent`. What is `more` is kept with the run beside its options.
     """
     if queue_limit is not None:
         # Where there is no room at all, nothing need be read.
@@ -243,7 +246,8 @@ def loading(
     races = options.stop_on_first_proof
     run = {"run_id": run_id, "priority": options.priority, "races": races}
     values = {"version": VERSION, "deadline": options.deadline_seconds}
-    connection.execute(_RUN, {"id": run_id, "options": options.stored(traceparent=traceparent), **values})
+    stored = options.stored(traceparent=traceparent, **more)
+    connection.execute(_RUN, {"id": run_id, "options": stored, **values})
     connection.execute(text(_STAGE))
     load = Load(run_id, connection, races=races)
     yield load

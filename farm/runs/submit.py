@@ -18,16 +18,13 @@ from farm.completions import Completions
 from farm.errors import ServerDown
 from farm.manifest.entries import fingerprint
 from farm.manifest.lines import Fingerprint, opened
-from farm.runs.ids import new_id
+from farm.runs.ids import RUN_LETTERS, new_id
 from farm.runs.load import Load, loading
 from farm.runs.prepare.manifests import Prepare, preparing
 from farm.runs.prepare.options import SubmitOptions
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.queries import Queries, Tally
 from farm.store.transitions import Store
-
-# Letters of a run's id, which people type.
-_ID_LENGTH = 8
 
 # The pauses of a watch grow from the first to the longest.
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 1.0
@@ -79,13 +76,13 @@ def submit(
     with (
         tracing.root("farm.submit", options.told) as span,
         store.transaction() as connection,
-        _one_by_one(connection, paths),
+        one_by_one(connection, b"\n".join(map(os.fsencode, paths))),
         preparing(options, known) as prepare,
     ):
         if not new_run and (found := _same(connection, paths, options)) is not None:
             span.tell(run_id=found, resumed=True)
             return Submitted(run_id=found, resumed=True)
-        run_id = new_id(_ID_LENGTH)
+        run_id = new_id(RUN_LETTERS)
         with loading(
             connection, run_id, options, queue_limit=queue_limit, traceparent=span.traceparent
         ) as load:
@@ -95,9 +92,9 @@ def submit(
 
 
 @contextmanager
-def _one_by_one(connection: Connection, paths: Sequence[Path]) -> Iterator[None]:
-    """Have nobody else submit these manifests inside the block, which is the rest of the transaction."""
-    value = {"sha256": sha256(b"\n".join(map(os.fsencode, paths))).digest()}
+def one_by_one(connection: Connection, what: bytes) -> Iterator[None]:
+    """Have nobody else submit the same inside the block, which is the rest of the transaction."""
+    value = {"sha256": sha256(what).digest()}
     connection.execute(_BEGIN, value)
     yield
     connection.execute(_END, value)

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from farm.characters import storable
 from farm.errors import UnknownRun
 from farm.store.postgres import single
-from farm.store.queries import Tally
+from farm.store.queries import Tally, rechecked
 from farm.store.records import SHOWN_STATUS
 
 #: Lines, and problems, of one page.
@@ -52,6 +52,11 @@ class SeenRun:
     def tier(self) -> str:
         """The tier that it was submitted with; "" where an early farm did not write that down."""
         return str(self.options.get("assurance", {}).get("tier", ""))
+
+    @property
+    def rechecks(self) -> str | None:
+        """The run whose lines it judges again; None where it is no recheck."""
+        return rechecked(self.options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
-    """One `farm submit`."""
+    """One `farm submit` or `farm recheck`, or a batch; only what was submitted has `manifests`."""
 
     id: str
     created_at: datetime
@@ -38,6 +38,20 @@ class StoredRun:
     def tier(self) -> str:
         """The tier that it was submitted with; "" where an early farm did not write that down."""
         return str(self.options.get("assurance", {}).get("tier", ""))
+
+    @property
+    def rechecks(self) -> str | None:
+        """The run whose lines it judges again; None where it is no recheck."""
+        return rechecked(self.options)
+
+    def place(self, manifest: int, line: int) -> str:
+        """Return by what people know a line: its file and line, or that it is an item of a batch."""
+        return f"{self.manifests[manifest].name}:{line}" if self.manifests else f"item {line}"
+
+
+def rechecked(options: Mapping[str, Any]) -> str | None:
+    """Return the run that a run with these options rechecks, None for none."""
+    return (options.get("recheck") or {}).get("of")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,8 +147,8 @@ class Untiered:
 
 
 _RUNS = """
-    SELECT runs.id, created_at, options, array_agg(path ORDER BY number) AS manifests
-    FROM runs JOIN manifests ON manifests.run_id = runs.id
+    SELECT runs.id, created_at, options, array_remove(array_agg(path ORDER BY number), NULL) AS manifests
+    FROM runs LEFT JOIN manifests ON manifests.run_id = runs.id
 """
 
 _WAITED = """
@@ -294,8 +308,10 @@ class Queries:
         return [row["name"] for row in rows]
 
     def runs(self, *, most: int = 20) -> list[StoredRun]:
-        """Return the newest runs, newest first."""
-        rows = self._all(f"{_RUNS} GROUP BY runs.id ORDER BY created_at DESC LIMIT :most", most=most)
+        """Return the newest runs, newest first, without batches."""
+        rows = self._all(
+            f"{_RUNS} WHERE owner IS NULL GROUP BY runs.id ORDER BY created_at DESC LIMIT :most", most=most
+        )
         return [_run(row) for row in rows]
 
     def runs_named(self, ids: Sequence[str]) -> list[StoredRun]:
@@ -306,13 +322,15 @@ class Queries:
         return [_run(row) for row in rows]
 
     def run(self, prefix: str | None) -> StoredRun:
-        """Return the run whose id begins so, the newest one for None; raises `UnknownRun`."""
+        """Return the run whose id begins so, the newest one for None; raises `UnknownRun`.
+
+        A batch is found by its whole id.
+        """
         if prefix is None:
             found = self.runs(most=1)
         else:
-            rows = self._all(
-                f"{_RUNS} WHERE starts_with(runs.id, :prefix) GROUP BY runs.id LIMIT 2", prefix=prefix
-            )
+            named = "runs.id = :prefix OR owner IS NULL AND starts_with(runs.id, :prefix)"
+            rows = self._all(f"{_RUNS} WHERE {named} GROUP BY runs.id LIMIT 2", prefix=prefix)
             found = [_run(row) for row in rows]
         if len(found) == 1:
             return found[0]

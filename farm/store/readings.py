@@ -95,11 +95,13 @@ _LEFT = """
     GROUP BY runs.id, created_at ORDER BY created_at DESC
 """
 
-# Lines are begun in their order, so evenly chosen ones tell when the oldest verdict came.
+# Lines are begun in their order, so evenly chosen ones tell when the oldest verdict came. The verdicts of a
+# recheck are no manifest's until somebody wants that.
 _LAGS = """
     SELECT newest.id, coalesce(extract(epoch FROM now() - min(since)), 0)::float8 AS lag
     FROM (
-        SELECT id, created_at FROM runs WHERE owner IS NULL ORDER BY created_at DESC LIMIT :newest
+        SELECT id, created_at FROM runs WHERE owner IS NULL AND options -> 'recheck' IS NULL
+        ORDER BY created_at DESC LIMIT :newest
     ) AS newest
     CROSS JOIN LATERAL (
         SELECT number, exported_at, count(*) OVER () AS many FROM manifests WHERE run_id = newest.id

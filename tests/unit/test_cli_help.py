@@ -43,7 +43,7 @@ _OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in c
 def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
         *("submit", "status", "list", "show", "report", "export", "assemble"),
-        *("cancel", "retry", "sweep", "serve"),
+        *("cancel", "retry", "recheck", "sweep", "serve"),
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
         *("serve", "mcp", "metrics"),
@@ -94,6 +94,7 @@ def test_the_exit_statuses_are_documented() -> None:
         "2 bad usage or bad input",
         "3 some lines",
         "5 some manifests",
+        "6 lines that were proved",
     ):
         assert status in README
 

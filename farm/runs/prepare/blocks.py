@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -18,12 +17,21 @@ from farm.limits import Limits
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
 from farm.runs.children.pieces import Piece
+from farm.runs.prepare.identity import (
+    UNSTATED,
+    Part,
+    Text,
+    challenge_part,
+    check_fields,
+    environment_part,
+    identity,
+    limits_part,
+)
 from farm.runs.prepare.options import SubmitOptions, problem_of
 from farm.runs.prepare.rows import (
     NULL,
     Block,
     field,
-    limits_fields,
     place_fields,
     segments_json,
     spans_json,
@@ -44,22 +52,7 @@ class Stated(NamedTuple):
     source: bytes
     name: str
     is_readable: bool
-    fields: bytes
-    json: str
-
-
-class Text(NamedTuple):
-    """A program as rows and identities name it; `submitted` and `segments` are JSON."""
-
-    sha256: bytes
-    source: bytes
-    submitted: str
-    segments: str
-
-    @property
-    def json(self) -> str:
-        """What identities name."""
-        return f'"{self.sha256.hex()}",{self.submitted}'
+    part: Part
 
 
 class Prepared(NamedTuple):
@@ -86,13 +79,6 @@ class Prepared(NamedTuple):
         return [(each.sha256, each.source) for each in named if each is not None]
 
 
-class _Part(NamedTuple):
-    """What rows, as fields, and identities, as JSON, have of one part of a check."""
-
-    fields: bytes
-    json: str
-
-
 def preparer(
     options: SubmitOptions, known: Mapping[str, ServedEnvironment]
 ) -> Callable[[Piece], Block | None]:
@@ -105,9 +91,12 @@ class Preparer:
 
     def __init__(self, options: SubmitOptions, known: Mapping[str, ServedEnvironment]) -> None:
         self._options = options
-        self._environments = {name: _environment(each, options) for name, each in known.items()}
+        self._environments = {
+            name: environment_part(each, options.assurance, goals=options.goals)
+            for name, each in known.items()
+        }
         self._problem = lru_cache(maxsize=256)(lambda name: problem_of(name, known, options.assurance))
-        self._limits = lru_cache(maxsize=256)(lambda timeout: _limits(options.limits(timeout)))
+        self._limits = lru_cache(maxsize=256)(lambda timeout: limits_part(options.limits(timeout)))
 
     def block(self, piece: Piece) -> Block | None:
         """Return the block of a piece, None when all its lines are blank."""
@@ -164,11 +153,7 @@ class Preparer:
         if program.fallback is not None and verdict is None:
             second = _text(program.fallback, program.fallback.text.encode())
         limits = self._options.limits(entry.timeout)
-        identity = None
-        if self._options.share and verdict is None:
-            part = self._environments[environment].json, self._limits(entry.timeout).json
-            identity = _identity(*part, stated, first, second)
-        return Prepared(
+        prepared = Prepared(
             entry=entry,
             environment=environment,
             limits=limits,
@@ -176,21 +161,28 @@ class Preparer:
             program=first,
             fallback=second,
             warnings=warnings_json(program),
-            identity=identity,
+            identity=None,
             verdict=verdict,
+        )
+        if not self._options.share or verdict is not None:
+            return prepared
+        return prepared._replace(identity=identity(*self._parts(prepared)))
+
+    def _parts(self, prepared: Prepared) -> tuple[Part, Part, Part, Text, Text | None]:
+        """Return what the check consists of."""
+        return (
+            self._environments[prepared.environment],
+            self._limits(prepared.entry.timeout),
+            UNSTATED if prepared.stated is None else prepared.stated.part,
+            prepared.program,
+            prepared.fallback,
         )
 
     def _check(self, prepared: Prepared) -> bytes:
         """Return the fields of the check, without its place."""
-        first, second, stated = prepared.program, prepared.fallback, prepared.stated
         return b"".join(
             (
-                self._environments[prepared.environment].fields,
-                self._limits(prepared.entry.timeout).fields,
-                field(first.sha256),
-                NULL + NULL if stated is None else stated.fields,
-                field(first.submitted.encode()),
-                NULL + NULL if second is None else field(second.sha256) + field(second.submitted.encode()),
+                check_fields(*self._parts(prepared)),
                 NULL if prepared.identity is None else field(prepared.identity),
                 verdict_fields(prepared.verdict),
             )
@@ -247,27 +239,8 @@ def _state(header: str, statement: str) -> Stated | None:
         source=source,
         name=challenge.name,
         is_readable=first_unstorable(header + statement) is None,
-        fields=field(digest) + words_field(challenge.name),
-        json=_json([digest.hex(), challenge.name]),
+        part=challenge_part(digest, challenge.name),
     )
-
-
-def _limits(limits: Limits) -> _Part:
-    numbers = [float(limits.wall_seconds), float(limits.cpu_seconds), limits.memory_mib]
-    return _Part(fields=limits_fields(limits), json=_json(numbers))
-
-
-def _environment(served: ServedEnvironment, options: SubmitOptions) -> _Part:
-    """Return an environment, with all that is the same for the run's lines."""
-    assurance = options.assurance
-    same = {
-        "environment": [served.name, served.digest, served.checker_version],
-        "tier": assurance.tier,
-        "native": assurance.native,
-        "axioms": sorted(assurance.axioms),
-        "policy": dict(assurance.policy.actions),
-    } | ({"goals": True} if options.goals else {})
-    return _Part(fields=words_field(served.name), json=_json(same))
 
 
 def _job(prepared: Prepared) -> bytes:
@@ -282,21 +255,6 @@ def _job(prepared: Prepared) -> bytes:
             field(prepared.warnings.encode()),
         )
     )
-
-
-def _identity(
-    environment: str, limits: str, stated: Stated | None, first: Text, second: Text | None
-) -> bytes:
-    """Return what two checks have in common exactly when they are the same, as 32 bytes."""
-    challenge = "null" if stated is None else stated.json
-    fallback = "" if second is None else f",{second.json}"
-    same = f"[{environment},{limits},{first.json},{challenge}{fallback}]"
-    return sha256(same.encode()).digest()
-
-
-def _json(value: object) -> str:
-    """Return the canonical JSON of a value, in ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _text(program: Program, source: bytes) -> Text:

@@ -65,11 +65,11 @@ def reasons(tally: Tally) -> list[tuple[str, str, int]]:
 
 
 def title(run: SeenRun) -> str:
-    """Return by what people know a run: the names of its manifests, or that it is a batch."""
-    if not run.manifests:
-        return "batch"
-    names = ", ".join(path.name for path in run.manifests[:3])
-    return names + (f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else "")
+    """Return by what people know a run: its manifests, or that it is a batch; and what it judges again."""
+    names = ", ".join(path.name for path in run.manifests[:3]) or "batch"
+    more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
+    again = f"recheck of {run.rechecks} in {run.options.get('environment')}: " if run.rechecks else ""
+    return f"{again}{names}{more}"
 
 
 def place(words: str) -> Place | None:

@@ -1,0 +1,283 @@
+"""The recheck step: the lines of a run become another run, judged under another environment.
+
+What was judged is judged again: the stored programs and challenges, for the manifests' files may have changed
+or be gone. No program depends on the environment, which only decides what its imports mean. The recheck is a
+run with the same lines in the same places, and writes into no manifest until somebody exports it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import text
+
+from farm import tracing
+from farm.assembly.program import AssemblyOptions
+from farm.errors import UsageError
+from farm.judging.assurance import Assurance
+from farm.judging.job import Priority
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Outcome, Reason, Verdict
+from farm.lean_text.policy.rules import Action
+from farm.lean_text.policy.screen import Policy
+from farm.limits import Limits
+from farm.runs.ids import RUN_LETTERS, new_id
+from farm.runs.load import loading
+from farm.runs.prepare.identity import (
+    UNSTATED,
+    Part,
+    Text,
+    challenge_part,
+    check_fields,
+    environment_part,
+    identity,
+    limits_part,
+)
+from farm.runs.prepare.options import SubmitOptions, problem_of
+from farm.runs.prepare.rows import (
+    NULL,
+    Block,
+    field,
+    place_fields,
+    spans_json,
+    verdict_fields,
+    words_field,
+)
+from farm.runs.submit import Submitted, one_by_one
+from farm.store import rechecks
+from farm.store.environments import ServedEnvironment
+from farm.store.queries import StoredRun
+from farm.store.rechecks import Kind, OldLine
+from farm.store.transitions import Store
+
+_STRENGTH = list(Tier)  # from the fewest that are believed to the most
+
+_SAME = text("""
+    SELECT id FROM runs
+    WHERE owner IS NULL AND cancelled_at IS NULL AND options - 'traceparent' = CAST(:options AS jsonb)
+    ORDER BY created_at DESC LIMIT 1
+""")
+
+_MANIFESTS = text("""
+    INSERT INTO manifests (run_id, number, path, sha256, size, next_sha256, next_size)
+    SELECT :new, number, path, sha256, size, next_sha256, next_size FROM manifests WHERE run_id = :old
+""")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recheck:
+    """Under which environment the lines are to be judged, and what else is different; None stays as it was.
+
+    `instead_of` is the environment whose lines are meant, where a run has lines in several.
+    """
+
+    environment: str
+    instead_of: str | None = None
+    tier: str | None = None
+    accepts_advisories: bool = False
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_mib: int | None = None
+    priority: Priority = Priority.BATCH
+
+    def limits(self, line: OldLine) -> Limits:
+        """Return the limits of a line: processor time grows with time, unless it is given itself."""
+        wall = line.wall_seconds if self.wall_seconds is None else self.wall_seconds
+        cpu = line.cpu_seconds * (wall / line.wall_seconds) if self.cpu_seconds is None else self.cpu_seconds
+        memory = line.memory_mib if self.memory_mib is None else self.memory_mib
+        return Limits(wall_seconds=wall, cpu_seconds=cpu, memory_mib=memory)
+
+
+def recheck(
+    store: Store,
+    run: StoredRun,
+    asked: Recheck,
+    *,
+    known: Sequence[ServedEnvironment],
+    new_run: bool = False,
+    queue_limit: int | None = None,
+    seen: Callable[[int], None] = lambda _lines: None,
+) -> Submitted:
+    """Load a run that judges the lines of another again, or find the one there is; not with `new_run`.
+
+    Found is one of the same run with the same options, under the environment as it is now. Lines that were
+    cancelled are left out. Raises `UsageError` where nothing can be judged so, `QueueFull` and `ServerDown`.
+    """
+    with (
+        tracing.root("farm.submit", {"environment": asked.environment}) as span,
+        store.transaction() as connection,
+        one_by_one(connection, f"recheck {run.id}".encode()),
+    ):
+        plan = _plan(run, rechecks.kinds(connection, run.id), asked, known)
+        if not new_run and (found := connection.scalar(_SAME, {"options": json.dumps(plan.stored)})):
+            span.tell(run_id=str(found), resumed=True)
+            return Submitted(run_id=str(found), resumed=True)
+        run_id = new_id(RUN_LETTERS)
+        with loading(
+            connection,
+            run_id,
+            plan.options,
+            queue_limit=queue_limit,
+            traceparent=span.traceparent,
+            more=plan.more,
+        ) as load:
+            connection.execute(_MANIFESTS, {"new": run_id, "old": run.id})
+            for block in plan.blocks(rechecks.old_lines(connection, run.id)):
+                load.add(block)
+                seen(block.lines)
+        span.tell(run_id=run_id, lines=load.lines)
+    return Submitted(run_id=run_id, resumed=False)
+
+
+class _Plan:
+    """How the lines of one run are judged again."""
+
+    def __init__(
+        self, asked: Recheck, options: SubmitOptions, served: ServedEnvironment, more: Mapping[str, object]
+    ) -> None:
+        self.options, self.more = options, more
+        self._asked = asked
+        self._environment = environment_part(served, options.assurance, goals=options.goals)
+        self._limits = lru_cache(maxsize=256)(limits_part)
+        self._challenge = lru_cache(maxsize=1024)(challenge_part)
+
+    @property
+    def stored(self) -> dict[str, object]:
+        """What the store keeps with the run, without its trace."""
+        return {**asdict(self.options), **self.more}
+
+    def blocks(self, pages: Iterable[Sequence[OldLine]]) -> Iterator[Block]:
+        """Yield the lines that are meant, ready for the store."""
+        for page in pages:
+            rows = [self._row(line) for line in page if self._is_meant(line)]
+            if rows:
+                jobs, checks, identities = zip(*rows, strict=True)
+                yield Block(jobs=jobs, checks=checks, identities=identities, texts=())
+
+    def _is_meant(self, line: OldLine) -> bool:
+        if line.is_cancelled:
+            return False
+        return self._asked.instead_of is None or line.environment == self._asked.instead_of
+
+    def _row(self, line: OldLine) -> tuple[bytes, bytes, bytes | None]:
+        """Return a line's job, its check, and what that has in common with equal ones."""
+        place = place_fields(line.manifest, line.line)
+        parts, verdict = self._parts(line), _verdict(line)
+        shared = identity(*parts) if self.options.share and verdict is None else None
+        check = check_fields(*parts) + (NULL if shared is None else field(shared)) + verdict_fields(verdict)
+        return place + _job(line), place + check, shared
+
+    def _parts(self, line: OldLine) -> tuple[Part, Part, Part, Text, Text | None]:
+        """Return what the check consists of."""
+        second = None
+        if line.fallback_sha256 is not None:
+            second = _text(line.fallback_sha256, line.fallback_submitted or [])
+        stated = UNSTATED
+        if line.challenge_sha256 is not None:
+            stated = self._challenge(bytes(line.challenge_sha256), line.challenge_name or "")
+        limits = self._limits(self._asked.limits(line))
+        return self._environment, limits, stated, _text(line.program_sha256, line.submitted), second
+
+
+def _plan(run: StoredRun, kinds: Sequence[Kind], asked: Recheck, known: Sequence[ServedEnvironment]) -> _Plan:
+    """Return how a run is judged again; raises `UsageError` where that cannot be."""
+    meant = _meant(run, kinds, asked.instead_of)
+    strongest = min(map(_strength, meant))
+    strong = [kind for kind in meant if _strength(kind) == strongest]
+    if len({_way(kind) for kind in strong}) > 1:
+        raise UsageError(
+            f"the lines of {run.id} were judged with different axioms or policies, as batches with items of "
+            "other batches are; recheck those batches one by one"
+        )
+    options = _options(run, strong[0], asked)
+    served = _served(asked.environment, known, options.assurance)
+    more = {"of": run.id, "from": asked.instead_of, "digest": served.digest}
+    changed = {name: getattr(asked, name) for name in ("wall_seconds", "cpu_seconds", "memory_mib")}
+    return _Plan(asked, options, served, {"recheck": {**more, **changed}})
+
+
+def _meant(run: StoredRun, kinds: Sequence[Kind], instead_of: str | None) -> list[Kind]:
+    """Return the lines that are to be judged again, by how they were judged."""
+    if not kinds:
+        raise UsageError(f"run {run.id} has no lines that were not cancelled, so there is nothing to recheck")
+    lines: dict[str, int] = {}
+    for kind in kinds:
+        lines[kind.environment] = lines.get(kind.environment, 0) + kind.lines
+    told = ", ".join(f"{name} ({number})" for name, number in lines.items())
+    if instead_of is None and len(lines) > 1:
+        raise UsageError(
+            f"the lines of run {run.id} were judged in several environments: {told}; "
+            f"name the one to replace, such as --from {next(iter(lines))}"
+        )
+    if instead_of is not None and instead_of not in lines:
+        raise UsageError(f"--from {instead_of}: no line of run {run.id} was judged there, but in {told}")
+    return [kind for kind in kinds if instead_of in (None, kind.environment)]
+
+
+def _strength(kind: Kind) -> int:
+    return _STRENGTH.index(Tier(kind.tier))
+
+
+def _way(kind: Kind) -> str:
+    return json.dumps([kind.native, sorted(kind.axioms), sorted(kind.policy.items()), kind.goals])
+
+
+def _options(run: StoredRun, kind: Kind, asked: Recheck) -> SubmitOptions:
+    """Return the options of the recheck: those of the run, so far as they decide about a verdict."""
+    before: Mapping[str, Any] = run.options
+    tier = asked.tier or kind.tier
+    actions = {rule: Action(action) for rule, action in kind.policy.items()}
+    if tier != Tier.LEAN:  # no text decides there
+        actions = {rule: action for rule, action in actions.items() if action is not Action.REJECT}
+    assurance = Assurance(
+        tier=tier,
+        native=kind.native,
+        policy=Policy(actions=actions),
+        axioms=tuple(kind.axioms),
+        accepts_advisories=asked.accepts_advisories
+        or bool(before.get("assurance", {}).get("accepts_advisories")),
+    )
+    return SubmitOptions(
+        assembly=AssemblyOptions(**before.get("assembly", {})),
+        environment=asked.environment,
+        wall_seconds=asked.wall_seconds or before.get("wall_seconds", Limits().wall_seconds),
+        cpu_seconds=asked.cpu_seconds,
+        memory_mib=asked.memory_mib or before.get("memory_mib", Limits().memory_mib),
+        assurance=assurance,
+        share=bool(before.get("share", True)),
+        priority=asked.priority,
+        goals=kind.goals,
+    )
+
+
+def _served(name: str, known: Sequence[ServedEnvironment], assurance: Assurance) -> ServedEnvironment:
+    by_name = {each.name: each for each in known}
+    if (problem := problem_of(name, by_name, assurance)) is not None:
+        raise UsageError(f"{problem.words}; {problem.remedy}")
+    if by_name[name].is_only_declared:
+        raise UsageError(
+            f"no worker has served the environment {name!r} yet, so nobody knows which Lean it is; "
+            "start a worker that serves it, and recheck then"
+        )
+    return by_name[name]
+
+
+def _job(line: OldLine) -> bytes:
+    """Return the fields of the job, without its place."""
+    words = (line.name, line.group, line.segments, line.fallback_segments, line.warnings)
+    return b"".join(map(words_field, words))
+
+
+def _text(sha256: bytes, submitted: Iterable[tuple[int, int]]) -> Text:
+    return Text(sha256=bytes(sha256), source=b"", submitted=spans_json(submitted), segments="")
+
+
+def _verdict(line: OldLine) -> Verdict | None:
+    """Return the verdict of a line that Lean need not be asked about."""
+    if line.verdict is None or line.reason is None:
+        return None
+    return Verdict(outcome=Outcome(line.verdict), reason=Reason(line.reason), detail=line.detail or "")
