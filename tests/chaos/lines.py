@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.commands import HEADER, PROGRAMS
+from tests.processes import PATIENCE
 
 #: How much memory a check of a chaos run may use. What never ends takes a third of it in its four seconds:
 #: on a faster machine too, its time has to be what ends it.
@@ -70,7 +71,7 @@ KINDS = (
     Kind(weight=5, program="theorem t{n} : Nat.shiftLeft 1 (2 ^ 34) % 3 = 1 := by decide\n"),
     Kind(weight=8, program=_INDIRECT, statement="theorem t{n} : True := by\n"),
     Kind(weight=4, program=_INDIRECT, statement="theorem t{n} : True ∧ True := by\n"),
-    Kind(weight=1, program=_EVER_MORE),
+    Kind(weight=1, program=_EVER_MORE, timeout=30.0 * PATIENCE),
     Kind(weight=1, program="theorem t{n} : True := True.intro -- \0\n"),
 )
 
