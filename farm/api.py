@@ -189,13 +189,16 @@ class Farm:
         """Check one line, wait, and return its verdict; as `check_all` does."""
         return self.check_all([line], options)[0]
 
-    def check_all(self, lines: Sequence[Line], options: SubmitOptions | None = None) -> list[Verdict]:
+    def check_all(
+        self, lines: Sequence[Line], options: SubmitOptions | None = None, *, seconds: float | None = None
+    ) -> list[Verdict]:
         """Check lines, wait, and return their verdicts in the same order.
 
         A line has the fields of a manifest's line, such as ``header``, ``formal_statement`` and
         ``generation``; a text is a whole program. They wait in the class ``interactive``. Equal lines that
         were checked before get the verdict of then. Raises ManifestError for a line that cannot be judged,
-        and QueueFull; nothing is stored then. More than some thousands are better submitted as a manifest.
+        and QueueFull; nothing is stored then. Raises TimeoutError after so many seconds, and what has not
+        begun by then is cancelled. More than some thousands are better submitted as a manifest.
         """
         if not lines:
             return []
@@ -204,7 +207,12 @@ class Farm:
         connections.require_room()
         batch = store_batch(connections.store, items)
         self._call(batch.queued)
-        Run(connections, batch.id).wait()
+        run = Run(connections, batch.id)
+        try:
+            run.wait(seconds)
+        except TimeoutError:
+            run.cancel()
+            raise
         return [_verdict(each) for each in connections.queries.judged(batch.id, 0)]
 
     def _call(self, environments: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import Command, lines, write
+from farms import Quiet, a_worker
 
 HEADER = "prelude\nimport Core\n"
 STATEMENT = "theorem t : 1 = 1 := by sorry"
@@ -103,6 +104,37 @@ def test_a_machine_tries_a_trick_of_every_class(farm: Command) -> None:
     assert told["wrong"] == []
     assert told["unjudged"] == []
     assert told["tried"] + told["left"] > 100
+
+
+def test_the_workers_of_a_farm_judge_known_programs_anew_each_time(quiet: Quiet, tmp_path: Path) -> None:
+    with a_worker(quiet, tmp_path / "worker"):
+        for _ in range(2):
+            said = quiet.farm.json("selftest", "--served", "--header", HEADER)
+            assert (said["environment"], said["wrong"], said["unjudged"]) == ("core", [], [])
+    assert quiet.ask("SELECT count(*) FROM verdicts WHERE attempt > 0") == [2 * said["tried"]] == [10]
+
+
+def test_workers_that_cannot_judge_known_programs_rightly_are_told(farm: Command) -> None:
+    said = farm("selftest", "--served", "--header", "prelude")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "the workers of core judged wrong: proved came out as error: " in said.stderr
+
+
+def test_an_environment_that_nobody_serves_is_told_after_the_time_and_leaves_nothing_behind(
+    quiet: Quiet,
+) -> None:
+    quiet.store.declare("mathlib")
+    said = quiet.farm("selftest", "--served", "--environment", "mathlib", "--wait-seconds", 1)
+    assert said.returncode == 1
+    assert "no worker of mathlib judged 5 known programs within 1 s" in said.stderr
+    assert quiet.ask("SELECT count(*) FROM checks WHERE status IN ('queued', 'running')") == [0]
+
+
+def test_a_selftest_of_workers_refuses_what_is_unknown_and_what_only_a_machine_can_try(quiet: Quiet) -> None:
+    said = quiet.farm("selftest", "--served", "--environment", "unknown")
+    assert (said.returncode, "no environment is called 'unknown'" in said.stderr) == (2, True)
+    said = quiet.farm("selftest", "--served", "--exploits")
+    assert (said.returncode, "without --served" in said.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("tier", ["kernel", "audit"])

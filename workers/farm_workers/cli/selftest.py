@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
-from farm.errors import FarmError
+from farm.errors import FarmError, UsageError
 from farm.settings import Settings
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
@@ -40,24 +40,71 @@ def selftest(
     every: Annotated[
         bool, Option("--all", help="With --exploits: try every trick, however long it takes.")
     ] = False,
+    served: Annotated[
+        bool,
+        Option("--served", help="Have the farm's workers judge them, over the queue; needs no Lean here."),
+    ] = False,
+    header: Annotated[
+        str, Option(help="With --served: what the programs begin with, such as 'import Mathlib'.")
+    ] = "",
+    wait_seconds: Annotated[
+        float, Option(help="With --served: seconds to wait for a worker and its verdicts.", min=1)
+    ] = 1800.0,
     as_json: AsJson = False,
 ) -> None:
-    """Test that this machine's Lean judges known programs correctly.
+    """Test that this machine's Lean, or with --served the farm's workers, judge known programs correctly.
 
     Without options these are the ones that a worker judges when it starts. The exit status is 0 when all came
     out right, 1 when one did not, 3 when one could not be judged.
     """
+    settings = Settings.load()
+    name = environment or settings.environment
+    if served:
+        _require_alone(exploits=exploits or every)
+        _ask_workers(name, header, seconds=wait_seconds, as_json=as_json)
+        return
     from farm_workers.checking.canary import require_sound
     from farm_workers.checking.machine import opened
 
-    settings = Settings.load()
     with opened(settings, way="forked") as machine:
         machine.installed.require_any()
-        chosen = machine.installed[environment or settings.environment]
+        chosen = machine.installed[name]
         require_sound(chosen, machine.checker)
         chances = _chances(chosen, every=every) if exploits or every else []
         found = list(_tried(machine, chosen, chances, seconds=math.inf if every else MOST_SECONDS))
     _report(chosen, found, left=len(chances) - len(found), as_json=as_json)
+
+
+def _require_alone(*, exploits: bool) -> None:
+    if exploits:
+        raise UsageError(
+            "--exploits tries this machine's Lean; run it on a node of a worker, without --served"
+        )
+
+
+def _ask_workers(environment: str, header: str, *, seconds: float, as_json: bool) -> None:
+    """Have the farm's workers judge the known programs, and tell what came out."""
+    from farm.api import Farm
+    from farm.cli import terminal
+    from farm_workers.cli.served import asked
+
+    with Farm() as farm:
+        answers = asked(farm, environment, header=_line(header), seconds=seconds)
+    wrong = [each.words for each in answers if each.verdict.judged and not each.is_right]
+    unjudged = [each.words for each in answers if not each.verdict.judged]
+    if as_json:
+        print_json(environment=environment, tried=len(answers), wrong=wrong, unjudged=unjudged)
+    if wrong:
+        raise FarmError(f"the workers of {environment} judged wrong: {'; '.join(wrong)}; please report this")
+    if unjudged:
+        terminal.say(f"The farm could not judge known programs of {environment}: {'; '.join(unjudged)}")
+        raise typer.Exit(SOME_UNJUDGED)
+    if not as_json:
+        typer.echo(f"{environment}: the farm's workers judged {len(answers)} known programs correctly")
+
+
+def _line(header: str) -> str:
+    return header if not header or header.endswith("\n") else f"{header}\n"
 
 
 def _chances(environment: LeanEnvironment, *, every: bool) -> list[tuple[Case, str]]:
