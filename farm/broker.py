@@ -42,6 +42,7 @@ def application(url: str) -> Celery:
         task_serializer="json",
         accept_content=["json"],
         worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,  # nobody asks for it, and whoever reaches Redis could end workers
         worker_hijack_root_logger=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

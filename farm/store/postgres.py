@@ -37,6 +37,8 @@ _MIGRATIONS = "farm_migrations"
 _LIMIT_EXCEEDED = "54"
 # Its "lock_not_available" and "query_canceled": what ends a statement that waits, or takes, too long.
 _OUT_OF_TIME = ("55P03", "57014")
+# Its "read_only_sql_transaction": what a server says that is being restored, or is a standby.
+_READ_ONLY = "25006"
 
 _CONNECT_SECONDS = 10
 #: How soon a connection whose other end is gone without a word ends: a machine that lost its power or its
@@ -177,16 +179,22 @@ def reaching(engine: Engine) -> Iterator[None]:
         if _is_too_much(error):
             raise
         raise _down(engine, error) from error
-    except DBAPIError as error:
-        if error.connection_invalidated:
+    except (DBAPIError, psycopg.errors.ReadOnlySqlTransaction) as error:
+        if _sqlstate(error) == _READ_ONLY:
+            engine.dispose()  # the address may lead to the primary by now
+            raise _only_reads(engine) from error
+        if getattr(error, "connection_invalidated", False):
             raise _down(engine, error) from error
         raise
 
 
+def _sqlstate(error: Exception) -> str:
+    return getattr(getattr(error, "orig", error), "sqlstate", None) or ""
+
+
 def _is_too_much(error: Exception) -> bool:
     """Whether PostgreSQL answers, and refuses what it was asked as beyond its limits."""
-    sqlstate = getattr(getattr(error, "orig", error), "sqlstate", None) or ""
-    return sqlstate.startswith(_LIMIT_EXCEEDED)
+    return _sqlstate(error).startswith(_LIMIT_EXCEEDED)
 
 
 @contextmanager
@@ -244,6 +252,14 @@ def hashing(connection: Connection) -> Iterator[None]:
     connection.execute(text("SET LOCAL jit = off"))
     yield
     connection.execute(text("SET LOCAL enable_nestloop = on"))
+
+
+def _only_reads(engine: Engine) -> ServerDown:
+    where = engine.url.render_as_string(hide_password=True)
+    return ServerDown(
+        f"PostgreSQL at {where} can only be read: it is being restored, or it is a standby; "
+        "wait until it is restored, promote it, or name the primary in FARM_DATABASE_URL"
+    )
 
 
 def _down(engine: Engine, error: Exception) -> ServerDown:

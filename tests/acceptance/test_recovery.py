@@ -15,6 +15,7 @@ from commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, verdicts,
 from farms import Quiet, a_worker, asking, load, verdict_count, wait_for_run
 from own_redis import own_redis
 from processes import child_of, eventually, family
+from sqlalchemy import create_engine, text
 
 from farm.runs import revise
 from farm.store.queries import Queries
@@ -113,6 +114,39 @@ def test_a_redis_that_is_killed_is_waited_for_and_the_run_goes_on(
         os.kill(valkey.pid, signal.SIGKILL)
         assert submit.ended() == 0, submit.said
         check_all(queries, run_id, manifest)
+
+
+def test_a_postgresql_that_can_only_be_read_for_a_while_is_waited_for(
+    quiet: Quiet, manifest: Path, tmp_path: Path
+) -> None:
+    with (
+        a_worker(quiet, tmp_path / "worker") as worker,
+        quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit,
+    ):
+        run_id = wait_for_run(quiet.queries, manifest, "running")
+        with only_read(quiet):
+            eventually(lambda: "can only be read" in worker.said)
+            later = write(tmp_path / "later.jsonl", entry(PROVED, 9))
+            refused = quiet.farm("submit", later)
+            assert refused.returncode == 1
+            assert "name the primary in FARM_DATABASE_URL" in refused.stderr
+        assert submit.ended() == 0, submit.said
+    check_all(quiet.queries, run_id, manifest)
+
+
+@contextmanager
+def only_read(quiet: Quiet) -> Iterator[None]:
+    """Have PostgreSQL refuse to write inside the block, as one does that is being restored."""
+    server = create_engine(quiet.engine.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    name = quiet.engine.url.database
+    others = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name")
+    with server.connect() as connection:
+        for value in ("on", "off"):
+            connection.execute(text(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {value}'))
+            connection.execute(others, {"name": name})
+            if value == "on":
+                yield
+    server.dispose()
 
 
 def test_a_worker_killed_and_started_again_by_hand_finishes_the_run(
