@@ -11,7 +11,7 @@ from farm.store.attempt import Claim
 from farm.store.readings import Reading
 
 READING = Reading(
-    schema="0014",
+    schema="0015",
     seconds=0.01,
     database_bytes=1 << 20,
     waiting={("core", "batch"): 3},
