@@ -50,13 +50,13 @@ def recheck(
     with runs.may_stop():
         submitted = _load(site, before, asked, new_run=new_run)
     now = site.queries.run(submitted.run_id)
-    back = f"See what changed: farm recheck {before.id} --environment {asked.environment}"
-    with runs.may_leave(now.id, back=f"{back}, with the same options"):
+    back = f"See what changed: farm recheck {before.id} --environment {asked.environment} (same options)"
+    with runs.may_leave(now.id, back=back):
         _say_stored(site, now, before, submitted)
         runs.call(site, now)
         runs.say_unserved(site, now)
         if not wait:
-            runs.leave(now, as_json=as_json)
+            runs.leave(now, back=back, as_json=as_json)
             return
         runs.wait(site, now)
         _tell(site, before, now, most=most, as_json=as_json)

@@ -75,11 +75,11 @@ def is_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-def leave(run: StoredRun, *, as_json: bool) -> None:
-    """Say how to come back to a run that goes on."""
+def leave(run: StoredRun, *, back: str = "", as_json: bool) -> None:
+    """Say how to come `back` to a run that goes on."""
     from farm.cli import terminal
 
-    terminal.say(terminal.how_to_come_back(run.id))
+    terminal.say(back or terminal.how_to_come_back(run.id))
     if as_json:
         print_json(run=run.id)
 

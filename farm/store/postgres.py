@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0015"
+SCHEMA = "0016"
 
 _MIGRATIONS = "farm_migrations"
 
@@ -283,28 +283,40 @@ def revision(connection: Connection) -> str | None:
 
 
 def require_schema(engine: Engine) -> None:
-    """Raise `DatabaseVersion` unless the database is at this farm's revision."""
+    """Raise `DatabaseVersion` unless this farm can use the database.
+
+    It can use the revision that it knows, and newer ones that took away nothing that it needs.
+    """
     with reaching(engine), engine.connect() as connection:
         at = revision(connection)
-    if at == SCHEMA:
-        return
-    if at is None:
-        raise DatabaseVersion("the database is empty; run: farm db upgrade")
-    if at < SCHEMA:
+        if at == SCHEMA:
+            return
+        if at is None:
+            raise DatabaseVersion("the database is empty; run: farm db upgrade")
+        if at < SCHEMA:
+            raise DatabaseVersion(
+                f"the database is at revision {at}, older than this farm's {SCHEMA}; run: farm db upgrade"
+            )
+        _require_compatible(connection, at)
+
+
+def _require_compatible(connection: Connection, at: str) -> None:
+    """Raise `DatabaseVersion` where a newer database takes no farm of this revision any more."""
+    oldest = connection.scalar(text("SELECT oldest FROM compatibility"))
+    if oldest > SCHEMA:
         raise DatabaseVersion(
-            f"the database is at revision {at}, older than this farm's {SCHEMA}; run: farm db upgrade"
+            f"the database is at revision {at}, which needs a farm of revision {oldest} or newer, "
+            f"and this farm is of {SCHEMA}; install a newer farm"
         )
-    raise DatabaseVersion(
-        f"the database is at revision {at}, newer than this farm's {SCHEMA}; install a newer farm"
-    )
 
 
 def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     """Bring the database to this farm's revision and return the revisions before and after.
 
-    Safe to start on many nodes at once: an advisory lock lets one work while the others wait and then find
-    nothing to do. A table that is not free within `lock_seconds` ends it, and nothing was changed. Raises
-    `FarmError` then, `ServerDown`, and `DatabaseVersion` when the database is newer than this farm.
+    One that is newer, and that this farm can use, stays as it is. Safe to start on many nodes at once: an
+    advisory lock lets one work while the others wait and then find nothing to do. A table that is not free
+    within `lock_seconds` ends it, and nothing was changed. Raises `FarmError` then, `ServerDown`, and
+    `DatabaseVersion` when the database is too new for this farm.
     """
     from alembic import command  # costs 0.7 s to import: only this command pays
     from alembic.config import Config
@@ -321,6 +333,7 @@ def _upgrade(engine: Engine, run: Callable[[Config, str], None], config: Config)
         before = revision(connection)
     if before is not None and before > SCHEMA:
         require_schema(engine)
+        return before, before
     config.set_main_option("script_location", str(resources.files(_MIGRATIONS)))
     config.attributes["engine"] = engine
     with reaching(engine), _in_time():

@@ -12,6 +12,7 @@
     verdicts       what a check's proof is worth; written once, never changed
     api_keys       who may use the HTTP service, and for what
     tallies        how many attempts ended how, and how many lines were submitted; the sum of its rows counts
+    compatibility  which farms may use these tables
     submitting     a lock for each list of manifests that is being submitted; no committed row stands there
 
 Constraints have names, so that errors can be told apart by name.
@@ -364,3 +365,6 @@ tallies = Table(
 )
 
 Table("submitting", metadata, Column("paths_sha256", LargeBinary, primary_key=True))
+
+# One row: the revision that a farm has to know at least so that it can use these tables.
+Table("compatibility", metadata, Column("oldest", Text, nullable=False))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import httpx
 import pytest
 import uvicorn
 from commands import HEADER, PROVED, WRONG, Command, entry
-from farms import Quiet, load
+from farms import CORE, Quiet, load
 from processes import PATIENCE, eventually
 
 from farm.connections import Connections
@@ -453,6 +454,22 @@ class TestLooking:
         }
         for by in ("lines", "problems"):
             page.local().get(f"/page/compare?one={one}&other={other}&by={by}")
+
+    def test_a_recheck_names_the_run_that_it_judges_again_and_leads_to_what_changed(
+        self, page: Page, tmp_path: Path
+    ) -> None:
+        page.quiet.store.register([replace(CORE, name="next", digest="d2")])
+        run = page.load(tmp_path, entry(PROVED, 1), entry(PROVED, 2))
+        page.quiet.judge(run, 1, 2)
+        words = "--environment", "next", "--no-wait"
+        again = page.quiet.farm.json("recheck", run, *words)["run"]
+        browser = page.local()
+        shown = browser.get(f"/page/runs/{again}").text
+        assert f"recheck of {run} in next: m.jsonl" in Tags(shown).text
+        assert "t1" in Tags(shown).text
+        assert f"recheck of {run} in next" in Tags(browser.get("/page/").text).text
+        (link,) = re.findall(r'href="(/page/compare[^"]+)">What the recheck changed', shown)
+        assert "proved" in Tags(browser.get(html.unescape(link)).text).text
 
     def test_counts_are_those_of_the_command(self, page: Page, tmp_path: Path) -> None:
         run = page.load(tmp_path, *(entry(PROVED, n) for n in range(1, 6)))

@@ -72,13 +72,29 @@ def test_an_empty_database_is_refused_with_the_command_that_mends_it(empty_datab
     engine.dispose()
 
 
-def test_a_newer_database_is_refused_and_left_alone(database: Engine) -> None:
+def _at(database: Engine, revision: str, *, oldest: str) -> str:
+    """Make a database look like one of a later release, and return its URL."""
     with database.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(DatabaseVersion, match="newer than this farm's 0"):
+        connection.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": revision})
+        connection.execute(text("UPDATE compatibility SET oldest = :oldest"), {"oldest": oldest})
+    return database.url.render_as_string(hide_password=False)
+
+
+def test_a_newer_database_that_only_has_more_is_used_and_left_alone(database: Engine) -> None:
+    url = _at(database, "9999", oldest=postgres.SCHEMA)
+    postgres.require_schema(database)
+    assert postgres.upgrade(url) == ("9999", "9999")
+
+
+def test_a_newer_database_that_takes_this_farm_no_more_is_refused_and_left_alone(database: Engine) -> None:
+    url = _at(database, "9999", oldest="9998")
+    words = f"at revision 9999, which needs a farm of revision 9998 or newer, .* of {postgres.SCHEMA}"
+    with pytest.raises(DatabaseVersion, match=words):
         postgres.require_schema(database)
-    with pytest.raises(DatabaseVersion, match="newer than this farm's 0"):
-        postgres.upgrade(database.url.render_as_string(hide_password=False))
+    with pytest.raises(DatabaseVersion, match=f"{words}; install a newer farm"):
+        postgres.upgrade(url)
+    with database.connect() as connection:
+        assert postgres.revision(connection) == "9999"
 
 
 def test_a_server_that_is_not_there_is_said_to_be_down_without_its_password() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 
 # It is asked every few seconds for each environment, so both looks at a queue are bounded; class by class,
 # because the queue's index has the class before the turn.
