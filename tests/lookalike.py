@@ -2,7 +2,7 @@
 
 What they print and where they put things follows elan's ``src/elan/toolchain.rs`` (a toolchain lies in
 ``ELAN_HOME/toolchains``, ``/`` and ``:`` of its name as ``--`` and ``---``; to install one again is an error;
-it is unpacked beside and renamed), Lake's ``lake env``, and the progress that Mathlib's ``lake exe cache get``
+it is unpacked beside and renamed), Lake's ``lake env``, and what Mathlib's ``lake exe cache get``
 prints (``Cache/Requests.lean``). The "network" is a folder; a fault of it is a file in the folder ``faults``.
 """
 

@@ -15,6 +15,7 @@ import platform
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -106,7 +107,8 @@ def pack(
     except OSError as error:
         raise FarmError(f"{file} cannot be written: {error}; nothing is left of it") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
     return facts
 
 
