@@ -9,7 +9,7 @@ from pathlib import Path
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 #: The shortest way to call a Lean that is only a shared library.
-_CALL = """\
+CALL = """\
 import ctypes, sys
 words = [b"lean", *map(str.encode, sys.argv[2:])]
 library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
@@ -49,7 +49,7 @@ class Toolchain:
 def toolchain(folder: Path, core: LeanEnvironment) -> Toolchain:
     """Dress the embedded Lean as a toolchain in `folder`."""
     library = Path(core.lean[0])
-    return _toolchain(folder, _CALL, f"'{library}'", library.parent)
+    return _toolchain(folder, CALL, f"'{library}'", library.parent)
 
 
 def credulous(folder: Path) -> Toolchain:

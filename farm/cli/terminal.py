@@ -107,6 +107,27 @@ def busy(words: str) -> Iterator[None]:
 
 
 @contextmanager
+def following(words: str) -> Iterator[Callable[[str], None]]:
+    """Show what a long task says last, in one line or now and then in a line; yields what to call with it."""
+    bar = _bar(
+        SpinnerColumn(), TextColumn("{task.fields[last]}", markup=False), TimeElapsedColumn(), last=words
+    )
+    (task,) = bar.task_ids
+    said = time.monotonic()
+
+    def show(line: str) -> None:
+        nonlocal said
+        last = f"{words}: {visible(line)}"
+        bar.update(task, last=last[: max(20, err.width - 20)])
+        if not err.is_terminal and time.monotonic() - said >= _PLAIN_SECONDS:
+            said = time.monotonic()
+            say(last)
+
+    with bar:
+        yield show
+
+
+@contextmanager
 def storing() -> Iterator[Callable[[int], None]]:
     """Show how many lines are stored; yields the function to call with how many more are."""
     bar = _bar(SpinnerColumn(), TextColumn("storing {task.completed:.0f} lines"), TimeElapsedColumn())

@@ -145,11 +145,20 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
     A Lean that cannot be run as it should is run cold, which the log tells and costs nothing but time.
     """
     examined = examine(environment, checker)
-    name = f"environment {environment.name!r} ({environment.toolchain})"
     if examined.wrong:
-        raise FarmError(f"{name} is not fit to judge: {'; '.join(examined.wrong)}{_remedy(examined)}")
+        raise FarmError(refusal(environment, examined))
     if checker.way not in examined.ways:
+        name = _named(environment)
         _log.warning("The way %s does not work with this Lean; running it cold: %s", checker.way, name)
+
+
+def refusal(environment: LeanEnvironment, examined: Examination) -> str:
+    """Say why an environment whose canaries came out wrong is not fit to judge."""
+    return f"{_named(environment)} is not fit to judge: {'; '.join(examined.wrong)}{_remedy(examined)}"
+
+
+def _named(environment: LeanEnvironment) -> str:
+    return f"environment {environment.name!r} ({environment.toolchain})"
 
 
 def trial(checker: Checker) -> Callable[[LeanEnvironment], tuple[str, ...]]:
@@ -176,7 +185,7 @@ def _remedy(examined: Examination) -> str:
         return ""
     return (
         "; the audit cannot read the modules of this Lean: set `audit = false` in its table to serve it "
-        "on the tier lean only"
+        "on the tier lean only (`farm environments add` does so with --no-audit)"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from farm.cli.doctor import Diagnosis
 from farm.connections import Connections
@@ -12,7 +13,8 @@ from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE, is_forgeable
 from farm_workers.checking.canary import examine as examine_canaries
 from farm_workers.checking.machine import ANY, OF_A_WORKER, Machine, demanded, isolated, opened
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
+from farm_workers.environments.storage import measure
 
 
 def examine(connections: Connections) -> list[Diagnosis]:
@@ -47,9 +49,18 @@ def _environments(machine: Machine) -> Iterator[Diagnosis]:
         words = f"{environment.toolchain}, digest {environment.digest[:12]}"
         if known := advisories(environment.toolchain):
             words += f"; known holes in its kernel: {', '.join(each.id for each in known)}"
-        yield Diagnosis(part=f"environment {environment.name}", ok=True, words=words)
+        slow = _slow_storage(environment)
+        words += f". Slow storage: {slow}" if slow else ""
+        yield Diagnosis(part=f"environment {environment.name}", ok=True, weak=bool(slow), words=words)
         yield _canaries(environment, machine)
     machine.installed.require_any()
+
+
+def _slow_storage(environment: LeanEnvironment) -> str:
+    """Say how slow the disk of an environment's modules is, "" where it is not slow."""
+    own = own_folder(Path(environment.lean[0])) / "lib" / "lean"
+    measured = measure([*map(Path, environment.lean_path), *[own] * own.is_dir()])
+    return measured.warning() if measured else ""
 
 
 def _canaries(environment: LeanEnvironment, machine: Machine) -> Diagnosis:

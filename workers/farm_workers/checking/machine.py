@@ -72,20 +72,27 @@ def opened(
         here = installed(settings.home, settings.environments, isolation)
         level = logging.WARNING if is_forgeable(isolation.name) else logging.INFO
         _log.log(level, "Farm %s; environments: %s; isolation %s", VERSION, _named(here), isolation.words)
-        with Checker(
-            isolation,
-            home=settings.home,
-            way=way or settings.way,
-            concurrency=concurrency,
-            most_images=settings.images,
-            images_mib=settings.images_mib,
-            snapshot_mib=settings.snapshot_mib,
-        ) as checker:
+        with checking(settings, isolation, way=way, concurrency=concurrency) as checker:
             yield Machine(
                 isolation=isolation,
                 installed=here,
                 checker=checker,
             )
+
+
+def checking(
+    settings: Settings, isolation: Isolation, *, way: str | None = None, concurrency: int = 1
+) -> Checker:
+    """Return what checks as the settings say; to be used as a context."""
+    return Checker(
+        isolation,
+        home=settings.home,
+        way=way or settings.way,
+        concurrency=concurrency,
+        most_images=settings.images,
+        images_mib=settings.images_mib,
+        snapshot_mib=settings.snapshot_mib,
+    )
 
 
 def _named(here: Installed) -> str:

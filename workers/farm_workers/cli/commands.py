@@ -1,4 +1,4 @@
-"""The commands that check on this machine: `farm worker`, `farm check` and `farm environments`."""
+"""The commands that check on this machine: `farm worker` and `farm check`; `farm environments` joins them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,10 +28,10 @@ from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
+from farm_workers.cli import environments
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm_workers.checking.inventory import Listed
     from farm_workers.checking.machine import Machine
     from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -61,10 +61,7 @@ def add_to(app: typer.Typer) -> None:
         "check",
         epilog="Example: echo 'prelude import Core theorem t : True := .intro' | farm check -",
     )(check_file)
-    environments = typer.Typer(epilog="Example: farm environments --json", invoke_without_command=True)
-    environments.callback()(list_environments)
-    environments.command("declare", epilog="Example: farm environments declare mathlib-4.22")(declare)
-    app.add_typer(environments, name="environments")
+    environments.add_to(app)
 
 
 def worker(
@@ -254,88 +251,6 @@ def _challenge(program: str) -> Challenge:
             "--challenge: it contains no theorem; write the statement with `:= sorry` as its proof"
         )
     return Challenge(program=program, name=target.name)
-
-
-def declare(
-    name: Annotated[str, Argument(help="The environment, as lines and --environment name it.")],
-    toolchain: Annotated[
-        str,
-        Option(help="Its Lean's version: a submit then tells known holes in its kernel.", show_default=False),
-    ] = "",
-) -> None:
-    """Make an environment known before a worker serves it: runs that name it wait for one.
-
-    What a worker has served is as that worker says, and is left alone.
-    """
-    from farm.cli import terminal
-
-    if not name.strip() or not name.isprintable():
-        raise UsageError(f"{name!r} cannot be an environment's name; give one that can be printed")
-    is_new = Connections.here().store.declare(name, toolchain=toolchain)
-    terminal.say(f"{name} is declared" if is_new else f"Workers have served {name} already")
-
-
-def list_environments(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the Lean environments that workers serve and those of this machine, with what is wrong with any.
-
-    Nothing is checked in them; `farm doctor` does that.
-    """
-    if context.invoked_subcommand is None:
-        _list_environments(as_json=as_json)
-
-
-def _list_environments(*, as_json: bool) -> None:
-    from farm.cli import terminal
-    from farm_workers.checking.inventory import listed
-    from farm_workers.checking.machine import isolated
-    from farm_workers.environments.environments import installed
-
-    connections = Connections.here()
-    settings = connections.settings
-    served = connections.queries.served()
-    with isolated(settings) as isolation:
-        here = installed(settings.home, settings.environments, isolation)
-    found = listed(
-        served, here, silence_seconds=settings.lease_seconds
-    )  # a worker speaks several times in a lease
-    if as_json:
-        print_json(environments=[_listed_facts(each) for each in found])
-    else:
-        terminal.print_environments(map(_listed_cells, found))
-        for each in found:
-            for known in each.advisories:
-                terminal.say(f"{each.name}: known hole in this kernel: {known.summary} ({known.id})")
-
-
-def _listed_facts(each: Listed) -> dict[str, object]:
-    return {
-        "name": each.name,
-        "toolchain": each.known and each.known.toolchain,
-        "digest": each.known and each.known.digest,
-        "headers": each.headers,
-        "checker": each.checker,
-        "tiers": each.tiers,
-        "advisories": [asdict(known) for known in each.advisories],
-        "installed": each.here is not None,
-        "problem": each.problem,
-        "served": each.is_served_now,
-        "declared": each.is_declared,
-        "served_digest": each.served and each.served.digest,
-        "silent_seconds": each.served and round(each.served.silent_seconds, 3),
-    }
-
-
-def _listed_cells(each: Listed) -> tuple[str, ...]:
-    headers = "; ".join(" ".join(header.split()) for header in each.headers)
-    known = (each.known.toolchain, each.known.digest[:12]) if each.known else ("", "")
-    return (
-        each.name,
-        *known,
-        headers,
-        ", ".join(each.tiers),
-        each.checker or "",
-        each.state,
-    )
 
 
 def _text(file: str) -> str:

@@ -6,6 +6,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from farm.errors import SettingsError
@@ -20,7 +21,7 @@ from farm_workers.environments.toolchain import Toolchain, find, search_path
 
 _KEYS = frozenset(
     {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"}
-    | {"checker", "audit"}
+    | {"checker", "audit", "packages"}
 )
 
 
@@ -57,52 +58,76 @@ def _with_known_keys(table: object) -> Mapping[str, object]:
     return table
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """All that decides what a check in an environment means: what its digest covers, where it lies here."""
+
+    toolchain: Toolchain
+    packages: str
+    options: tuple[str, ...]
+    lean_path: tuple[str, ...]
+    checker: KernelChecker | None
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders with compiled modules; the last is Lean's own, where it has one.
+
+        Two builds of one version and commit can differ.
+        """
+        own = self.toolchain.lean.parent.parent / "lib" / "lean"
+        return [*map(Path, self.lean_path), *[own] * own.is_dir()]
+
+    @property
+    def programs(self) -> list[Path]:
+        """Lean itself, and the plugins and programs that an option or the checker names."""
+        named = [word.rpartition("=")[2] for word in self.options]
+        checker = self.checker.command if self.checker else ()
+        programs = [self.toolchain.lean, *map(Path, named), *map(Path, checker)]
+        return [each for each in programs if each.is_absolute() and each.is_file()]
+
+    def digest(self, contents: str) -> str:
+        """Return the environment's digest, given that of the contents of its files."""
+        checker = [self.checker.name] if self.checker else []
+        return digest.sha256(
+            [DIGEST_VERSION, self.toolchain.says, self.packages, *self.options, contents, *checker]
+        )
+
+
 class Table:
     """One table of the environments file; raises SettingsError that names the key and the remedy."""
 
     def __init__(self, name: str, table: object) -> None:
         self._name, self._table = name, _with_known_keys(table)
 
-    def environment(self, home: Path) -> LeanEnvironment:
-        """Return the environment that the table describes."""
+    def parts(self) -> Parts:
+        """Return all that decides, as it is found on this machine now."""
         workspace = self._workspace()
         toolchain = self._toolchain(workspace)
         folders = self._folders("lean_path") if workspace is None else search_path(toolchain.lake, workspace)
-        options = self._texts("options")
+        return Parts(
+            toolchain=toolchain,
+            packages=_packages(self._manifest(workspace)),
+            options=tuple(self._texts("options")),
+            lean_path=tuple(folders),
+            checker=self._checker(),
+        )
+
+    def environment(self, home: Path) -> LeanEnvironment:
+        """Return the environment that the table describes."""
         headers = self._headers()
-        checker = self._checker()
+        parts = self.parts()
+        remembered = home / "environments" / "digests.json"
         return LeanEnvironment(
             name=self._name,
-            digest=digest.sha256(
-                [
-                    *(DIGEST_VERSION, toolchain.says, _packages(workspace)),
-                    *options,
-                    self._contents(home, [*map(Path, folders)], toolchain.lean, checker),
-                    *([checker.name] if checker else []),
-                ]
-            ),
-            toolchain=toolchain.name,
-            lean=(str(toolchain.lean), *options),
-            lean_path=tuple(folders),
+            digest=parts.digest(digest.modules(parts.folders, remembered, programs=parts.programs)),
+            toolchain=parts.toolchain.name,
+            lean=(str(parts.toolchain.lean), *parts.options),
+            lean_path=parts.lean_path,
             header=_line(self._text("header") or next(iter(headers), "")),
             headers=headers,
             visible=tuple(self._folders("visible")),
-            checker=checker,
+            checker=parts.checker,
             audited=self._audited(),
-        )
-
-    def _contents(self, home: Path, folders: list[Path], lean: Path, checker: KernelChecker | None) -> str:
-        """Return a digest of all files that decide: modules, Lean itself and its library, plugins, checker.
-
-        Two builds of one version and commit can differ, and what an option or a checker names can change.
-        """
-        own = lean.parent.parent / "lib" / "lean"
-        named = [word.rpartition("=")[2] for word in self._texts("options")]
-        programs = [lean, *map(Path, named), *map(Path, checker.command if checker else ())]
-        return digest.modules(
-            [*folders, *[own] * own.is_dir()],
-            home / "environments" / "digests.json",
-            programs=[each for each in programs if each.is_absolute() and each.is_file()],
         )
 
     def _text(self, key: str) -> str | None:
@@ -156,6 +181,17 @@ class Table:
             )
         return workspace
 
+    def _manifest(self, workspace: str | None) -> Path | None:
+        """Return the manifest of the workspace, or of the one that the modules were taken from."""
+        named = self._text("packages")
+        if named is None:
+            return found if workspace and (found := Path(workspace, "lake-manifest.json")).exists() else None
+        if workspace is not None:
+            raise SettingsError("packages: a workspace has its own manifest; give workspace or packages")
+        if not (Path(named).is_absolute() and Path(named).is_file()):
+            raise SettingsError(f"packages: {named} is not the absolute path of a file; fix or remove it")
+        return Path(named)
+
     def _folders(self, key: str) -> list[str]:
         for path in self._texts(key):
             if not Path(path).is_absolute() or not Path(path).exists():
@@ -186,10 +222,9 @@ def _line(header: str) -> str:
     return header if header.endswith("\n") or not header else f"{header}\n"
 
 
-def _packages(workspace: str | None) -> str:
-    """Return what a workspace's manifest pins, "" where there is none."""
-    manifest = Path(workspace or "/", "lake-manifest.json")
-    if workspace is None or not manifest.exists():
+def _packages(manifest: Path | None) -> str:
+    """Return what a Lake manifest pins, "" where there is none."""
+    if manifest is None:
         return ""
     try:
         return digest.packages(manifest.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 
@@ -50,19 +50,29 @@ def modules(folders: Sequence[Path], cache: Path, *, programs: Sequence[Path] = 
     They are read once per state of the files. What was read is remembered in `cache` under the files' names,
     sizes and times, for reading all of Mathlib takes seconds. Two processes at once lose one entry at worst.
     """
-    files = [
-        (f"{place} {file.relative_to(folder)}", file)
-        for place, folder in enumerate(folders)
-        for file in sorted(_compiled(folder))
-    ]
-    files += [(f"program {place}", program) for place, program in enumerate(programs)]
-    states = ((str(file), file.stat()) for _, file in files)
+    files = named(folders, programs)
+    states = ((str(file), file.stat()) for file in files.values())
     key = sha256(f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states)
     known = _remembered(cache)
     if key not in known:
-        known[key] = sha256(part for name, file in files for part in (name, of_file(file)))
+        known[key] = of_listed({name: of_file(file) for name, file in files.items()})
         _remember(cache, known)
     return known[key]
+
+
+def named(folders: Sequence[Path], programs: Sequence[Path]) -> dict[str, Path]:
+    """Return the files that such a digest covers, in its order, by names that do not say where they lie."""
+    files = {
+        f"{place} {file.relative_to(folder)}": file
+        for place, folder in enumerate(folders)
+        for file in sorted(_compiled(folder))
+    }
+    return files | {f"program {place}": program for place, program in enumerate(programs)}
+
+
+def of_listed(hashes: Mapping[str, str]) -> str:
+    """Return the digest of files by their names and SHA-256, which `named` and `of_file` tell."""
+    return sha256(part for pair in hashes.items() for part in pair)
 
 
 def of_file(file: Path) -> str:

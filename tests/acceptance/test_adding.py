@@ -1,0 +1,336 @@
+"""Environments that install themselves, against programs that look like elan and Lake.
+
+Lean itself is real, so what is added judges real programs in the end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Command
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farms import Quiet, a_worker
+from leans import credulous
+from lookalike import VERSION, Lookalike, lookalike
+from processes import eventually
+
+MINE = "# my own table\n[environments.mine] # keep this\nlean_path = []\n"
+PROOF = b"theorem t : True := True.intro\n"
+
+
+@pytest.fixture(scope="module")
+def network(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Lookalike:
+    """The programs and a network whose toolchain was compiled once."""
+    return lookalike(tmp_path_factory.mktemp("lookalike"), core)
+
+
+@pytest.fixture
+def programs(network: Lookalike, tmp_path: Path) -> Lookalike:
+    """Such programs of the test's own, where nothing is installed."""
+    folder = tmp_path / "programs"
+    subprocess.run(["cp", "-al", network.folder, folder], check=True)
+    for file in [*(folder / "bin").iterdir(), folder / "network" / "toolchain" / "bin" / "lake"]:
+        text = file.read_text().replace(str(network.folder), str(folder))
+        file.unlink()  # a hard link
+        file.write_text(text)
+        file.chmod(0o755)
+    return Lookalike(folder)
+
+
+@pytest.fixture
+def farm(programs: Lookalike, copy_home: Any) -> Command:
+    """The `farm` command on a machine with these programs, where one environment was added by hand."""
+    home = copy_home()
+    (home / "farm.toml").write_text(MINE)
+    return Command({"FARM_HOME": str(home), **programs.settings})
+
+
+def home_of(farm: Command) -> Path:
+    return Path(farm.settings["FARM_HOME"])
+
+
+def toml_of(farm: Command) -> str:
+    return (home_of(farm) / "farm.toml").read_text()
+
+
+def added(farm: Command, *words: object) -> subprocess.CompletedProcess[str]:
+    return farm("environments", "add", *words, seconds=120)
+
+
+# What is added works.
+
+
+def test_a_release_of_lean_is_installed_tried_and_written_below_what_was_there(
+    farm: Command, programs: Lookalike
+) -> None:
+    said = added(farm, "lean-4.35", "--lean", "4.35.0")
+    assert said.returncode == 0, said.stderr
+    assert programs.calls == ["elan toolchain install"]
+    assert toml_of(farm).startswith(f"{MINE}\n[environments.")
+    table = tomllib.loads(toml_of(farm))["environments"]["lean-4.35"]
+    assert table["lean"] == str(programs.toolchain / "bin" / "lean")
+    assert table["toolchain"].startswith("Lean 4.35.0 (")
+    assert "known programs judged correctly" in said.stdout
+    assert "forked: yes\naudit: yes\nreplay: yes, by the farm's seal\n" in said.stdout
+    judged = farm("check", "-", "--environment", "lean-4.35", stdin=PROOF)
+    assert (judged.returncode, judged.stdout.splitlines()[-1][:11]) == (0, "proved (ok)"), judged.stderr
+
+
+def test_a_release_of_mathlib_goes_on_after_the_failure_of_every_step_and_repeats_nothing(
+    farm: Command, programs: Lookalike
+) -> None:
+    words = ("m", "--mathlib", VERSION)
+    failures = {
+        "clone": ("git clone", "Could not resolve host"),
+        "toolchain": ("toolchain install leanprover/lean4:v4.35.0", "could not download"),
+        "cache": ("lake exe cache get", "No space left on device"),
+        "build": ("lake build Mathlib", "error: build failed"),
+    }
+    for fault, (command, why) in failures.items():
+        file = programs.fault(fault)
+        said = added(farm, *words)
+        assert (said.returncode, said.stdout) == (1, "")
+        for told in (
+            command,
+            why,
+            "failed in",
+            "exit status",
+            "--from FILE",
+            "goes on where this one stopped",
+        ):
+            assert told in said.stderr
+        assert toml_of(farm) == MINE
+        file.unlink()
+    said = added(farm, *words)
+    assert said.returncode == 0, said.stderr
+    finished = ["git clone --quiet", "elan toolchain install", "lake exe cache", "lake build Mathlib"]
+    assert programs.calls == [call for call in finished for _ in range(2)]
+    assert "m" in tomllib.loads(toml_of(farm))["environments"]
+    judged = farm("check", "-", "--environment", "m", stdin=b"import Mathlib\n" + PROOF)
+    assert judged.returncode == 0, judged.stdout
+
+
+def test_every_user_can_read_what_was_made(farm: Command, programs: Lookalike) -> None:
+    before = os.umask(0o077)
+    try:
+        assert added(farm, "m", "--mathlib", VERSION).returncode == 0
+    finally:
+        os.umask(before)
+    workspace = home_of(farm) / "workspaces" / "m" / "workspace"
+    for path in [*workspace.rglob("*"), workspace, *programs.toolchain.rglob("*")]:
+        mode = path.stat().st_mode
+        assert mode & 0o444 == 0o444, path
+        assert not stat.S_ISDIR(mode) or mode & 0o111 == 0o111, path
+
+
+def test_a_workspace_that_is_built_is_added_as_it_is(
+    farm: Command, programs: Lookalike, tmp_path: Path
+) -> None:
+    assert added(farm, "m", "--mathlib", VERSION, "--dir", tmp_path / "made").returncode == 0
+    before = programs.calls
+    workspace = tmp_path / "made" / "workspace"
+    said = added(farm, "same", "--workspace", workspace, "--header", "import Extra", "--json")
+    assert said.returncode == 0, said.stderr
+    assert programs.calls == before
+    tables = tomllib.loads(toml_of(farm))["environments"]
+    assert tables["same"]["headers"] == ["import Extra\n"]
+    assert tables["same"]["workspace"] == str(workspace)
+
+
+def test_what_would_be_run_is_printed_and_nothing_is_run(farm: Command, programs: Lookalike) -> None:
+    said = added(farm, "m", "--mathlib", "v4.22.0", "--print", "--dir", "/srv/m 1")
+    assert said.returncode == 0
+    assert said.stdout.splitlines()[1:5] == [
+        "git clone --quiet --depth 1 --branch v4.22.0 https://github.com/leanprover-community/mathlib4 "
+        "'/srv/m 1/workspace'",
+        "elan toolchain install leanprover/lean4:v4.22.0",
+        "cd '/srv/m 1/workspace' && lake exe cache get",
+        "cd '/srv/m 1/workspace' && lake build Mathlib",
+    ]
+    assert (programs.calls, toml_of(farm)) == ([], MINE)
+
+
+# What cannot be added leaves farm.toml as it was.
+
+
+def test_one_that_was_killed_is_waited_for_and_then_gone_on_with(
+    farm: Command, programs: Lookalike, tmp_path: Path
+) -> None:
+    pause = programs.fault("pause")
+    with farm.started(tmp_path / "first", "environments", "add", "m", "--mathlib", VERSION) as first:
+        eventually(lambda: (programs.folder / "paused").exists(), seconds=60)
+        first.process.send_signal(signal.SIGKILL)
+        first.ended()
+    said = added(farm, "m", "--mathlib", VERSION)
+    assert said.returncode == 1
+    assert "a command that one has started, still runs" in said.stderr
+    assert toml_of(farm) == MINE
+    pause.unlink()
+    eventually(lambda: "is being added" not in added(farm, "m", "--lean", "v4.0.0").stderr, seconds=60)
+    said = added(farm, "m", "--mathlib", VERSION)
+    assert said.returncode == 0, said.stderr
+    assert programs.calls.count("git clone --quiet") == 1
+
+
+def test_a_machine_without_elan_is_told_how_to_install_it(farm: Command, programs: Lookalike) -> None:
+    (programs.bin / "elan").unlink()
+    said = added(farm, "m", "--lean", VERSION)
+    assert said.returncode == 2
+    for told in ("elan is not installed", "ELAN_HOME=/opt/elan", "elan-init -y", "--from BUNDLE"):
+        assert told in said.stderr
+    assert toml_of(farm) == MINE
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("mine", "--lean", VERSION), "there is an environment 'mine' already"),
+        (("core", "--lean", VERSION), "comes with the farm"),
+        (("../m", "--lean", VERSION), "cannot be an environment's name"),
+        (("a b", "--lean", VERSION), "cannot be an environment's name"),
+        (("m",), "give one of --mathlib"),
+        (("m", "--lean", VERSION, "--mathlib", VERSION), "give one of --mathlib"),
+        (("m", "--mathlib", "latest"), "'latest' is no version of Lean"),
+        (("m", "--workspace", "/no/such"), "there is no such folder"),
+        (("m", "--from", "/no/such"), "there is no such file"),
+        (("m", "--mathlib", VERSION, "--dir", "/usr"), "did not make it; choose another --dir"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_run(
+    farm: Command, programs: Lookalike, words: tuple[str, ...], complaint: str
+) -> None:
+    said = added(farm, *words)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert complaint in said.stderr
+    assert (programs.calls, toml_of(farm)) == ([], MINE)
+
+
+def test_a_broken_farm_toml_is_told_before_anything_is_run_and_left_alone(
+    farm: Command, programs: Lookalike
+) -> None:
+    broken = "[environments.a\n"
+    (home_of(farm) / "farm.toml").write_text(broken)
+    said = added(farm, "m", "--lean", VERSION)
+    assert said.returncode == 2
+    assert "not TOML" in said.stderr
+    assert (programs.calls, toml_of(farm)) == ([], broken)
+
+
+def test_a_farm_toml_that_cannot_be_written_is_told_before_anything_is_run(
+    farm: Command, programs: Lookalike
+) -> None:
+    said = added(farm.having(FARM_ENVIRONMENTS="/sys/farm.toml"), "m", "--lean", VERSION)
+    assert said.returncode == 2
+    assert "/sys/farm.toml cannot be written" in said.stderr
+    assert programs.calls == []
+
+
+def test_a_lean_that_judges_known_programs_wrongly_is_not_added(farm: Command, programs: Lookalike) -> None:
+    real = programs.folder / "network" / "toolchain"
+    kept = real.rename(real.with_name("real"))
+    credulous(real)
+    said = added(farm, "m", "--lean", VERSION)
+    assert said.returncode == 1
+    assert "is not fit to judge" in said.stderr
+    assert toml_of(farm) == MINE
+    for folder in (real, programs.toolchain):
+        shutil.rmtree(folder)
+    kept.rename(real)
+    assert added(farm, "m", "--lean", VERSION).returncode == 0
+
+
+def test_two_that_are_added_at_once_are_both_there(farm: Command) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(lambda name: added(farm, name, "--lean", VERSION), ["one", "two"]))
+    failed = [each for each in ended if each.returncode]
+    for each in failed:  # elan itself does not install one toolchain twice at once
+        assert "toolchain install" in each.stderr
+        assert added(farm, each.args[2], "--lean", VERSION).returncode == 0
+    assert set(tomllib.loads(toml_of(farm))["environments"]) == {"mine", "one", "two"}
+
+
+# Bundles.
+
+
+def test_a_bundle_has_the_same_digest_on_a_machine_without_a_network(
+    farm: Command, programs: Lookalike, copy_home: Any, tmp_path: Path
+) -> None:
+    first = added(farm, "m", "--mathlib", VERSION, "--json")
+    assert first.returncode == 0, first.stderr
+    file = tmp_path / "m.farm"
+    packed = farm.json("environments", "pack", "m", file)
+    home = copy_home()
+    elsewhere = Command({"FARM_HOME": str(home), "PATH": "/usr/bin:/bin"})
+    shutil.rmtree(programs.folder)  # nothing of the first machine is there
+    shutil.rmtree(home_of(farm) / "workspaces")
+    said = elsewhere("environments", "add", "there", "--from", file, "--json", seconds=120)
+    assert said.returncode == 0, said.stderr
+    assert f'"digest": "{packed["digest"]}"' in first.stdout
+    assert f'"digest": "{packed["digest"]}"' in said.stdout
+    toolchain = home / "workspaces" / "there" / "bundle" / "toolchain"
+    assert (toolchain / "share" / "library").readlink() == Path("../lib/lean")
+    assert (toolchain / "bin" / "lean").stat().st_mode & 0o777 == 0o755
+    judged = elsewhere("check", "-", "--environment", "there", stdin=b"import Mathlib\n" + PROOF)
+    assert judged.returncode == 0, judged.stdout
+    assert elsewhere("environments", "verify", "there").returncode == 0
+
+
+# What is there later.
+
+
+def test_a_change_that_sizes_and_times_do_not_show_is_found(farm: Command, programs: Lookalike) -> None:
+    assert added(farm, "m", "--lean", VERSION).returncode == 0
+    assert farm("environments", "verify", "m").returncode == 0
+    module = programs.toolchain / "lib" / "lean" / "Init.olean"
+    before, content = module.stat(), module.read_bytes()
+    module.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    said = farm("environments", "verify", "m")
+    assert said.returncode == 1
+    assert "changed: 0 Init.olean\n" in said.stdout
+    assert "m is not what was recorded" in said.stderr
+    assert farm("environments", "verify", "m", "--accept").returncode == 0
+    assert farm("environments", "verify", "m").returncode == 0
+
+
+def test_removing_takes_the_table_away_and_only_files_that_add_has_made(
+    farm: Command, programs: Lookalike, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    assert added(farm, "m", "--mathlib", VERSION, "--dir", made).returncode == 0
+    assert added(farm, "lean", "--lean", VERSION).returncode == 0
+    said = farm("environments", "remove", "lean", "--delete-files")
+    assert said.returncode == 2
+    assert "made no files for lean" in said.stderr
+    assert farm("environments", "remove", "lean").returncode == 0
+    assert farm("environments", "remove", "m", "--delete-files").returncode == 0
+    assert not made.exists()
+    assert programs.toolchain.exists()
+    assert toml_of(farm).strip() == MINE.strip()
+    assert farm("environments", "remove", "m").returncode == 2
+
+
+def test_files_that_a_worker_of_this_machine_serves_are_not_deleted(
+    quiet: Quiet, programs: Lookalike, tmp_path: Path
+) -> None:
+    file, made = tmp_path / "farm.toml", tmp_path / "made"
+    farm = quiet.farm.having(**programs.settings, FARM_ENVIRONMENTS=str(file))
+    said = farm("environments", "add", "m", "--mathlib", VERSION, "--dir", made, seconds=120)
+    assert said.returncode == 0, said.stderr
+    with a_worker(quiet, tmp_path / "worker", FARM_ENVIRONMENTS=str(file)):
+        refused = farm("environments", "remove", "m", "--delete-files")
+        assert refused.returncode == 2
+        assert "still serves m" in refused.stderr
+        assert made.exists()
+        said = farm("environments", "remove", "m")
+        assert said.returncode == 0
+        assert "serves m until it is started again" in said.stderr

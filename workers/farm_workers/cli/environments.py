@@ -1,0 +1,393 @@
+"""The commands about this machine's Lean environments: `farm environments` and what is below it."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from farm.cli.options import AsJson, print_json
+from farm.connections import Connections
+from farm.errors import FarmError, UsageError
+from farm.settings import Settings
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm_workers.checking.adding import Added
+    from farm_workers.checking.inventory import Listed
+    from farm_workers.environments.making import Making, Source
+
+Name = Annotated[str, Argument(help="The environment, as lines and --environment name it.")]
+
+#: Below so many GiB free `add` warns before it fetches Mathlib.
+_GIB_OF_MATHLIB = 10
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the `farm` command."""
+    group = typer.Typer(epilog="Example: farm environments --json", invoke_without_command=True)
+    group.callback()(list_environments)
+    group.command("add", epilog="Example: farm environments add mathlib-4.22 --mathlib v4.22.0")(add)
+    group.command("verify", epilog="Example: farm environments verify mathlib-4.22")(verify)
+    group.command("pack", epilog="Example: farm environments pack mathlib-4.22 mathlib-4.22.farm")(pack)
+    group.command("remove", epilog="Example: farm environments remove mathlib-4.22 --delete-files")(remove)
+    group.command("declare", epilog="Example: farm environments declare mathlib-4.22")(declare)
+    app.add_typer(group, name="environments")
+
+
+def add(
+    name: Name,
+    mathlib: Annotated[
+        str | None, Option(help="Fetch this release of Mathlib, with its Lean.", show_default=False)
+    ] = None,
+    lean: Annotated[
+        str | None, Option(help="Install this release of Lean alone.", show_default=False)
+    ] = None,
+    workspace: Annotated[
+        Path | None, Option(help="Use this workspace, which Lake has built.", show_default=False)
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        Option("--from", help="Unpack this bundle, from farm environments pack.", show_default=False),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        Option("--dir", help="Folder for its files.", show_default="FARM_HOME/workspaces/NAME"),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        Option(help="Header that workers import at start. Repeatable.", show_default=False),
+    ] = None,
+    audit: Annotated[
+        bool, Option("--audit/--no-audit", help="Audit compiled modules; without, only the tier lean.")
+    ] = True,
+    print_only: Annotated[bool, Option("--print", help="Print the commands, and run nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Install a Lean environment on this machine, try it, and write its table into farm.toml.
+
+    A second call after a failure goes on where the first one stopped. The table is written last, when all
+    known programs were judged correctly. The exit status is 1 when a step fails.
+    """
+    from farm_workers.checking.adding import add as added
+    from farm_workers.environments.making import require_name
+
+    require_name(name)
+    source = _source(mathlib, lean, workspace, bundle)
+    settings = Settings.load()
+    place = (folder or settings.home / "workspaces" / name).absolute()
+    if print_only:
+        _print_plan(settings, name, source, place)
+        return
+    if mathlib is not None:
+        _warn_of_a_small_disk(place)
+    with _making(settings, name, place) as making:
+        done = added(settings, making, source, headers=header or (), audited=audit)
+    _print_added(settings, done, as_json=as_json)
+
+
+def _source(mathlib: str | None, lean: str | None, workspace: Path | None, bundle: Path | None) -> Source:
+    """Return the one source that was named; raises UsageError for none or several."""
+    from farm_workers.environments.lake import tag
+    from farm_workers.environments.making import Bundle, Mathlib, Release, Workspace
+
+    named: list[Source] = []
+    if mathlib is not None:
+        named.append(Mathlib(tag(mathlib)))
+    if lean is not None:
+        named.append(Release(tag(lean)))
+    if workspace is not None:
+        named.append(Workspace(workspace.absolute()))
+    if bundle is not None:
+        named.append(Bundle(bundle.absolute()))
+    if len(named) != 1:
+        raise UsageError("give one of --mathlib VERSION, --lean VERSION, --workspace PATH and --from BUNDLE")
+    return named[0]
+
+
+@contextmanager
+def _making(settings: Settings, name: str, folder: Path) -> Iterator[Making]:
+    """Let nobody else make this environment inside the block; an error of the disk is said in a line."""
+    from farm.cli import terminal
+    from farm_workers.environments.making import Making, alone
+
+    try:
+        with alone(settings.home, name) as held:
+            yield Making(name=name, folder=folder, held=held, say=terminal.say, following=terminal.following)
+    except OSError as error:
+        where = error.filename or folder
+        raise FarmError(f"{where}: {error.strerror}; mend that, and repeat the command") from error
+
+
+def _print_plan(settings: Settings, name: str, source: Source, folder: Path) -> None:
+    """Print what `add` would run, as a script for a shell, and what it would do itself in comments."""
+    from farm_workers.checking.adding import environments_file
+
+    typer.echo(f"# {name}: {source.words}")
+    for command in source.commands(folder):
+        before = "" if str(command.folder) == "/" else f"cd {shlex.quote(str(command.folder))} && "
+        typer.echo(f"{before}{command.line}")
+    typer.echo(
+        f"# Then: judge the known programs, and add [environments.{name}] to {environments_file(settings)}"
+    )
+
+
+def _warn_of_a_small_disk(folder: Path) -> None:
+    import shutil
+
+    from farm.cli import terminal
+
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(there).free >> 30
+    if free < _GIB_OF_MATHLIB:
+        terminal.say(
+            f"{there} has {free} GiB free, and Mathlib with its Lean may need {_GIB_OF_MATHLIB} and more; "
+            "--dir names another folder"
+        )
+
+
+def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
+    from farm.cli import terminal
+    from farm_workers.checking.adding import environments_file
+
+    environment, examined, slow = done.environment, done.examined, done.storage and done.storage.warning()
+    if as_json:
+        print_json(
+            name=environment.name,
+            toolchain=environment.toolchain,
+            digest=environment.digest,
+            tiers=environment.tiers,
+            works=done.works,
+            mib_per_second=done.storage and round(done.storage.mib_per_second, 1),
+        )
+    else:
+        typer.echo(f"{environment.name}: {environment.toolchain}, digest {environment.digest[:12]}")
+        typer.echo(f"all {examined.canaries} known programs judged correctly in {done.seconds:.1f} s")
+        for what, words in done.works.items():
+            typer.echo(f"{what}: {words}")
+    if slow:
+        terminal.say(f"Slow storage: {slow}")
+    terminal.say(
+        f"Its table is in {environments_file(settings)}. Restart the workers of this machine to serve it; "
+        "the farm's own worker restarts at the next farm submit"
+    )
+
+
+def verify(
+    name: Name,
+    accept: Annotated[
+        bool, Option("--accept", help="Record what is there now as what it should be.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute the digest anew from all bytes, and say what differs from when the environment was added.
+
+    Remembered sizes and times are not trusted. The exit status is 1 when something differs.
+    """
+    from farm.cli import terminal
+    from farm_workers.checking.adding import verified
+
+    settings = Settings.load()
+    with _making(settings, name, settings.home) as making:
+        found, earlier = verified(settings, making, accept=accept)
+    differences = list(found.differences(earlier)) if earlier else []
+    if as_json:
+        print_json(
+            name=name, digest=found.digest, recorded=earlier and earlier.digest, differences=differences
+        )
+    else:
+        typer.echo(f"{name}: {len(found.files)} files read, digest {found.digest}")
+        for each in differences:
+            typer.echo(terminal.visible(each))
+    if earlier is None:
+        terminal.say(
+            "Nothing was recorded before; this is recorded now, and the next verify compares with it"
+        )
+    elif accept:
+        terminal.say("This is recorded now; restart the workers of this machine")
+    elif differences:
+        raise FarmError(
+            f"{name} is not what was recorded (digest {earlier.digest[:12]}). If the change was meant: farm "
+            f"environments verify {name} --accept, and restart the workers. Else remove it and add it again"
+        )
+
+
+def pack(
+    name: Name,
+    file: Annotated[Path, Argument(help="The bundle to write; it must not be there yet.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write an environment with its toolchain into one file, for machines without a network.
+
+    There, farm environments add NAME --from FILE unpacks it; its digest is the same. Whoever made a bundle
+    decides what workers run, so take it only from those whom you trust, and compare the digest.
+    """
+    from farm_workers.checking.adding import packed
+
+    settings = Settings.load()
+    with _making(settings, name, settings.home) as making:
+        told = packed(settings, making, file.absolute())
+    size = file.stat().st_size
+    if as_json:
+        print_json(name=name, file=str(file), digest=told.digest, size=size, unpacked_size=told.size)
+    else:
+        typer.echo(
+            f"{file}: {size >> 20} MiB ({told.size >> 20} unpacked), {told.toolchain}, digest {told.digest}"
+        )
+
+
+def remove(
+    name: Name,
+    delete_files: Annotated[
+        bool, Option("--delete-files", help="Delete also the files that farm environments add has made.")
+    ] = False,
+) -> None:
+    """Take an environment's table out of farm.toml; with --delete-files delete what `add` made for it.
+
+    Toolchains stay in elan. Files are not deleted while a worker of this machine serves the environment.
+    """
+    from farm.cli import terminal
+    from farm_workers.checking.adding import environments_file
+    from farm_workers.environments import making, record, table
+
+    settings = Settings.load()
+    file = environments_file(settings)
+    table.keys(file, name)
+    known = record.load(settings.home, name)
+    folder = Path(known.made) if known and known.made else None
+    if delete_files and folder is None:
+        raise UsageError(
+            f"`farm environments add` made no files for {name}; remove it without --delete-files, and delete "
+            "by hand what nothing else uses"
+        )
+    _mind_workers(settings, name, delete_files=delete_files)
+    with _making(settings, name, settings.home):
+        table.remove(file, name)
+        record.forget(settings.home, name)
+        if delete_files and folder is not None:
+            making.delete(folder, name)
+    terminal.say(f"{name} is no longer in {file}")
+    if delete_files:
+        terminal.say(f"Deleted {folder}. A toolchain stays until: elan toolchain uninstall")
+
+
+def _mind_workers(settings: Settings, name: str, *, delete_files: bool) -> None:
+    """Warn of workers on this machine that serve an environment; raises UsageError where files would go."""
+    from farm.cli import terminal
+
+    serving = _serving(settings, name)
+    if serving and delete_files:
+        raise UsageError(
+            f"{', '.join(serving)} of this machine still serves {name}; stop it, or leave out --delete-files"
+        )
+    if serving:
+        terminal.say(f"{', '.join(serving)} serves {name} until it is started again")
+
+
+def _serving(settings: Settings, name: str) -> list[str]:
+    """Return the workers on this machine that serve an environment; asks no servers that are not running."""
+    from farm import embedded
+    from farm.store.workers import Workers
+
+    if settings.database_url is None and embedded.status(settings.home) is None:
+        return []
+    connections = Connections(settings)
+    try:
+        return [
+            each.name
+            for each in Workers(connections.engine).all()
+            if each.node == socket.gethostname()
+            and not each.is_silent
+            and any(served["name"] == name for served in each.environments)
+        ]
+    finally:
+        connections.close()
+
+
+def declare(
+    name: Annotated[str, Argument(help="The environment, as lines and --environment name it.")],
+    toolchain: Annotated[
+        str,
+        Option(help="Its Lean's version: a submit then tells known holes in its kernel.", show_default=False),
+    ] = "",
+) -> None:
+    """Make an environment known before a worker serves it: runs that name it wait for one.
+
+    What a worker has served is as that worker says, and is left alone.
+    """
+    from farm.cli import terminal
+
+    if not name.strip() or not name.isprintable():
+        raise UsageError(f"{name!r} cannot be an environment's name; give one that can be printed")
+    is_new = Connections.here().store.declare(name, toolchain=toolchain)
+    terminal.say(f"{name} is declared" if is_new else f"Workers have served {name} already")
+
+
+def list_environments(context: typer.Context, as_json: AsJson = False) -> None:
+    """List the Lean environments that workers serve and those of this machine, with what is wrong with any.
+
+    Nothing is checked in them; `farm doctor` does that.
+    """
+    if context.invoked_subcommand is None:
+        _list_environments(as_json=as_json)
+
+
+def _list_environments(*, as_json: bool) -> None:
+    from farm.cli import terminal
+    from farm_workers.checking.inventory import listed
+    from farm_workers.checking.machine import isolated
+    from farm_workers.environments.environments import installed
+
+    connections = Connections.here()
+    settings = connections.settings
+    served = connections.queries.served()
+    with isolated(settings) as isolation:
+        here = installed(settings.home, settings.environments, isolation)
+    found = listed(
+        served, here, silence_seconds=settings.lease_seconds
+    )  # a worker speaks several times in a lease
+    if as_json:
+        print_json(environments=[_listed_facts(each) for each in found])
+    else:
+        terminal.print_environments(map(_listed_cells, found))
+        for each in found:
+            for known in each.advisories:
+                terminal.say(f"{each.name}: known hole in this kernel: {known.summary} ({known.id})")
+
+
+def _listed_facts(each: Listed) -> dict[str, object]:
+    return {
+        "name": each.name,
+        "toolchain": each.known and each.known.toolchain,
+        "digest": each.known and each.known.digest,
+        "headers": each.headers,
+        "checker": each.checker,
+        "tiers": each.tiers,
+        "advisories": [asdict(known) for known in each.advisories],
+        "installed": each.here is not None,
+        "problem": each.problem,
+        "served": each.is_served_now,
+        "declared": each.is_declared,
+        "served_digest": each.served and each.served.digest,
+        "silent_seconds": each.served and round(each.served.silent_seconds, 3),
+    }
+
+
+def _listed_cells(each: Listed) -> tuple[str, ...]:
+    headers = "; ".join(" ".join(header.split()) for header in each.headers)
+    known = (each.known.toolchain, each.known.digest[:12]) if each.known else ("", "")
+    return (
+        each.name,
+        *known,
+        headers,
+        ", ".join(each.tiers),
+        each.checker or "",
+        each.state,
+    )

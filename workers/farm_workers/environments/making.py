@@ -1,0 +1,305 @@
+"""Environment step, by command: makes what a table of ``farm.toml`` needs, from one of four sources.
+
+Each source makes its parts step by step. What is finished is noted in the environment's folder, so a second
+`farm environments add` goes on where the first one stopped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from farm.errors import FarmError, UsageError
+from farm.files import write_whole
+from farm_workers.environments import bundle, lake
+from farm_workers.environments.lake import Command, Elan
+from farm_workers.environments.lean_environment import EMBEDDED
+from farm_workers.environments.toolchain import find
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_NOTES = "farm-environment.json"
+
+_AFTER_A_FAILURE = """\
+farm.toml is as it was. Repeat the same `farm environments add`: it goes on where this one stopped. Without a
+network, make the environment on another machine, and bring it: farm environments pack NAME FILE there, and
+farm environments add NAME --from FILE here."""
+
+#: What shows how far something is: given words about it, it gives the function to call with its last line.
+Following = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """What a source has made: the keys of a table, and the digest that it must have, where that is known."""
+
+    keys: dict[str, Any]
+    digest: str = ""
+
+
+class Source(Protocol):
+    """Where an environment comes from."""
+
+    @property
+    def words(self) -> str:
+        """What it is, for people and for the notes of its folder."""
+
+    def commands(self, folder: Path) -> list[Command]:
+        """Return the commands that make it, in their order."""
+
+    def make(self, making: Making) -> Made:
+        """Make what is not made yet; raises FarmError."""
+
+
+def require_name(name: str) -> None:
+    """Raise UsageError for a name that an environment made here cannot have: it names folders too."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be an environment's name here; use letters, digits, dots, hyphens and "
+            "underscores, such as mathlib-4.22"
+        )
+    if name == EMBEDDED:
+        raise UsageError(f"{EMBEDDED!r} is the environment that comes with the farm; choose another name")
+
+
+@contextmanager
+def alone(home: Path, name: str) -> Iterator[int]:
+    """Let no other command make this environment; gives the descriptor that holds the lock.
+
+    Raises FarmError while one does, or while a command that it has started still runs.
+    """
+    file = home / "environments" / f"{name}.lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    held = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield held
+    except BlockingIOError as error:
+        raise FarmError(
+            f"{name} is being added already: another `farm environments add {name}`, or a command that one "
+            "has started, still runs; wait until it has ended"
+        ) from error
+    finally:
+        os.close(held)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Making:
+    """One run of `farm environments add`: for whom, in which folder, and who is told about it."""
+
+    name: str
+    folder: Path
+    held: int
+    say: Callable[[str], None]
+    following: Following
+
+    def claim(self, source: Source) -> None:
+        """Make the environment's folder, or find it as an earlier run left it.
+
+        Raises UsageError where it belongs to something else.
+        """
+        notes = self._notes()
+        if notes and (notes.get("name"), notes.get("source")) != (self.name, source.words):
+            raise UsageError(
+                f"{self.folder} was made for {notes.get('name')} ({notes.get('source')}); choose another "
+                "--dir, or remove that folder"
+            )
+        if not notes and self.folder.exists() and any(self.folder.iterdir()):
+            raise UsageError(
+                f"{self.folder} is not empty, and `farm environments add` did not make it; choose another "
+                "--dir. To use a workspace that is built: --workspace"
+            )
+        if not notes:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(0o755)
+            self._note({"name": self.name, "source": source.words, "finished": []})
+
+    def is_finished(self, step: str) -> bool:
+        """Whether an earlier run has finished a step."""
+        return step in self._notes().get("finished", [])
+
+    def finish(self, step: str) -> None:
+        """Note that a step is finished."""
+        notes = self._notes()
+        self._note({**notes, "finished": [*notes.get("finished", []), step]})
+
+    def run(self, command: Command, elan: Elan | None) -> None:
+        """Run a command and show what it prints; raises FarmError that shows its end."""
+        self.say(f"{command.purpose[0].upper()}{command.purpose[1:]}: {command.line}")
+        try:
+            with self.following(command.purpose) as told:
+                lake.run(command, elan, told, held=self.held)
+        except FarmError as error:
+            raise FarmError(f"{error}\n{_AFTER_A_FAILURE}") from error
+
+    def install(self, toolchain: str, elan: Elan) -> Path:
+        """Return the Lean of a toolchain, which elan installs where it is not there yet."""
+        lean = elan.lean(toolchain)
+        if not lean.exists():
+            self.run(elan.install(toolchain), elan)
+            if not lean.exists():
+                raise FarmError(
+                    f"elan has installed {toolchain}, and yet there is no {lean}; look into {elan.home}"
+                )
+            make_readable(lean.parent.parent)
+        return lean
+
+    def _notes(self) -> dict[str, Any]:
+        return notes_of(self.folder)
+
+    def _note(self, notes: dict[str, Any]) -> None:
+        write_whole(self.folder / _NOTES, json.dumps(notes).encode())
+
+
+def notes_of(folder: Path) -> dict[str, Any]:
+    """Return what `farm environments add` has noted in a folder that it made, nothing where it did not."""
+    try:
+        notes = json.loads((folder / _NOTES).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Mathlib:
+    """A release of Mathlib, fetched with git, elan and Lake."""
+
+    version: str
+
+    @property
+    def words(self) -> str:
+        """What it is."""
+        return f"Mathlib {self.version}"
+
+    def commands(self, folder: Path) -> list[Command]:
+        """Return the commands that make it."""
+        workspace = folder / "workspace"
+        program = Elan(program="elan", home=Path())
+        return [
+            lake.clone_mathlib(self.version, workspace),
+            program.install(lake.toolchain_of(self.version)),
+            lake.fetch_modules(workspace),
+            lake.build_mathlib(workspace),
+        ]
+
+    def make(self, making: Making) -> Made:
+        """Fetch, install, download and compile what is not there yet."""
+        elan = Elan.found()
+        making.claim(self)
+        workspace = making.folder / "workspace"
+        if not workspace.exists():
+            part = making.folder / ".workspace.part"
+            shutil.rmtree(part, ignore_errors=True)  # of one that was interrupted
+            making.run(lake.clone_mathlib(self.version, part), elan)
+            part.rename(workspace)
+        toolchain = lake.toolchain_of_workspace(workspace)
+        lean = making.install(toolchain, elan)
+        for command in (lake.fetch_modules(workspace), lake.build_mathlib(workspace)):
+            if not making.is_finished(command.line):
+                making.run(command, elan)
+                making.finish(command.line)
+        make_readable(workspace)
+        return Made(keys={"workspace": str(workspace), "lean": str(lean), "headers": ["import Mathlib\n"]})
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of Lean alone, installed with elan."""
+
+    version: str
+
+    @property
+    def words(self) -> str:
+        """What it is."""
+        return f"Lean {self.version}"
+
+    def commands(self, folder: Path) -> list[Command]:
+        """Return the commands that make it."""
+        return [Elan(program="elan", home=folder).install(lake.toolchain_of(self.version))]
+
+    def make(self, making: Making) -> Made:
+        """Install the toolchain where it is not there yet."""
+        lean = making.install(lake.toolchain_of(self.version), Elan.found())
+        return Made(keys={"lean": str(lean), "headers": ["import Init\n"]})
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A workspace that somebody has built with Lake; nothing in it is changed."""
+
+    path: Path
+
+    @property
+    def words(self) -> str:
+        """What it is."""
+        return f"the workspace {self.path}"
+
+    def commands(self, folder: Path) -> list[Command]:  # noqa: ARG002 - as all sources
+        """Return no commands: it is there."""
+        return []
+
+    def make(self, making: Making) -> Made:  # noqa: ARG002 - as all sources
+        """Find the workspace and its Lean."""
+        if not self.path.is_dir():
+            raise UsageError(
+                f"--workspace {self.path}: there is no such folder; name one that was built with Lake"
+            )
+        return Made(keys={"workspace": str(self.path), "lean": str(find(None, str(self.path)).lean)})
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle that `farm environments pack` has made on another machine."""
+
+    file: Path
+
+    @property
+    def words(self) -> str:
+        """What it is."""
+        return f"the bundle {self.file.name}"
+
+    def commands(self, folder: Path) -> list[Command]:  # noqa: ARG002 - as all sources
+        """Return no commands: the farm unpacks it itself."""
+        return []
+
+    def make(self, making: Making) -> Made:
+        """Unpack it where it is not unpacked yet."""
+        making.claim(self)
+        unpacked = making.folder / "bundle"
+        if not unpacked.exists():
+            making.say(f"Unpack {self.file} into {unpacked}")
+            with making.following("unpacking") as follow:
+                bundle.unpack(self.file, unpacked, follow)
+        keys, digest = bundle.unpacked(unpacked)
+        return Made(keys=keys, digest=digest)
+
+
+def make_readable(folder: Path) -> None:
+    """Let every user read a folder and all in it, as ``chmod -R a+rX`` does: checks may run as another."""
+    for here, _, names in os.walk(folder):
+        for path in (Path(here), *(Path(here, name) for name in names)):
+            state = path.lstat()
+            if stat.S_ISLNK(state.st_mode):
+                continue
+            needed = 0o444 | (0o111 if stat.S_ISDIR(state.st_mode) or state.st_mode & 0o111 else 0)
+            if state.st_mode & needed != needed:
+                path.chmod(stat.S_IMODE(state.st_mode) | needed)
+
+
+def delete(folder: Path, name: str) -> None:
+    """Delete a folder that `farm environments add` made for it; raises UsageError for others."""
+    if notes_of(folder).get("name") != name:
+        raise UsageError(f"{folder} was not made by `farm environments add {name}`; delete it by hand")
+    gone = folder.with_name(f".{folder.name}.deleted")
+    with suppress(FileNotFoundError):
+        shutil.rmtree(gone)
+    folder.rename(gone)
+    shutil.rmtree(gone)
