@@ -172,10 +172,10 @@ def test_one_that_was_killed_is_waited_for_and_then_gone_on_with(
         first.ended()
     said = added(farm, "m", "--mathlib", VERSION)
     assert said.returncode == 1
-    assert "a command that one has started, still runs" in said.stderr
+    assert "m is being worked on" in said.stderr
     assert toml_of(farm) == MINE
     pause.unlink()
-    eventually(lambda: "is being added" not in added(farm, "m", "--lean", "v4.0.0").stderr, seconds=60)
+    eventually(lambda: "is being worked on" not in added(farm, "m", "--lean", "v4.0.0").stderr, seconds=60)
     said = added(farm, "m", "--mathlib", VERSION)
     assert said.returncode == 0, said.stderr
     assert programs.calls.count("git clone --quiet") == 1
@@ -298,6 +298,7 @@ def test_a_change_that_sizes_and_times_do_not_show_is_found(farm: Command, progr
     assert said.returncode == 1
     assert "changed: 0 Init.olean\n" in said.stdout
     assert "m is not what was recorded" in said.stderr
+    assert "Sizes and times of the files did not show it" in said.stderr
     assert farm("environments", "verify", "m", "--accept").returncode == 0
     assert farm("environments", "verify", "m").returncode == 0
 

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
-from farm.errors import FarmError, UsageError
+from farm.errors import FarmError, ServerDown, UsageError
 from farm.settings import Settings
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
@@ -196,7 +196,8 @@ def verify(
 
     settings = Settings.load()
     with _making(settings, name, settings.home) as making:
-        found, earlier = verified(settings, making, accept=accept)
+        read = verified(settings, making, accept=accept)
+    found, earlier = read.found, read.earlier
     differences = list(found.differences(earlier)) if earlier else []
     if as_json:
         print_json(
@@ -206,6 +207,11 @@ def verify(
         typer.echo(f"{name}: {len(found.files)} files read, digest {found.digest}")
         for each in differences:
             typer.echo(terminal.visible(each))
+    if read.is_stale:
+        terminal.say(
+            f"Sizes and times of the files did not show it: workers here took it for {read.remembered[:12]}. "
+            "That is forgotten now; restart them"
+        )
     if earlier is None:
         terminal.say(
             "Nothing was recorded before; this is recorded now, and the next verify compares with it"
@@ -255,7 +261,7 @@ def remove(
     """
     from farm.cli import terminal
     from farm_workers.checking.adding import environments_file
-    from farm_workers.environments import making, record, table
+    from farm_workers.environments import record, table
 
     settings = Settings.load()
     file = environments_file(settings)
@@ -270,19 +276,36 @@ def remove(
     _mind_workers(settings, name, delete_files=delete_files)
     with _making(settings, name, settings.home):
         table.remove(file, name)
-        record.forget(settings.home, name)
         if delete_files and folder is not None:
-            making.delete(folder, name)
+            _delete(folder, name)
+        record.forget(settings.home, name)
     terminal.say(f"{name} is no longer in {file}")
     if delete_files:
         terminal.say(f"Deleted {folder}. A toolchain stays until: elan toolchain uninstall")
+
+
+def _delete(folder: Path, name: str) -> None:
+    from farm_workers.environments.making import delete
+
+    try:
+        delete(folder, name)
+    except OSError as error:
+        raise FarmError(
+            f"{name} has no table any more, and {folder} was not deleted: {error}; delete it by hand"
+        ) from error
 
 
 def _mind_workers(settings: Settings, name: str, *, delete_files: bool) -> None:
     """Warn of workers on this machine that serve an environment; raises UsageError where files would go."""
     from farm.cli import terminal
 
-    serving = _serving(settings, name)
+    try:
+        serving = _serving(settings, name)
+    except ServerDown as error:
+        if delete_files:
+            raise
+        terminal.say(f"Whether a worker of this machine serves {name} is not known: {error}")
+        return
     if serving and delete_files:
         raise UsageError(
             f"{', '.join(serving)} of this machine still serves {name}; stop it, or leave out --delete-files"
