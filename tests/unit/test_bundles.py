@@ -9,7 +9,6 @@ import platform
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +175,7 @@ def refused(file: Path, complaint: str) -> None:
 # Hostile bundles.
 
 
-def made(file: Path, members: list[tuple[tarfile.TarInfo, bytes]], **facts: object) -> Path:
+def made(file: Path, contents: list[tuple[tarfile.TarInfo, bytes]], **facts: object) -> Path:
     """Write a bundle of these members that tells the truth of itself, but for the facts that are given."""
     told = {
         "format": 1,
@@ -185,13 +184,13 @@ def made(file: Path, members: list[tuple[tarfile.TarInfo, bytes]], **facts: obje
         "toolchain": "Lean 4.35.0",
         "machine": platform.machine(),
         "table": {},
-        "members": len(members),
-        "size": sum(len(content) for _, content in members),
+        "members": len(contents),
+        "size": sum(len(content) for _, content in contents),
         **facts,
     }
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
-        for info, content in [member("environment.json", json.dumps(told).encode()), *members]:
+        for info, content in [member("environment.json", json.dumps(told).encode()), *contents]:
             tar.addfile(info, io.BytesIO(content))
     file.write_bytes(zstandard.compress(plain.getvalue()))
     return file
@@ -264,10 +263,7 @@ def test_a_bundle_that_the_disk_has_no_room_for_is_not_unpacked(tmp_path: Path) 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["m.farm"]
 
 
-@pytest.mark.parametrize("content", [lambda: bytes(1 << 28)])
-def test_a_small_file_that_unpacks_to_much_more_than_it_says_is_stopped(
-    tmp_path: Path, content: Callable[[], bytes]
-) -> None:
-    file = made(tmp_path / "m.farm", [member("toolchain/x", content())], size=1, members=1)
+def test_a_small_file_that_unpacks_to_much_more_than_it_says_is_stopped(tmp_path: Path) -> None:
+    file = made(tmp_path / "m.farm", [member("toolchain/x", bytes(1 << 27))], size=1)
     assert file.stat().st_size < 100_000
     refused(file, "it contains more than it says")

@@ -151,6 +151,11 @@ class Verified:
     remembered: str
 
     @property
+    def differences(self) -> list[str]:
+        """What is different from when it was recorded."""
+        return list(self.found.differences(self.earlier)) if self.earlier else []
+
+    @property
     def is_stale(self) -> bool:
         """Whether files changed and kept their sizes and times: workers took them for what they were."""
         return self.remembered != self.found.digest
