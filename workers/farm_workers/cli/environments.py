@@ -238,7 +238,8 @@ def _tell_of(name: str, read: Verified, *, accepted: bool) -> None:
     elif read.differences:
         raise FarmError(
             f"{name} is not what was recorded (digest {read.earlier.digest[:12]}). If the change was meant: "
-            f"farm environments verify {name} --accept, and restart the workers. Else remove it and add it anew"
+            f"farm environments verify {name} --accept, and restart the workers. Else remove it and add "
+            "it anew"
         )
 
 
