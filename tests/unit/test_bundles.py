@@ -120,7 +120,8 @@ def test_a_file_that_is_there_is_not_overwritten(parts: Parts, tmp_path: Path) -
 
 def test_a_disk_without_room_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: Path) -> None:
     program = (
-        "import resource, sys; from pathlib import Path; import test_bundles as t; from farm.errors import *\n"
+        "import resource, sys; from pathlib import Path; import test_bundles as t\n"
+        "from farm.errors import FarmError\n"
         "folder, tree = map(Path, sys.argv[1:])\n"
         "lean = t.Toolchain(lean=tree / 'bin' / 'lean', says=t.SAYS)\n"
         "modules = (str(tree.with_name('modules')),)\n"
