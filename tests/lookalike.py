@@ -130,7 +130,7 @@ def lookalike(folder: Path, core: LeanEnvironment) -> Lookalike:
     _make_toolchain(network / "toolchain", core)
     for module, text in (("Extra", "import Init\n"), ("Mathlib", "import Extra\n")):
         _compile(network / "toolchain", network, module, text)
-    root = f"root='{folder}'"
+    root = f"root='{folder}'; umask 077"
     for name, body in (("elan", _ELAN), ("git", _GIT), ("lake", _PROXY), ("lean", _PROXY)):
         script(made.bin / name, root, body)
     script(network / "toolchain" / "bin" / "lake", root, _LAKE)

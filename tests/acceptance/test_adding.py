@@ -120,11 +120,7 @@ def test_a_release_of_mathlib_goes_on_after_the_failure_of_every_step_and_repeat
 
 
 def test_every_user_can_read_what_was_made(farm: Command, programs: Lookalike) -> None:
-    before = os.umask(0o077)
-    try:
-        assert added(farm, "m", "--mathlib", VERSION).returncode == 0
-    finally:
-        os.umask(before)
+    assert added(farm, "m", "--mathlib", VERSION).returncode == 0  # their umask is 077
     workspace = home_of(farm) / "workspaces" / "m" / "workspace"
     for path in [*workspace.rglob("*"), workspace, *programs.toolchain.rglob("*")]:
         mode = path.stat().st_mode
@@ -172,10 +168,10 @@ def test_one_that_was_killed_is_waited_for_and_then_gone_on_with(
         first.ended()
     said = added(farm, "m", "--mathlib", VERSION)
     assert said.returncode == 1
-    assert "a command that one has started, still runs" in said.stderr
+    assert "m is being worked on" in said.stderr
     assert toml_of(farm) == MINE
     pause.unlink()
-    eventually(lambda: "is being added" not in added(farm, "m", "--lean", "v4.0.0").stderr, seconds=60)
+    eventually(lambda: "is being worked on" not in added(farm, "m", "--lean", "v4.0.0").stderr, seconds=60)
     said = added(farm, "m", "--mathlib", VERSION)
     assert said.returncode == 0, said.stderr
     assert programs.calls.count("git clone --quiet") == 1
@@ -232,6 +228,15 @@ def test_a_farm_toml_that_cannot_be_written_is_told_before_anything_is_run(
     assert said.returncode == 2
     assert "/sys/farm.toml cannot be written" in said.stderr
     assert programs.calls == []
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_runs(
+    farm: Command, programs: Lookalike
+) -> None:
+    said = added(farm, "m", "--mathlib", VERSION, "--dir", "/sys/m")
+    assert said.returncode == 1
+    assert "farm: /sys/m: " in said.stderr
+    assert (programs.calls, toml_of(farm)) == ([], MINE)
 
 
 def test_a_lean_that_judges_known_programs_wrongly_is_not_added(farm: Command, programs: Lookalike) -> None:
@@ -298,6 +303,7 @@ def test_a_change_that_sizes_and_times_do_not_show_is_found(farm: Command, progr
     assert said.returncode == 1
     assert "changed: 0 Init.olean\n" in said.stdout
     assert "m is not what was recorded" in said.stderr
+    assert "Sizes and times of the files did not show it" in said.stderr
     assert farm("environments", "verify", "m", "--accept").returncode == 0
     assert farm("environments", "verify", "m").returncode == 0
 

@@ -330,6 +330,7 @@ def _of(line: str) -> Callable[[Path], str]:
         (_of("workspace = '/'\nlean_path = ['/']"), ["lean_path: ", "not both"]),
         (_of("lean_path = ['relative']"), ["lean_path: relative is not an existing absolute path"]),
         (_of("lean_path = ['/no/such']"), ["lean_path: /no/such is not an existing absolute path"]),
+        (_of("packages = '/no/such'"), ["packages: /no/such is not the absolute path of a file"]),
         (_of("visible = ['/no/such']"), ["visible: /no/such is not an existing absolute path"]),
     ],
 )

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farm.errors import FarmError, SettingsError
+from farm.errors import FarmError, SettingsError, UsageError
 from farm.settings import Settings
 from farm_workers.checking.canary import Examination, examine, refusal
 from farm_workers.checking.machine import checking, isolated
-from farm_workers.environments import bundle, record, storage, table
+from farm_workers.environments import bundle, digest, record, storage, table
 from farm_workers.environments.bundle import Told
-from farm_workers.environments.configured import Parts, Table
+from farm_workers.environments.configured import Parts, Table, digests, tables
 from farm_workers.environments.environments import FILE
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 from farm_workers.environments.making import Made, Making, Source, notes_of
 from farm_workers.environments.record import Record
 
@@ -104,7 +104,7 @@ def _described(name: str, keys: dict[str, Any]) -> Parts:
     try:
         return Table(name, keys).parts()
     except SettingsError as error:
-        raise FarmError(f"environment {name!r}: {error}") from error
+        raise SettingsError(f"environment {name!r}: {error}") from error
 
 
 def _read(making: Making, made: Made, parts: Parts) -> Record:
@@ -124,8 +124,8 @@ def _read(making: Making, made: Made, parts: Parts) -> Record:
 
 def packed(settings: Settings, making: Making, file: Path) -> Told:
     """Write an environment into a bundle; its digest is computed anew from the bytes that go into it."""
-    keys = table.keys(environments_file(settings), making.name)
-    parts = Table(making.name, keys).parts()
+    keys = _keys_of(settings, making.name)
+    parts = _described(making.name, keys)
     making.say("Read all compiled modules and compute the digest")
     with making.following("reading") as told:
         found = Record.read(parts, told)
@@ -134,15 +134,47 @@ def packed(settings: Settings, making: Making, file: Path) -> Told:
         return bundle.pack(making.name, keys, parts, found.digest, file, told)
 
 
-def verified(settings: Settings, making: Making, *, accept: bool) -> tuple[Record, Record | None]:
-    """Read an environment anew from its bytes; return what it is now, and what it was when it was recorded.
+def _keys_of(settings: Settings, name: str) -> dict[str, Any]:
+    """Return the keys of an environment's table; raises UsageError where it has none."""
+    file = environments_file(settings)
+    if name == EMBEDDED and name not in tables(file, required=False):
+        raise UsageError(f"{name} comes with the farm as a Python package: pip installs and verifies it")
+    return table.keys(file, name)
 
-    Where nothing was recorded, or `accept` says so, what it is now is recorded.
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verified:
+    """What an environment is now, what it was when it was recorded, and the digest that was remembered."""
+
+    found: Record
+    earlier: Record | None
+    remembered: str
+
+    @property
+    def differences(self) -> list[str]:
+        """What is different from when it was recorded."""
+        return list(self.found.differences(self.earlier)) if self.earlier else []
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether files changed and kept their sizes and times: workers took them for what they were."""
+        return self.remembered != self.found.digest
+
+
+def verified(settings: Settings, making: Making, *, accept: bool) -> Verified:
+    """Read an environment anew from its bytes.
+
+    Where nothing was recorded, or `accept` says so, what it is now is recorded. A remembered digest that is
+    wrong is forgotten.
     """
-    parts = Table(making.name, table.keys(environments_file(settings), making.name)).parts()
+    keys = _keys_of(settings, making.name)
+    parts = _described(making.name, keys)
     earlier = record.load(settings.home, making.name)
     with making.following("reading") as told:
         found = Record.read(parts, told, made=Path(earlier.made) if earlier and earlier.made else None)
     if earlier is None or accept:
         record.save(settings.home, making.name, found)
-    return found, earlier
+    remembered = Table(making.name, keys).environment(settings.home).digest
+    if remembered != found.digest:
+        digest.forget(digests(settings.home))
+    return Verified(found=found, earlier=earlier, remembered=remembered)

@@ -15,16 +15,42 @@ from typer import Argument, Option
 
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
-from farm.errors import FarmError, UsageError
+from farm.errors import FarmError, ServerDown, UsageError
 from farm.settings import Settings
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm_workers.checking.adding import Added
+    from farm_workers.checking.adding import Added, Verified
     from farm_workers.checking.inventory import Listed
     from farm_workers.environments.making import Making, Source
 
 Name = Annotated[str, Argument(help="The environment, as lines and --environment name it.")]
+
+MathlibVersion = Annotated[
+    str | None,
+    Option("--mathlib", help="Fetch this release of Mathlib, with its Lean.", show_default=False),
+]
+LeanVersion = Annotated[
+    str | None, Option("--lean", help="Install this release of Lean alone.", show_default=False)
+]
+WorkspacePath = Annotated[
+    Path | None, Option("--workspace", help="Use this workspace, which Lake has built.", show_default=False)
+]
+BundleFile = Annotated[
+    Path | None,
+    Option("--from", help="Unpack this bundle, from farm environments pack.", show_default=False),
+]
+Folder = Annotated[
+    Path | None, Option("--dir", help="Folder for its files.", show_default="FARM_HOME/workspaces/NAME")
+]
+Headers = Annotated[
+    list[str] | None,
+    Option("--header", help="Header that workers import at start. Repeatable.", show_default=False),
+]
+Audit = Annotated[
+    bool, Option("--audit/--no-audit", help="Audit compiled modules; without, only the tier lean.")
+]
+PrintOnly = Annotated[bool, Option("--print", help="Print the commands, and run nothing.")]
 
 #: Below so many GiB free `add` warns before it fetches Mathlib.
 _GIB_OF_MATHLIB = 10
@@ -44,31 +70,14 @@ def add_to(app: typer.Typer) -> None:
 
 def add(
     name: Name,
-    mathlib: Annotated[
-        str | None, Option(help="Fetch this release of Mathlib, with its Lean.", show_default=False)
-    ] = None,
-    lean: Annotated[
-        str | None, Option(help="Install this release of Lean alone.", show_default=False)
-    ] = None,
-    workspace: Annotated[
-        Path | None, Option(help="Use this workspace, which Lake has built.", show_default=False)
-    ] = None,
-    bundle: Annotated[
-        Path | None,
-        Option("--from", help="Unpack this bundle, from farm environments pack.", show_default=False),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        Option("--dir", help="Folder for its files.", show_default="FARM_HOME/workspaces/NAME"),
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        Option(help="Header that workers import at start. Repeatable.", show_default=False),
-    ] = None,
-    audit: Annotated[
-        bool, Option("--audit/--no-audit", help="Audit compiled modules; without, only the tier lean.")
-    ] = True,
-    print_only: Annotated[bool, Option("--print", help="Print the commands, and run nothing.")] = False,
+    mathlib: MathlibVersion = None,
+    lean: LeanVersion = None,
+    workspace: WorkspacePath = None,
+    bundle: BundleFile = None,
+    folder: Folder = None,
+    header: Headers = None,
+    audit: Audit = True,
+    print_only: PrintOnly = False,
     as_json: AsJson = False,
 ) -> None:
     """Install a Lean environment on this machine, try it, and write its table into farm.toml.
@@ -196,26 +205,41 @@ def verify(
 
     settings = Settings.load()
     with _making(settings, name, settings.home) as making:
-        found, earlier = verified(settings, making, accept=accept)
-    differences = list(found.differences(earlier)) if earlier else []
+        read = verified(settings, making, accept=accept)
     if as_json:
         print_json(
-            name=name, digest=found.digest, recorded=earlier and earlier.digest, differences=differences
+            name=name,
+            digest=read.found.digest,
+            recorded=read.earlier and read.earlier.digest,
+            differences=read.differences,
         )
     else:
-        typer.echo(f"{name}: {len(found.files)} files read, digest {found.digest}")
-        for each in differences:
+        typer.echo(f"{name}: {len(read.found.files)} files read, digest {read.found.digest}")
+        for each in read.differences:
             typer.echo(terminal.visible(each))
-    if earlier is None:
+    _tell_of(name, read, accepted=accept)
+
+
+def _tell_of(name: str, read: Verified, *, accepted: bool) -> None:
+    """Say what is to be done about what was read; raises FarmError where it is not what was recorded."""
+    from farm.cli import terminal
+
+    if read.is_stale:
+        terminal.say(
+            f"Sizes and times of the files did not show it: workers here took it for {read.remembered[:12]}. "
+            "That is forgotten now; restart them"
+        )
+    if read.earlier is None:
         terminal.say(
             "Nothing was recorded before; this is recorded now, and the next verify compares with it"
         )
-    elif accept:
+    elif accepted:
         terminal.say("This is recorded now; restart the workers of this machine")
-    elif differences:
+    elif read.differences:
         raise FarmError(
-            f"{name} is not what was recorded (digest {earlier.digest[:12]}). If the change was meant: farm "
-            f"environments verify {name} --accept, and restart the workers. Else remove it and add it again"
+            f"{name} is not what was recorded (digest {read.earlier.digest[:12]}). If the change was meant: "
+            f"farm environments verify {name} --accept, and restart the workers. Else remove it and add "
+            "it anew"
         )
 
 
@@ -255,7 +279,7 @@ def remove(
     """
     from farm.cli import terminal
     from farm_workers.checking.adding import environments_file
-    from farm_workers.environments import making, record, table
+    from farm_workers.environments import record, table
 
     settings = Settings.load()
     file = environments_file(settings)
@@ -270,19 +294,36 @@ def remove(
     _mind_workers(settings, name, delete_files=delete_files)
     with _making(settings, name, settings.home):
         table.remove(file, name)
-        record.forget(settings.home, name)
         if delete_files and folder is not None:
-            making.delete(folder, name)
+            _delete(folder, name)
+        record.forget(settings.home, name)
     terminal.say(f"{name} is no longer in {file}")
     if delete_files:
         terminal.say(f"Deleted {folder}. A toolchain stays until: elan toolchain uninstall")
+
+
+def _delete(folder: Path, name: str) -> None:
+    from farm_workers.environments.making import delete
+
+    try:
+        delete(folder, name)
+    except OSError as error:
+        raise FarmError(
+            f"{name} has no table any more, and {folder} was not deleted: {error}; delete it by hand"
+        ) from error
 
 
 def _mind_workers(settings: Settings, name: str, *, delete_files: bool) -> None:
     """Warn of workers on this machine that serve an environment; raises UsageError where files would go."""
     from farm.cli import terminal
 
-    serving = _serving(settings, name)
+    try:
+        serving = _serving(settings, name)
+    except ServerDown as error:
+        if delete_files:
+            raise
+        terminal.say(f"Whether a worker of this machine serves {name} is not known: {error}")
+        return
     if serving and delete_files:
         raise UsageError(
             f"{', '.join(serving)} of this machine still serves {name}; stop it, or leave out --delete-files"

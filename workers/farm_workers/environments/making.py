@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from farm.errors import FarmError, UsageError
 from farm.files import write_whole
@@ -76,19 +77,24 @@ def alone(home: Path, name: str) -> Iterator[int]:
 
     Raises FarmError while one does, or while a command that it has started still runs.
     """
-    file = home / "environments" / f"{name}.lock"
+    file = home / "environments" / f"{quote(name, safe='')}.lock"
     file.parent.mkdir(parents=True, exist_ok=True)
     held = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(held, name)
         yield held
-    except BlockingIOError as error:
-        raise FarmError(
-            f"{name} is being added already: another `farm environments add {name}`, or a command that one "
-            "has started, still runs; wait until it has ended"
-        ) from error
     finally:
         os.close(held)
+
+
+def _lock(held: int, name: str) -> None:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise FarmError(
+            f"{name} is being worked on: another `farm environments` command, or one that it has started, "
+            "still runs; wait until it has ended"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from farm.errors import FarmError
 from farm.files import write_whole
@@ -67,7 +68,7 @@ def _named(how: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _file(home: Path, name: str) -> Path:
-    return home / "environments" / f"{name}.record.json"
+    return home / "environments" / f"{quote(name, safe='')}.record.json"
 
 
 def save(home: Path, name: str, record: Record) -> None:

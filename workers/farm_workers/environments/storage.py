@@ -41,16 +41,16 @@ class Storage:
 def measure(folders: Sequence[Path]) -> Storage | None:
     """Measure how fast modules below these folders are read; None where there are too few to tell."""
     files = sorted(_modules(folders), key=lambda each: -each[1])
-    total = sum(size for _, size in files)
-    if total < _LEAST_BYTES:
+    total = sum(size for _, size, _ in files)
+    if total < _LEAST_BYTES or not hasattr(os, "posix_fadvise"):
         return None
     read, seconds = 0, 0.0
-    for file, _ in files:
+    for file, _, _ in files:
         if read >= _MOST_BYTES or seconds >= _MOST_SECONDS:
             break
         taken, needed = _read(file, _MOST_BYTES - read, _MOST_SECONDS - seconds)
         read, seconds = read + taken, seconds + needed
-    folder = files[0][0].parent
+    folder = files[0][2]  # where the largest module lies, most of the others do
     return Storage(
         folder=folder,
         filesystem=filesystem(folder),
@@ -75,13 +75,14 @@ def filesystem(path: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> st
     return kind
 
 
-def _modules(folders: Sequence[Path]) -> Iterator[tuple[Path, int]]:
+def _modules(folders: Sequence[Path]) -> Iterator[tuple[Path, int, Path]]:
+    """Yield each module, its size, and which of the folders it lies in."""
     for folder in folders:
         for here, _, names in os.walk(folder):
             for name in names:
                 if name.endswith(".olean"):
                     file = Path(here, name)
-                    yield file, file.stat().st_size
+                    yield file, file.stat().st_size, folder
 
 
 def _read(file: Path, most: int, longest: float) -> tuple[int, float]:
