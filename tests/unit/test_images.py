@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -70,6 +73,27 @@ def test_every_image_runs_as_a_user_without_rights() -> None:
         *_, last = ["10001:10001", *re.findall(r"^USER (.+)$", path.read_text(), re.MULTILINE)]
         assert last == "10001:10001"
     assert "useradd --uid 10001 " in DOCKERFILES[0].read_text()
+
+
+COMMANDS, HEALTHS = (
+    re.findall(f"^{space}CMD (.*)$", DOCKERFILES[0].read_text(), re.MULTILINE) for space in ("", " +")
+)
+
+
+@pytest.mark.parametrize(("command", "health"), [*zip(COMMANDS, HEALTHS, strict=True)])
+def test_the_command_of_an_image_is_the_farms_and_its_health_is_asked_where_it_listens(
+    command: str, health: str
+) -> None:
+    words, asked = json.loads(command), json.loads(health)
+    said = Command()(*words, "--help")  # an option that there is not is refused first
+    assert said.returncode == 0, said.stderr
+    port = next(value for name, value in pairwise(words) if name in ("--port", "--metrics-port"))
+    assert asked[:1] == ["farm-healthy"]
+    assert urlsplit(asked[1]).netloc == f"127.0.0.1:{port}"
+
+
+def test_the_service_and_the_worker_have_a_command_and_a_health_of_their_own() -> None:
+    assert [json.loads(command)[0] for command in COMMANDS] == ["serve", "worker"]
 
 
 # Locks.
