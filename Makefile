@@ -3,13 +3,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test coverage test-vm fuzz exploits chaos load lint bench lock clean
+.PHONY: help setup demo test coverage test-vm images-check fuzz exploits chaos load lint bench lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
 	@echo "make test    set everything up, run the whole test suite"
 	@echo "make coverage run the unit tests; fails when they take too few lines and branches"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
+	@echo "make images-check build the images with buildah and run them; as root, with Debian's buildah and debootstrap"
 	@echo "make fuzz    read changed modules and programs by the hundred thousand, ask the service by the thousand"
 	@echo "make exploits try every known trick on the embedded Lean, and two thousand checks after them"
 	@echo "make chaos   disturb a farm at work in every way, ten times; about an hour"
@@ -60,6 +61,11 @@ coverage: .venv/.ready-dev
 test-vm: .venv/.ready-dev
 	@$(BIN)/python -m tests.vm
 
+# What was built stays for the next time; tests/deploy/build.sh build/images away removes it.
+images-check: .venv/.ready-dev
+	@tests/deploy/build.sh build/images
+	@FARM_TEST_IMAGES=build/images $(BIN)/python -m pytest tests/deploy/test_entry_points.py
+
 fuzz: .venv/.ready-dev
 	@$(BIN)/python -m tests.fuzz.olean --examples 100000
 	@$(BIN)/python -m tests.fuzz.programs --examples 100000
@@ -88,12 +94,17 @@ bench: .venv/.ready-dev
 
 # Hashes without addresses: whatever index pip is set up with serves them.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
+# Those in docker/ are parts of the images: each has the versions of requirements-traces.lock.
 lock: .venv/.ready-dev
-	@$(LOCK) --extra all --group build -o requirements.lock
-	@$(LOCK) --extra all --extra traces --group build -o requirements-traces.lock
-	@$(LOCK) --extra all --extra traces --group build --group dev -o requirements-dev.lock
+	@$(LOCK) pyproject.toml --extra all --group build -o requirements.lock
+	@$(LOCK) pyproject.toml --extra all --extra traces --group build -o requirements-traces.lock
+	@$(LOCK) pyproject.toml --extra all --extra traces --group build --group dev -o requirements-dev.lock
+	@$(LOCK) -c requirements-traces.lock --group pyproject.toml:build -o docker/build.lock
+	@$(LOCK) -c requirements-traces.lock pyproject.toml --extra serve --extra traces -o docker/farm.lock
+	@$(LOCK) -c requirements-traces.lock pyproject.toml --extra serve --extra traces --extra core \
+		-o docker/core.lock
 
 clean:
 	@test ! -x $(BIN)/farm || $(BIN)/farm down

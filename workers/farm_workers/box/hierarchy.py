@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm_workers.box import launch, procfs
+from farm_workers.box import launch, obstacles, procfs
 from farm_workers.box.cgroup import PROCESSES, Groups, pids_in, write
 
 #: What to do where there is no right to make groups, by version.
@@ -55,7 +55,8 @@ def _found(mounts: list[_Mount], given: str | None, own_name: str, undo: context
         except NoGroups as why:
             reasons.append(str(why))
         except OSError as error:
-            reasons.append(f"{error.filename or 'a control group'}: {error.strerror}; {_REMEDIES[version]}")
+            what = f"{error.filename or 'a control group'}: {error.strerror}"
+            reasons.append(f"{what}; {obstacles.writable_groups(error.errno) or _REMEDIES[version]}")
     raise NoGroups("; ".join(reasons) or "none are mounted")
 
 
@@ -169,7 +170,7 @@ def _share(base: Path, own: Path, undo: contextlib.ExitStack) -> None:
     """
     missing = _not_shared(base)
     if missing and (base / "cgroup.type").exists() and (pids := pids_in(base)):
-        if strangers := set(pids) - {os.getpid(), *launch.descendants(os.getpid())}:
+        if strangers := set(pids) - _own_processes():
             others = f"{base} contains {len(strangers)} processes that are not the farm's"
             raise NoGroups(f"{others}; {_REMEDIES[2]}")
         (own / _SELF).mkdir()
@@ -179,6 +180,12 @@ def _share(base: Path, own: Path, undo: contextlib.ExitStack) -> None:
         write(base / _SHARED, " ".join(f"+{name}" for name in missing))
         undo.callback(_unshare, base, missing, own)
     write(own / _SHARED, " ".join(f"+{name}" for name in _NEEDED))
+
+
+def _own_processes() -> set[int]:
+    """Return this process, what descends from it, and process 1 of a container that has started it."""
+    first = {1} if os.getppid() == 1 else set()
+    return {os.getpid(), *launch.descendants(os.getpid())} | first
 
 
 _SHARED = "cgroup.subtree_control"

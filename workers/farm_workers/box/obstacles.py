@@ -1,11 +1,13 @@
 """Box step: why this machine has no namespaces, in words, and the command or the option that mends it.
 
-`look` asks the kernel; `explain` is pure and knows what the answers mean.
+`look` asks the kernel; `explain` is pure and knows what the answers mean. `writable_groups` says what lets a
+container make control groups.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,6 +41,18 @@ _OPTIONS = {
     "kubernetes": (
         "give the pod hostUsers: false, and its container securityContext: {procMount: Unmasked, "
         "seccompProfile: {type: Unconfined}, appArmorProfile: {type: Unconfined}}"
+    ),
+}
+#: What lets a container make control groups, by what runs it.
+_GROUPS = {
+    "docker": (
+        "run it with: docker run --user 0 --security-opt writable-cgroups=true "
+        "(Docker 28 or newer, control groups of version 2)"
+    ),
+    "podman": "run it with: podman run --user 0 --security-opt unmask=/sys/fs/cgroup",
+    "kubernetes": (
+        "set cgroup_writable = true for the runtime in the node's containerd (2.1 or newer), "
+        "and give the container securityContext: {runAsUser: 0}"
     ),
 }
 _UNIT = "in a systemd unit: RestrictNamespaces=no, and no SystemCallFilter= without @mount"
@@ -99,6 +113,13 @@ def _remedy(kernel: Kernel) -> str:
     return _UNIT if kernel.filtered else f"if this is a container, {_OPTIONS['docker']}"
 
 
+def writable_groups(error: int | None) -> str | None:
+    """Return what lets a container make control groups after this error; None where this seems to be none."""
+    if container := _container():
+        return _GROUPS[container]
+    return f"if this is a container, {_GROUPS['docker']}" if error == errno.EROFS else None
+
+
 def _tried() -> dict[str, int]:
     command = [python(), "-I", "-S", probe.__file__]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout
@@ -106,7 +127,8 @@ def _tried() -> dict[str, int]:
 
 
 def _container() -> str | None:
-    if Path(_KUBERNETES).exists():
+    # The token is not mounted in every pod; the address is told to all.
+    if Path(_KUBERNETES).exists() or "KUBERNETES_SERVICE_HOST" in os.environ:
         return "kubernetes"
     known = [name for mark, name in _MARKS.items() if Path(mark).exists()]
     return known[0] if known else None
