@@ -407,6 +407,16 @@ def test_a_workers_memory_is_what_the_page_says() -> None:
     }
 
 
+def test_a_workers_folder_has_room_for_its_snapshots() -> None:
+    for environment, mib in (("mathlib-4.22", 20000 + 4096), ("core", 8192 + 4096)):
+        homes = [
+            each
+            for each in worker(CASES["everything"], environment).spec["volumes"]
+            if each["name"] == "home"
+        ]
+        assert homes == [{"name": "home", "emptyDir": {"sizeLimit": f"{mib}Mi"}}]
+
+
 def test_the_table_of_an_environment_is_what_the_farm_reads(tmp_path: Path) -> None:
     found = rendered(CASES["everything"])
     text = named(found, "ConfigMap", "farm-worker-mathlib-4-22")["data"]["farm.toml"]
@@ -485,6 +495,26 @@ def test_prometheus_finds_the_jobs_that_the_rules_name() -> None:
 def test_the_chart_can_be_packed_with_all_that_it_reads(tmp_path: Path) -> None:
     packed = Path(package(CHART, destination=tmp_path))
     assert by_helm4(CASES["everything"], chart=packed) == by_helm4(CASES["everything"])
+
+
+def _block(text: str) -> dict[str, Any]:
+    """Return the first block of YAML that is indented by four spaces."""
+    found = re.search(r"(?:^    .*\n)+", text, re.MULTILINE)
+    assert found is not None
+    block: dict[str, Any] = yaml.safe_load(found[0])
+    return block
+
+
+def test_the_values_that_are_shown_as_examples_are_taken() -> None:
+    page = (ROOT / "docs" / "helm.md").read_text()
+    by_helm4(_block(page.partition("**3. Write values.**")[2]))
+    scaling = _block(page.partition("\n## Scaling to zero\n")[2])
+    monitoring = _block(page.partition("\n## Monitoring\n")[2])
+    by_helm4(merged(merged(MINIMAL, scaling), monitoring))
+    comment = re.search(r"^# environments:\n(?:# .*\n)+", (CHART / "values.yaml").read_text(), re.MULTILINE)
+    assert comment is not None
+    shown = yaml.safe_load(re.sub("^# ", "", comment[0], flags=re.MULTILINE))
+    by_helm4({**MINIMAL, **shown})
 
 
 def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:

@@ -235,9 +235,11 @@ def test_a_worker_with_its_pods_rights_judges_what_the_charts_test_asks(case: st
     (container,) = found.containers
     (asking,) = pod(values, "test").containers
     least = variables(container)["FARM_ISOLATION"]
+    for step in pod(values, "setup").containers:
+        assert mounted.run(step).returncode == 0
     with mounted.started(container, *rights(found)) as running:
         assert mounted.probed(container, "readinessProbe") in (0, 503)
-        said = mounted.run(asking, seconds=300)
+        said = mounted.run(asking, seconds=80)
         assert said.returncode == 0, said.stderr + running.said
         assert mounted.probed(container, "startupProbe") == mounted.probed(container, "readinessProbe") == 200
         assert f"isolation {least}" in running.said
