@@ -24,20 +24,23 @@
 {{- end }}
 {{- end }}
 
+{{/* farm.volumes (list ROOT DATABASE) */}}
 {{- define "farm.volumes" -}}
+{{- $root := index . 0 -}}
+{{- $database := index . 1 -}}
 - name: urls
   projected:
     defaultMode: 0440
     sources:
       - secret:
-          name: {{ .Values.database.existingSecret }}
-          items: [{key: {{ .Values.database.key | quote }}, path: database}]
+          name: {{ $database.existingSecret }}
+          items: [{key: {{ $database.key | quote }}, path: database}]
       - secret:
-          name: {{ .Values.broker.existingSecret }}
-          items: [{key: {{ .Values.broker.key | quote }}, path: broker}]
-{{- if .Values.trust.existingSecret }}
+          name: {{ $root.Values.broker.existingSecret }}
+          items: [{key: {{ $root.Values.broker.key | quote }}, path: broker}]
+{{- with $root.Values.trust.existingSecret }}
 - name: trust
-  secret: {secretName: {{ .Values.trust.existingSecret }}, defaultMode: 0440}
+  secret: {secretName: {{ . }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
 
@@ -48,18 +51,19 @@
 - {name: tmp, emptyDir: {sizeLimit: 256Mi}}
 {{- end }}
 
-{{/* A pod of the service, metrics, setup or test. */}}
+{{/* A pod of the service, metrics, setup or test: farm.controlPod (list ROOT DATABASE) */}}
 {{- define "farm.controlPod" -}}
+{{- $root := index . 0 -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
-{{- include "farm.pullSecrets" . }}
+{{- include "farm.pullSecrets" $root }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 10001
   runAsGroup: 10001
   fsGroup: 10001
   seccompProfile: {type: RuntimeDefault}
-{{- include "farm.placed" .Values.control }}
+{{- include "farm.placed" $root.Values.control }}
 volumes:
   {{- include "farm.controlVolumes" . | nindent 2 }}
 {{- end }}

@@ -39,7 +39,9 @@ def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     """Return values with changes, as Helm merges them; a None takes away."""
     result = copy.deepcopy(dict(values))
     for key, change in changes.items():
-        if isinstance(change, Mapping) and isinstance(result.get(key), Mapping):
+        if change is None:
+            result.pop(key, None)
+        elif isinstance(change, Mapping) and isinstance(result.get(key), Mapping):
             result[key] = merged(result[key], change)
         else:
             result[key] = copy.deepcopy(change)
@@ -93,7 +95,7 @@ EVERYTHING: dict[str, Any] = {
             "priorityClassName": "batch",
             "podAnnotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
             "resources": {"limits": {"ephemeral-storage": "20Gi"}},
-            "settings": {"FARM_WAY": "cold", "FARM_LEASE_SECONDS": "40"},
+            "settings": {"FARM_WAY": "cold", "FARM_SNAPSHOT_MIB": "20000", "FARM_LEASE_SECONDS": "40"},
         },
         "Own_Lean": {"lean": {"baked": True}, "image": {"repository": "registry/own", "tag": "1"}},
     },
@@ -110,6 +112,7 @@ EVERYTHING: dict[str, Any] = {
         },
     },
     "control": {"nodeSelector": {"pool": "control"}, "priorityClassName": "high"},
+    "setup": {"database": {"existingSecret": "farm-postgres", "port": 5433}},
     "scaling": {"enabled": True, "existingSecret": "farm-scaler"},
     "networkPolicy": {
         "database": [PEER],
@@ -141,10 +144,6 @@ CASES: dict[str, dict[str, Any]] = {
     },
 }
 CASES = {name: merged(MINIMAL, changes) for name, changes in CASES.items()}
-for (
-    _case
-) in CASES.values():  # Helm takes away what is null; the minimal environment is one of the values here
-    _case["environments"] = {name: given for name, given in _case["environments"].items() if given}
 #: What no Kubernetes before 1.31 has.
 IMAGE = merged(CASES["claim"], at("environments/mathlib/lean", {"claim": "", "image": "registry/mathlib:1"}))
 

@@ -44,6 +44,7 @@ from farm_workers.environments import configured
 from helm_python.chart import lint, package
 
 from farm.settings import VARIABLES
+from farm.version import VERSION
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 CUSTOM = ("ScaledObject", "TriggerAuthentication", "PodMonitor", "PrometheusRule")
@@ -167,9 +168,15 @@ LEVELS += [(*ENVIRONMENT, key) for key in ("settings", "resources")]
 @pytest.mark.parametrize("level", LEVELS, ids=lambda level: ".".join(level) or "top")
 def test_an_unknown_key_is_refused_by_its_name_at_every_level(level: tuple[str, ...]) -> None:
     values = merged(MINIMAL, at("/".join((*level, "unknownKey")), "x"))
-    for render in (by_helm3, by_helm4):
+    with pytest.raises(Refused, match="unknownKey"):
+        by_helm4(values)
+
+
+def test_the_older_helm_refuses_unknown_keys_as_well() -> None:
+    levels = ("", "worker/", "environments/core/lean/")
+    for level in levels:
         with pytest.raises(Refused, match="unknownKey"):
-            render(values)
+            by_helm3(merged(MINIMAL, at(f"{level}unknownKey", 1)))
 
 
 def test_the_schema_knows_the_settings_and_the_keys_of_a_table() -> None:
@@ -198,7 +205,8 @@ def _farm_words(container: Object) -> list[str] | None:
 
 FARM_WORDS = {
     " ".join(words): words
-    for values in CASES.values()
+    for name, values in CASES.items()
+    if "many" not in name
     for pod in pods(rendered(values))
     for container in pod.containers
     if (words := _farm_words(container)) is not None
@@ -224,6 +232,20 @@ def test_the_next_commands_that_are_told_are_the_farms_and_name_what_there_is() 
     assert "helm test proofs" in notes
     assert "forge" not in notes
     assert "forge" in by_helm4(CASES["no isolation"])["lean-proof-farm/templates/NOTES.txt"]
+
+
+def test_a_migration_reaches_postgresql_itself_where_the_farm_asks_a_pooler() -> None:
+    asked = {
+        pod.component: pod.spec["volumes"][0]["projected"]["sources"][0]["secret"]["name"]
+        for pod in pods(rendered(CASES["everything"]))
+    }
+    assert asked.pop("setup") == "farm-postgres"
+    assert {*asked.values()} == {"farm-database"}
+
+
+def test_the_chart_is_of_this_version_of_the_farm() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == VERSION
 
 
 def _selects(selector: Object, pod: Pod) -> bool:
@@ -272,7 +294,7 @@ def test_a_pod_reaches_names_postgresql_and_redis_and_is_reached_where_it_serves
         mine = [each["spec"] for each in policies if _selects(each["spec"]["podSelector"], pod)]
         assert {kind for spec in mine for kind in spec["policyTypes"]} == {"Ingress", "Egress"}
         leaving = {port["port"] for spec in mine for rule in spec.get("egress", []) for port in rule["ports"]}
-        assert leaving == {53, 5432, 6379}
+        assert leaving == {53, 5432, 6379, *([5433] if case == "everything" else [])}
         arriving = {
             port["port"] for spec in mine for rule in spec.get("ingress", []) for port in rule["ports"]
         }
@@ -385,6 +407,16 @@ def test_a_workers_memory_is_what_the_page_says() -> None:
     }
 
 
+def test_a_workers_folder_has_room_for_its_snapshots() -> None:
+    for environment, mib in (("mathlib-4.22", 20000 + 4096), ("core", 8192 + 4096)):
+        homes = [
+            each
+            for each in worker(CASES["everything"], environment).spec["volumes"]
+            if each["name"] == "home"
+        ]
+        assert homes == [{"name": "home", "emptyDir": {"sizeLimit": f"{mib}Mi"}}]
+
+
 def test_the_table_of_an_environment_is_what_the_farm_reads(tmp_path: Path) -> None:
     found = rendered(CASES["everything"])
     text = named(found, "ConfigMap", "farm-worker-mathlib-4-22")["data"]["farm.toml"]
@@ -402,13 +434,16 @@ def _templates(values: Mapping[str, Any]) -> dict[str, Pod]:
     }
 
 
+WORKERS = {f"farm-worker-{name}" for name in ("core", "mathlib-4-22", "own-lean")}
+
+
 @pytest.mark.parametrize(
     ("change", "restarted"),
     [
         (at("environments/mathlib-4.22/table/options", ["-DmaxHeartbeats=1"]), {"farm-worker-mathlib-4-22"}),
         (
             at("secretsRevision", "3"),
-            {"farm-worker-mathlib-4-22", "farm-worker-own-lean", "farm-service", "farm-metrics"},
+            {*WORKERS, "farm-service", "farm-metrics"},
         ),
         (at("service/replicas", 5), set()),
         (at("worker/maxReplicas", 50), set()),
@@ -458,8 +493,28 @@ def test_prometheus_finds_the_jobs_that_the_rules_name() -> None:
 
 
 def test_the_chart_can_be_packed_with_all_that_it_reads(tmp_path: Path) -> None:
-    packed = Path(package(CHART, tmp_path))
+    packed = Path(package(CHART, destination=tmp_path))
     assert by_helm4(CASES["everything"], chart=packed) == by_helm4(CASES["everything"])
+
+
+def _block(text: str) -> dict[str, Any]:
+    """Return the first block of YAML that is indented by four spaces."""
+    found = re.search(r"(?:^    .*\n)+", text, re.MULTILINE)
+    assert found is not None
+    block: dict[str, Any] = yaml.safe_load(found[0])
+    return block
+
+
+def test_the_values_that_are_shown_as_examples_are_taken() -> None:
+    page = (ROOT / "docs" / "helm.md").read_text()
+    by_helm4(_block(page.partition("**3. Write values.**")[2]))
+    scaling = _block(page.partition("\n## Scaling to zero\n")[2])
+    monitoring = _block(page.partition("\n## Monitoring\n")[2])
+    by_helm4(merged(merged(MINIMAL, scaling), monitoring))
+    comment = re.search(r"^# environments:\n(?:# .*\n)+", (CHART / "values.yaml").read_text(), re.MULTILINE)
+    assert comment is not None
+    shown = yaml.safe_load(re.sub("^# ", "", comment[0], flags=re.MULTILINE))
+    by_helm4({**MINIMAL, **shown})
 
 
 def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, object]]:
@@ -471,9 +526,9 @@ def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, ob
 
 
 def test_the_page_has_each_value_with_its_default() -> None:
-    page = (ROOT / "docs" / "helm.md").read_text()
+    page = (ROOT / "docs" / "helm.md").read_text().partition("\n## Values\n")[2]
     rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \| \S", page, re.MULTILINE)
-    shown = {path: yaml.safe_load(default.strip("`")) if default else None for path, default in rows}
+    shown = {path: yaml.safe_load(default.strip("`")) if default else "" for path, default in rows}
     own = {f"environments.NAME.{key}" for key in ("toolchain", "header", "image", "table")}
     own |= {f"environments.NAME.lean.{key}" for key in ("claim", "image", "baked")}
     expected = dict(_leaves(DEFAULTS))

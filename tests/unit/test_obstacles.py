@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-from farm_workers.box.obstacles import Kernel, explain
+from farm_workers.box.obstacles import Kernel, explain, look
 
 FREE = {"user.max_user_namespaces": "15000"}
 CLOSED_TO_USERS = {**FREE, "kernel.unprivileged_userns_clone": "0"}
@@ -88,3 +88,8 @@ def test_a_filter_outside_of_a_container_is_taken_for_that_of_a_unit() -> None:
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])
 def test_a_kernel_without_user_namespaces_is_told(number: int) -> None:
     assert "CONFIG_USER_NS" in (told(number) or "")
+
+
+def test_a_pod_is_known_as_one_without_a_token_of_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert look().container == "kubernetes"

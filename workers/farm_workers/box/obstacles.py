@@ -29,7 +29,8 @@ _SYSCTLS: Mapping[str, tuple[str, str, frozenset[tuple[str, int]]]] = {
 }
 #: Files by which container runtimes can be known.
 _MARKS = {"/run/.containerenv": "podman", "/.dockerenv": "docker"}
-_KUBERNETES = "/var/run/secrets/kubernetes.io"
+#: What every container of a pod has; the folder of its token may be missing.
+_KUBERNETES = "KUBERNETES_SERVICE_HOST"
 
 #: What lets a container make namespaces, by what runs it.
 _OPTIONS = {
@@ -127,8 +128,7 @@ def _tried() -> dict[str, int]:
 
 
 def _container() -> str | None:
-    # The token is not mounted in every pod; the address is told to all.
-    if Path(_KUBERNETES).exists() or "KUBERNETES_SERVICE_HOST" in os.environ:
+    if _KUBERNETES in os.environ:
         return "kubernetes"
     known = [name for mark, name in _MARKS.items() if Path(mark).exists()]
     return known[0] if known else None
