@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from sqlalchemy import URL, Engine, create_engine, make_url, text
 from farm.completions import redis_url
 from farm.embedded import Servers, down, ensure
 from farm.store import postgres
+from tests.pooler import pooling
 
 
 def pytest_configure() -> None:
@@ -85,13 +86,21 @@ def template(servers: Servers) -> str:
     return "farm_template"
 
 
+@pytest.fixture(scope="session")
+def way(servers: Servers) -> Iterator[Callable[[URL], str]]:
+    """How a database is reached: directly, or through PgBouncer where FARM_TEST_POOLER is set."""
+    if "FARM_TEST_POOLER" not in os.environ:
+        yield lambda url: url.render_as_string(hide_password=False)
+        return
+    with pooling(make_url(servers.database_url), size=16) as pooler:
+        yield pooler.url
+
+
 @pytest.fixture
-def database(servers: Servers, template: str) -> Iterator[Engine]:
+def database(servers: Servers, template: str, way: Callable[[URL], str]) -> Iterator[Engine]:
     """A database of the test's own with the farm's tables and nothing in them."""
-    url = _create_database(servers, f"test_{uuid.uuid4().hex}", template=template)
-    engine = postgres.connect(
-        url.render_as_string(hide_password=False), application="farm-test", connections=16
-    )
+    url = way(_create_database(servers, f"test_{uuid.uuid4().hex}", template=template))
+    engine = postgres.connect(url, application="farm-test", connections=16)
     yield engine
     engine.dispose()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from deploy.page import settings
 from sqlalchemy import URL
 
 from farm.embedded.binaries import find_pair
@@ -20,20 +21,6 @@ from tests.processes import eventually
 
 USER, PASSWORD = "farm", "through"
 PROGRAM = "pgbouncer"
-
-_SETTINGS = """
-[databases]
-* = host={sockets} user={user}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = {folder}/users.txt
-pool_mode = transaction
-default_pool_size = {size}
-max_client_conn = 500
-"""
 
 
 @dataclass
@@ -57,10 +44,17 @@ class Pooler:
         return direct.set(**parts).render_as_string(hide_password=False)
 
     def start(self) -> None:
-        settings = self.folder / "pgbouncer.ini"
-        settings.write_text(
-            _SETTINGS.format(
-                sockets=self.sockets, user=USER, port=self.port, folder=self.folder, size=self.size
+        configuration = self.folder / "pgbouncer.ini"
+        configuration.write_text(
+            f"[databases]\n* = host={self.sockets} user={USER}\n[pgbouncer]\n"
+            + settings(
+                "PgBouncer",
+                *("auth_type", "pool_mode", "max_client_conn"),
+                auth_file=str(self.folder / "users.txt"),
+                default_pool_size=str(self.size),
+                listen_addr="127.0.0.1",
+                listen_port=str(self.port),
+                unix_socket_dir="",
             )
         )
         (self.folder / "users.txt").write_text(f'"{USER}" "{PASSWORD}"\n')
@@ -68,7 +62,7 @@ class Pooler:
         prefix = find_pair("auto")[0].prefix
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*prefix, PROGRAM, str(settings)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*prefix, PROGRAM, str(configuration)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         eventually(self._answers)
 

@@ -531,12 +531,15 @@ class TestFindingARun:
 @pytest.fixture
 def restored(store: Store) -> Iterator[Store]:
     """The database as it was when the test began, under another name."""
-    store.engine.dispose()  # a database is copied only while nobody is connected to it
+    store.engine.dispose()
     url = store.engine.url
     name = f"{url.database}_restored"
     words = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*map(sql.Identifier, (name, str(url.database))))
     other = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with other.connect() as connection:
+        # A database is copied only while nobody is connected to it; a pooler may be.
+        others = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name")
+        connection.execute(others, {"name": url.database})
         connection.connection.driver_connection.execute(words)  # type: ignore[union-attr]
     other.dispose()
     engine = postgres.connect(
