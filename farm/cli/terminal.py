@@ -339,7 +339,7 @@ def print_changes(
 
 
 def _print_turns(run: StoredRun, changes: Changes) -> None:
-    title = f"run {run.id}, {run.rechecks} in {run.options['environment']}"
+    title = f"run {run.id}, recheck of {run.rechecks} in {run.options['environment']}, tier {run.tier}"
     table = Table(title=title, title_justify="left")
     for column in ("change", "before", "now"):
         table.add_column(column)

@@ -45,7 +45,8 @@ def _report(result: Result) -> str:
         f"attempts: {result.outcomes}",
         f"farm db upgrade took {result.migration_seconds:.1f} s, with the start of the command; the longest "
         f"time between two verdicts was {result.longest_pause:.1f} s",
-        *([result.story] if result.complaints else []),
+        *result.complaints,
+        *(f"  {each}" for each in result.journal),
     ]
     return "".join(f"{line}\n" for line in told)
 
