@@ -26,6 +26,7 @@ from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
+from tests.bench.pruning import pruning
 from tests.bench.reporting import reports
 from tests.bench.texts import assembly, policy
 from tests.bench.tracing import traces
@@ -42,6 +43,7 @@ class Part(StrEnum):
     DEMO = "demo"
     METRICS = "metrics"
     TRACES = "traces"
+    PRUNE = "prune"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -53,6 +55,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.DEMO: demo,
     Part.METRICS: metrics,
     Part.TRACES: traces,
+    Part.PRUNE: pruning,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -64,7 +67,7 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, and a worker.
+    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, pruning, and a worker.
 
     `--only demo` is what `make demo` shows.
     """
