@@ -84,6 +84,28 @@ def report(as_json: AsJson = False) -> None:
     _show(list(reports()), as_json=as_json)
 
 
+@app.command("cluster")
+def cluster(
+    workers: Annotated[int, Option(min=1, help="Simulated workers.")] = 512,
+    at_once: Annotated[int, Option(min=1, help="Checks that each has at once.")] = 1,
+    seconds: Annotated[
+        list[float] | None, Option(help="How long a check takes on average; can be given several times.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let many workers that check nothing carry a rising load, and show what it costs the servers."""
+    from tests.bench.around.rising import rising
+
+    rows = rising(
+        workers, at_once, seconds or [16.0, 8.0, 4.0, 2.0], lambda words: print(words, file=sys.stderr)
+    )
+    if as_json:
+        print(json.dumps(rows))
+    else:
+        for row in rows:
+            print(", ".join(f"{name} {value}" for name, value in row.items()))
+
+
 def _show(figures: Sequence[Figure], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps([figure.facts() for figure in figures]) + "\n")
