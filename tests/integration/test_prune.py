@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,11 +116,11 @@ def locked(store: Store, table: str, mode: str = "EXCLUSIVE") -> Iterator[None]:
         yield
 
 
-def waits_for(store: Store, table: str) -> bool:
-    """Whether somebody waits for a lock on a table."""
+def waits_for(store: Store, table: str, *, many: int = 1) -> bool:
+    """Whether so many wait for a lock on a table."""
     with store.engine.connect() as connection:
-        waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(:table))"
-        return bool(connection.scalar(text(waiting), {"table": table}))
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = to_regclass(:table)"
+        return int(connection.scalar(text(waiting), {"table": table}) or 0) >= many
 
 
 class TestWhatGoes:
@@ -365,16 +365,14 @@ class TestBeside:
         self, store: Store, queries: Queries, tmp_path: Path, later: ThreadPoolExecutor
     ) -> None:
         first = load(store, tmp_path / "a.jsonl", line("a"))
-        # Between joining the check and looking what became of it a load asks how long the queue is.
-        with locked(store, "tallies"):
+        with locked(store, "verdicts"):  # it has joined the check, and has not looked what became of it
             doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"))
-            eventually(lambda: waits_for(store, "tallies"))
-            cancelling = later.submit(revise.cancel, store, first)
-            eventually(lambda: cancelling.done() or _someone_waits(store, 2))
-            prune(store, OLDER)
-        cancelling.result()
-        age(store)
-        prune(store, OLDER)
+            eventually(lambda: waits_for(store, "verdicts"))
+            assert revise.cancel(store, first) == 1
+            ask(store, "UPDATE runs SET created_at = now() - interval '60 days', cancelled_at = created_at")
+            pruning = later.submit(prune, store, OLDER)
+            eventually(lambda: pruning.done() or waits_for(store, "verdicts", many=2))
+        assert pruning.result().runs == 1
         assert queries.tally(doing.result()).statuses == {"queued": 1}
         assert judge_all(store) == 1
 
@@ -390,23 +388,32 @@ class TestBeside:
         assert judge_all(store) == 1
         assert queries.tally(doing.result()).statuses == {"done": 1}
 
-    @pytest.mark.parametrize("words", [("a",), ("c", "a")], ids=["whole", "in part"])
-    def test_a_batch_that_was_asked_for_before(
-        self, store: Store, queries: Queries, later: ThreadPoolExecutor, words: Sequence[str]
+    def test_a_batch_that_has_found_an_item_of_before(
+        self, store: Store, queries: Queries, later: ThreadPoolExecutor
     ) -> None:
         first = batch(store, "a")
         judge_all(store)
         age(store)
-        with locked(store, "runs", "SHARE"):  # it has looked for its keys when it comes to change its run
-            doing = later.submit(batch, store, *words)
-            eventually(lambda: waits_for(store, "runs"))
-            pruning = later.submit(prune, store, OLDER)
-        pruning.result()
-        found = doing.result()
-        judge_all(store)
-        told = queries.told(found.items, "someone")[1]
-        assert [job.verdict is not None for job in told] == [True] * len(words)
-        assert (first.id, 1) not in found.items or found.id in {first.id, *dict(found.items)}
+        with locked(store, "tallies"):
+            doing = later.submit(batch, store, "c", "a")
+            self.between(store, "tallies", doing)
+        assert doing.result().items[1] == (first.id, 1)
+        assert len(queries.told(doing.result().items, "someone")[1]) == 2
+        assert kept(prune(store, OLDER)) == {}
+        assert len(queries.told(doing.result().items, "someone")[1]) == 2
+
+    def test_a_batch_whose_item_of_before_is_being_deleted(
+        self, store: Store, queries: Queries, later: ThreadPoolExecutor
+    ) -> None:
+        first = batch(store, "a")
+        with store.engine.begin() as connection:
+            connection.execute(text("SELECT FROM runs FOR UPDATE"))
+            doing = later.submit(batch, store, "a")
+            eventually(lambda: _someone_waits(store))
+            connection.execute(text("DELETE FROM runs"))
+        again = doing.result()
+        assert again.id != first.id
+        assert batch(store, "a").id == again.id
 
     def test_a_batch_that_has_found_verdict_and_text(
         self, store: Store, queries: Queries, later: ThreadPoolExecutor
@@ -481,9 +488,9 @@ class _PrunesFirst(Store):
         super().exporting(run_id, number, sha256=sha256, size=size)
 
 
-def _someone_waits(store: Store, many: int) -> bool:
+def _someone_waits(store: Store) -> bool:
     with store.engine.connect() as connection:
-        return int(connection.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")) or 0) >= many
+        return bool(connection.scalar(text("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")))
 
 
 _PRUNE = """
