@@ -212,7 +212,7 @@ def old_runs(engine: Engine, before: datetime) -> Iterator[Sequence[OldRun]]:
     """Yield the runs that were submitted before then, some together; raises `ServerDown`."""
     for owner in _KINDS:
         statement = text(_OLD.format(owner=owner))
-        at, id_ = datetime.min.replace(year=1, tzinfo=before.tzinfo), ""
+        at, id_ = datetime.min.replace(tzinfo=before.tzinfo), ""
         while True:
             values = {"before": before, "at": at, "id": id_, "most": _RUNS}
             with reaching(engine), engine.begin() as connection:
@@ -262,7 +262,7 @@ def forget(connection: Connection, run_ids: Sequence[str]) -> None:
 
 def unreferred_checks(engine: Engine, before: datetime, *, step: int) -> Iterator[str]:
     """Yield the checks judged before then that no line waits for, so many at a time; raises `ServerDown`."""
-    after = datetime.min.replace(year=1, tzinfo=before.tzinfo)
+    after = datetime.min.replace(tzinfo=before.tzinfo)
     while True:
         with reaching(engine), engine.begin() as connection:
             connection.execute(_LOOK_UP)

@@ -6,6 +6,7 @@ verdict of their own, eight have a statement in common, and every tenth check is
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,10 @@ from tests.reports import SEALED
 
 #: Old lines, runs that they are in, and checks that wait meanwhile for the worker beside.
 LINES, RUNS, QUEUED = 1_000_000, 20, 60_000
+#: Lines whose place is filled again, and for how long the worker is alone.
+AGAIN, _ALONE_SECONDS = 200_000, 10.0
+#: Fewer lines are stored as they are.
+_FEW = 300_000
 #: The worker beside claims and records so many checks together, and begins so many times a second.
 _TOGETHER, _TURNS = 8, 40
 _MOST_SECONDS, _MOST_MS = 60.0, 100.0
@@ -67,10 +72,10 @@ _FILL = """
     INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings)
     SELECT '{name}' || 1 + (turn - 1) * {runs} / {lines}, 0, turn, id, 'algebra_' || turn / 8,
            '[[0, 120, "header", 0], [120, 900, "generation", 17]]', '[]'
-    FROM checks WHERE NOT EXISTS (SELECT FROM jobs WHERE check_id = checks.id);
+    FROM checks WHERE id > {first};
     INSERT INTO attempts (check_id, number, worker, started_at, ended_at, outcome, detail)
     SELECT id, 1, 'node:1', {since}, {since}, 'proved', '' FROM checks
-    WHERE status = 'done' AND NOT EXISTS (SELECT FROM attempts WHERE check_id = checks.id);
+    WHERE status = 'done' AND id > {first};
     INSERT INTO verdicts (
         check_id, attempt, verdict, reason, detail, messages, hits, audit, wall_seconds, cpu_seconds,
         peak_memory_kib, isolation, environment_digest, toolchain, checker_version, statement, decided_at)
@@ -79,12 +84,17 @@ _FILL = """
            'cgroup2+bwrap', 'd1', 'Lean 4.35.0', '1', 'compared',
            {since} + id * interval '1 second' / 500
     FROM checks
-    WHERE status = 'done' AND NOT EXISTS (SELECT FROM verdicts WHERE check_id = checks.id)
+    WHERE status = 'done' AND id > {first}
 """
 _SHARE = text("""
     INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings, shared)
     SELECT 'young1', 0, line + 10000000, check_id, name, segments, warnings, true
     FROM jobs WHERE run_id LIKE 'old%' AND line % 10 = 0
+""")
+_INDEXES = text("""
+    SELECT indexrelid::regclass::text AS name, pg_get_indexdef(indexrelid) AS definition FROM pg_index
+    WHERE indrelid IN ('programs'::regclass, 'checks'::regclass, 'jobs'::regclass, 'verdicts'::regclass)
+      AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
 """)
 _SIZES = text("""
     SELECT relname, pg_table_size(oid) AS rows, pg_indexes_size(oid) AS indexes FROM pg_class
@@ -92,32 +102,52 @@ _SIZES = text("""
 """)
 
 
-def pruning(lines: int = LINES) -> Iterator[Figure]:
-    """Prune a million lines beside a worker, and fill their place again."""
+def pruning() -> Iterator[Figure]:
+    """Prune a million lines beside a worker; then fewer, and fill their place again."""
+    yield from _beside(LINES)
+    yield from _again(AGAIN)
+
+
+def _beside(lines: int) -> Iterator[Figure]:
     with farm_at_work() as farm:
-        served = Served(name="core", digest="d1", toolchain="Lean", tiers=tuple(Tier), checker_version="1")
-        farm.store.register([served])
-        fill(farm, "young", lines=QUEUED, runs=1, since="now() - interval '1 day'", queued=True)
-        fill(farm, "old", lines=lines, runs=RUNS)
-        with farm.engine.begin() as connection:
-            connection.execute(_SHARE)
-        farm.settle()
-        before = sizes(farm)
+        _fill_all(farm, lines, queued=QUEUED)
         with claiming(farm) as alone:
-            threading.Event().wait(10)
+            threading.Event().wait(_ALONE_SECONDS)
         with claiming(farm) as beside:
+            before = farm.used()
             seconds = _pruned(farm)
+        used = farm.used().since(before)
         yield _figure("prune", f"farm prune, {lines} lines", "s", seconds, at_most=_MOST_SECONDS)
+        yield _figure("prune_postgres", "of it PostgreSQL's processors", "s", used.postgres_seconds)
         for key, name, waits in (("alone", "alone", alone), ("beside", "beside a prune", beside)):
             yield _figure(f"prune_{key}_p50", f"a claim {name}, median", "ms", quantile(waits, 0.5))
             yield _figure(f"prune_{key}_p99", f"a claim {name}, 99 of 100", "ms", quantile(waits, 0.99))
             most = _MOST_MS if key == "beside" else None
             yield _figure(f"prune_{key}_most", f"a claim {name}, the slowest", "ms", max(waits), at_most=most)
+
+
+def _again(lines: int) -> Iterator[Figure]:
+    with farm_at_work() as farm:
+        _fill_all(farm, lines, queued=1)
+        before = sizes(farm)
+        prune(farm.store, _OLDER)
         farm.settle()
         after = sizes(farm)
         fill(farm, "again", lines=lines, runs=RUNS, since="now() - interval '1 hour'")
         farm.settle()
         yield from _grown(before, after, sizes(farm))
+
+
+def _fill_all(farm: FarmAtWork, lines: int, *, queued: int) -> None:
+    sys.stderr.write(f"Storing {lines} lines\n")
+    served = Served(name="core", digest="d1", toolchain="Lean", tiers=tuple(Tier), checker_version="1")
+    farm.store.register([served])
+    fill(farm, "young", lines=queued, runs=1, since="now() - interval '1 day'", queued=True)
+    fill(farm, "old", lines=lines, runs=RUNS)
+    with farm.engine.begin() as connection:
+        connection.execute(_SHARE)
+    farm.settle()
+    sys.stderr.write("Pruning them\n")
 
 
 def fill(
@@ -131,9 +161,18 @@ def fill(
 ) -> None:
     """Store so many lines in so many runs, judged and exported then, or `queued`."""
     status, done = ("queued", 0) if queued else ("done", 1)
-    asked = _FILL.format(name=name, lines=lines, runs=runs, since=since, status=status, done=done)
+    asked = {"name": name, "lines": lines, "runs": runs, "since": since, "status": status, "done": done}
     with farm.engine.begin() as connection:
-        connection.exec_driver_sql(asked)
+        first = connection.scalar(text("SELECT coalesce(max(id), 0) FROM checks"))
+        # Indexes are made, and what lines refer to is known to be there: that is not what is measured.
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        connection.execute(text("SET LOCAL maintenance_work_mem = '256MB'"))
+        indexes = connection.execute(_INDEXES).all() if lines > _FEW else []
+        for index in indexes:
+            connection.exec_driver_sql(f"DROP INDEX {index.name}")
+        connection.exec_driver_sql(_FILL.format(**asked, first=first))
+        for index in indexes:
+            connection.exec_driver_sql(index.definition)
 
 
 def sizes(farm: FarmAtWork) -> Mapping[str, tuple[int, int]]:
