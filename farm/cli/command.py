@@ -16,6 +16,7 @@ from farm.cli import (
     looking,
     metrics,
     operating,
+    pruning,
     rechecking,
     reporting,
     revising,
@@ -46,7 +47,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, looking, watching, reporting, revising, rechecking),
+    *(submitting, looking, watching, reporting, revising, rechecking, pruning),
     *(serving, operating, keys, metrics),
 )
 for _module in _MODULES:

@@ -48,7 +48,7 @@ from farm.runs.prepare.rows import (
     words_field,
 )
 from farm.runs.submit import Submitted, one_by_one
-from farm.store import rechecks
+from farm.store import pruning, rechecks
 from farm.store.environments import ServedEnvironment
 from farm.store.queries import StoredRun
 from farm.store.rechecks import Kind, OldLine
@@ -112,6 +112,7 @@ def recheck(
         store.transaction() as connection,
         one_by_one(connection, f"recheck {run.id}".encode()),
     ):
+        pruning.hold(connection, run.id)
         plan = _plan(run, rechecks.kinds(connection, run.id), asked, known)
         if not new_run and (found := connection.scalar(_SAME, {"options": json.dumps(plan.stored)})):
             span.tell(run_id=str(found), resumed=True)

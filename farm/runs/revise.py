@@ -13,7 +13,7 @@ from farm.judging.job import Cancelled, Status
 from farm.judging.tiers import Tier
 from farm.runs.pick import Pick
 from farm.runs.prepare.options import unfit
-from farm.store import waiting
+from farm.store import pruning, waiting
 from farm.store.environments import ServedEnvironment
 from farm.store.postgres import hashing
 from farm.store.transitions import Store
@@ -136,8 +136,8 @@ def retry(
 
     Each gets a check of its own, with other limits, or on another tier, where they are given: the limit of
     processor time grows with that of time, unless it is given itself. What the old ones found stays in the
-    store. Raises `ServerDown`, and `UsageError` where some of the lines cannot be had on the tier, and for a
-    pick of all lines or of unfinished ones.
+    store. Raises `ServerDown`, `UnknownRun` when the run was deleted, and `UsageError` where some of the
+    lines cannot be had on the tier, and for a pick of all lines or of unfinished ones.
     """
     _require_finished(pick)
     limits = {"wall": wall_seconds, "cpu": cpu_seconds, "memory_mib": memory_mib}
@@ -145,6 +145,7 @@ def retry(
     values: dict[str, object] = {"run_id": run_id, **words, **limits}
     values["tier"] = None if tier is None else tier.assurance.tier
     with store.transaction() as connection:
+        pruning.hold(connection, run_id)
         with hashing(connection):
             if tier is not None:
                 asked = connection.execute(text(_ASKED.format(chosen=_CHOSEN)), values)

@@ -43,23 +43,14 @@ _OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in c
 def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
         *("submit", "status", "list", "show", "report", "export", "assemble"),
-        *("cancel", "retry", "recheck", "sweep", "serve"),
+        *("cancel", "retry", "recheck", "sweep", "prune", "serve"),
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
         *("serve", "mcp", "metrics"),
-        *(
-            "check",
-            "audit",
-            "selftest",
-            "worker",
-            "environments",
-            "environments declare",
-            "bench",
-            "down",
-            "db reader",
-            "db upgrade",
-            "doctor",
-        ),
+        *("check", "audit", "selftest", "worker", "bench"),
+        *("environments", "environments add", "environments declare", "environments verify"),
+        *("environments pack", "environments remove"),
+        *("down", "db reader", "db upgrade", "doctor"),
     }
 
 
