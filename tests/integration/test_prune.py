@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,14 @@ from farm.runs.export import export, export_to
 from farm.runs.pick import Pick
 from farm.runs.prepare.options import SubmitOptions
 from farm.runs.prune import Pruned, PrunePlan, look, prune
+from farm.runs.recheck import Recheck, recheck
 from farm.store import readings
 from farm.store.batches import ItemKey
-from farm.store.queries import Queries
+from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
 
 DAY = 86_400.0
+NEWER = replace(CORE, name="newer", digest="d" * 64)
 OLDER = PrunePlan(older_than_seconds=30 * DAY)
 _TABLES = (
     "runs",
@@ -64,8 +67,14 @@ def line(words: str, **more: object) -> dict[str, object]:
     return {"name": words, "predicted_proof": f"theorem {words} : True := trivial", **more}
 
 
-def judge_all(store: Store, **facts: object) -> int:
-    claims = store.claim(["core"], worker="w", lease_seconds=60, most=1000)
+def rechecked(store: Store, run: StoredRun) -> str:
+    """Return the run that judges another again in the newer environment."""
+    known = Queries(store.engine).served()
+    return recheck(store, run, Recheck(environment=NEWER.name), known=known).run_id
+
+
+def judge_all(store: Store, *, environment: str = "core", **facts: object) -> int:
+    claims = store.claim([environment], worker="w", lease_seconds=60, most=1000)
     return sum(finished(store, claim, **facts) for claim in claims)
 
 
@@ -369,7 +378,8 @@ class TestBeside:
             doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"))
             eventually(lambda: waits_for(store, "verdicts"))
             assert revise.cancel(store, first) == 1
-            ask(store, "UPDATE runs SET created_at = now() - interval '60 days', cancelled_at = created_at")
+            ask(store, "UPDATE runs SET created_at = now() - interval '60 days'")
+            ask(store, "UPDATE runs SET cancelled_at = created_at")
             pruning = later.submit(prune, store, OLDER)
             eventually(lambda: pruning.done() or waits_for(store, "verdicts", many=2))
         assert pruning.result().runs == 1
@@ -384,9 +394,10 @@ class TestBeside:
         with locked(store, "tallies"):
             doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"), wall_seconds=7.0)
             self.between(store, "tallies", doing)
+        run_id = doing.result()
         assert rows(store)["checks"] == 1  # the old one went
         assert judge_all(store) == 1
-        assert queries.tally(doing.result()).statuses == {"done": 1}
+        assert queries.tally(run_id).statuses == {"done": 1}
 
     def test_a_batch_that_has_found_an_item_of_before(
         self, store: Store, queries: Queries, later: ThreadPoolExecutor
@@ -425,8 +436,9 @@ class TestBeside:
         with locked(store, "tallies"):
             doing = later.submit(batch, store, "a", "b")
             self.between(store, "tallies", doing)
+        stored = doing.result()
         assert judge_all(store) == 1
-        told = queries.told(doing.result().items, "someone")[1]
+        told = queries.told(stored.items, "someone")[1]
         assert [job.verdict is not None for job in told] == [True, True]
 
     def test_a_retry(self, store: Store, queries: Queries, tmp_path: Path, later: ThreadPoolExecutor) -> None:
@@ -445,6 +457,35 @@ class TestBeside:
         prune(store, OLDER)
         with pytest.raises(UnknownRun, match="was deleted meanwhile"):
             revise.retry(store, run_id, Pick(verdict=("proved",)))
+        assert rows(store) == {}
+
+    def test_a_recheck(
+        self, store: Store, queries: Queries, tmp_path: Path, later: ThreadPoolExecutor
+    ) -> None:
+        run_id = judged_run(store, tmp_path / "a.jsonl", "a", "b")
+        store.register([NEWER])
+        age(store)
+        with locked(store, "tallies"):
+            doing = later.submit(rechecked, store, queries.run(run_id))
+            self.between(store, "tallies", doing)
+        again = doing.result()
+        prune(store, OLDER)  # the old run goes, and the texts stay
+        assert judge_all(store, environment=NEWER.name) == 2
+        with pytest.raises(UnknownRun):
+            queries.run(run_id)
+        assert queries.tally(again).verdicts == {("proved", "ok"): 2}
+        (job, _) = queries.judged(again, 0)
+        assert job.program == "theorem a : True := trivial"
+
+    def test_a_recheck_of_a_run_that_is_gone_says_so(
+        self, store: Store, queries: Queries, tmp_path: Path
+    ) -> None:
+        run = queries.run(judged_run(store, tmp_path / "a.jsonl", "a"))
+        store.register([NEWER])
+        age(store)
+        prune(store, OLDER)
+        with pytest.raises(UnknownRun, match="was deleted meanwhile"):
+            rechecked(store, run)
         assert rows(store) == {}
 
     def test_an_export_whose_run_goes_leaves_the_manifest_as_it_was(
@@ -495,6 +536,7 @@ def _someone_waits(store: Store) -> bool:
 
 _PRUNE = """
 import sys
+from farm.runs.recheck import Recheck, recheck
 from farm.runs.prune import PrunePlan, prune
 from farm.store import postgres
 from farm.store.transitions import Store
