@@ -53,7 +53,7 @@ def test_the_commands_are_those_of_the_design() -> None:
             "selftest",
             "worker",
             "environments",
-            "environments declare",
+            *(f"environments {each}" for each in ("add", "declare", "pack", "remove", "verify")),
             "bench",
             "down",
             "db reader",
