@@ -191,7 +191,7 @@ def _tree(folder: Path, name: str) -> Iterator[_Member]:
 
 
 def _stays(link: Path, root: Path) -> bool:
-    """Whether a link leads to the same file of the tree once what other links lead to stands in their place."""
+    """Whether a link leads to the same file once what other links lead to stands in their place."""
     target, leads = link.readlink(), link.resolve()
     named = Path(os.path.normpath(link.parent / target))
     is_within = named.is_relative_to(root) and leads.is_relative_to(root)
