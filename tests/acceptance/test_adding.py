@@ -119,6 +119,15 @@ def test_a_release_of_mathlib_goes_on_after_the_failure_of_every_step_and_repeat
     assert judged.returncode == 0, judged.stdout
 
 
+def test_a_workspace_that_was_deleted_meanwhile_is_made_anew(farm: Command, programs: Lookalike) -> None:
+    fault = programs.fault("build")
+    assert added(farm, "m", "--mathlib", VERSION).returncode == 1
+    shutil.rmtree(home_of(farm) / "workspaces" / "m" / "workspace")
+    fault.unlink()
+    assert added(farm, "m", "--mathlib", VERSION).returncode == 0
+    assert programs.calls.count("lake exe cache") == 2
+
+
 def test_every_user_can_read_what_was_made(farm: Command, programs: Lookalike) -> None:
     assert added(farm, "m", "--mathlib", VERSION).returncode == 0  # their umask is 077
     workspace = home_of(farm) / "workspaces" / "m" / "workspace"

@@ -45,6 +45,8 @@ def parts(tmp_path: Path) -> Parts:
     (modules / "A.olean").write_bytes(b"a")
     (modules / "Absolute.olean").symlink_to(outside / "Out.olean")
     (modules / "Out").symlink_to("../outside")
+    (modules / "Out again").symlink_to(outside)
+    (outside / "Back").symlink_to(modules)
     (modules / "Round").symlink_to(".")
     (modules / ("N" * 200 + ".olean")).write_bytes(b"long")
     return Parts(
@@ -75,7 +77,7 @@ def test_what_is_packed_comes_out_with_its_modes_and_links(parts: Parts, tmp_pat
     assert (toolchain / "lib" / "here").readlink() == Path("lean/Init.olean")
     assert (modules / "Round").readlink() == Path()
     out = (tmp_path / "outside" / "Out.olean").read_bytes()
-    for name in ("Absolute.olean", "Out/Out.olean"):
+    for name in ("Absolute.olean", "Out/Out.olean", "Out again/Out.olean"):
         assert not (modules / name).is_symlink()
         assert (modules / name).read_bytes() == out
     assert (modules / ("N" * 200 + ".olean")).read_bytes() == b"long"

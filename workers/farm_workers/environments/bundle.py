@@ -175,25 +175,27 @@ def _carried(table: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
 def _tree(folder: Path, name: str) -> Iterator[_Member]:
     """Yield a folder with all that is in it; where a link leads out of it, what it leads to is yielded."""
     root = folder.resolve()
-    todo, walked = [(root, name)], set[str]()
+    todo = [(root, name, frozenset[str]())]
     while todo:
-        here, called = todo.pop()
-        walked.add(os.path.realpath(here))
+        here, called, above = todo.pop()
+        above |= {os.path.realpath(here)}
         yield _Member(name=called, path=here, is_folder=True)
         for entry in sorted(os.scandir(here), key=lambda each: each.name):
             path, named = Path(entry.path), f"{called}/{entry.name}"
             if entry.is_symlink() and _stays(path, root):
                 yield _Member(name=named, path=path, link=str(path.readlink()))
-            elif entry.is_dir() and os.path.realpath(path) not in walked:
-                todo.append((path, named))
+            elif entry.is_dir() and os.path.realpath(path) not in above:  # a link may lead back
+                todo.append((path, named, above))
             elif entry.is_file():
                 yield _Member(name=named, path=path)
 
 
 def _stays(link: Path, root: Path) -> bool:
-    target = link.readlink()
-    leads = Path(os.path.normpath(link.parent / target))
-    return not target.is_absolute() and leads.is_relative_to(root) and link.resolve().is_relative_to(root)
+    """Whether a link leads to the same file once what other links lead to stands in their place."""
+    target, leads = link.readlink(), link.resolve()
+    named = Path(os.path.normpath(link.parent / target))
+    is_within = named.is_relative_to(root) and leads.is_relative_to(root)
+    return is_within and not target.is_absolute() and named.resolve() == leads
 
 
 class Damaged(UsageError):

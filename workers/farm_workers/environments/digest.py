@@ -91,7 +91,8 @@ def _compiled(folder: Path) -> Iterator[Path]:
     walked = set()
     for here, below, names in os.walk(folder, followlinks=True):
         walked.add(os.path.realpath(here))
-        below[:] = [name for name in below if os.path.realpath(f"{here}/{name}") not in walked]
+        # In order: where a folder can be reached in two ways, the first is the same on every machine.
+        below[:] = [name for name in sorted(below) if os.path.realpath(f"{here}/{name}") not in walked]
         yield from (Path(here, name) for name in names if name.endswith(_DECISIVE))
 
 

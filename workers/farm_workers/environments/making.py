@@ -128,6 +128,10 @@ class Making:
             self.folder.chmod(0o755)
             self._note({"name": self.name, "source": source.words, "finished": []})
 
+    def restart(self) -> None:
+        """Note that no step is finished."""
+        self._note({**self._notes(), "finished": []})
+
     def is_finished(self, step: str) -> bool:
         """Whether an earlier run has finished a step."""
         return step in self._notes().get("finished", [])
@@ -155,6 +159,7 @@ class Making:
                 raise FarmError(
                     f"elan has installed {toolchain}, and yet there is no {lean}; look into {elan.home}"
                 )
+        with suppress(PermissionError):  # it may be somebody else's
             make_readable(lean.parent.parent)
         return lean
 
@@ -204,6 +209,7 @@ class Mathlib:
         if not workspace.exists():
             part = making.folder / ".workspace.part"
             shutil.rmtree(part, ignore_errors=True)  # of one that was interrupted
+            making.restart()
             making.run(lake.clone_mathlib(self.version, part), elan)
             part.rename(workspace)
         toolchain = lake.toolchain_of_workspace(workspace)
