@@ -369,7 +369,7 @@ class TestBeside:
             doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"))
             eventually(lambda: waits_for(store, "verdicts"))
             assert revise.cancel(store, first) == 1
-            ask(store, "UPDATE runs SET created_at = now() - interval '60 days', cancelled_at = created_at")
+            ask(store, "UPDATE runs SET created_at = now() - interval '60 days', cancelled_at = NULL")
             pruning = later.submit(prune, store, OLDER)
             eventually(lambda: pruning.done() or waits_for(store, "verdicts", many=2))
         assert pruning.result().runs == 1
@@ -384,9 +384,10 @@ class TestBeside:
         with locked(store, "tallies"):
             doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"), wall_seconds=7.0)
             self.between(store, "tallies", doing)
+        run_id = doing.result()
         assert rows(store)["checks"] == 1  # the old one went
         assert judge_all(store) == 1
-        assert queries.tally(doing.result()).statuses == {"done": 1}
+        assert queries.tally(run_id).statuses == {"done": 1}
 
     def test_a_batch_that_has_found_an_item_of_before(
         self, store: Store, queries: Queries, later: ThreadPoolExecutor
@@ -425,8 +426,9 @@ class TestBeside:
         with locked(store, "tallies"):
             doing = later.submit(batch, store, "a", "b")
             self.between(store, "tallies", doing)
+        found = doing.result()
         assert judge_all(store) == 1
-        told = queries.told(doing.result().items, "someone")[1]
+        told = queries.told(found.items, "someone")[1]
         assert [job.verdict is not None for job in told] == [True, True]
 
     def test_a_retry(self, store: Store, queries: Queries, tmp_path: Path, later: ThreadPoolExecutor) -> None:
@@ -436,6 +438,7 @@ class TestBeside:
             doing = later.submit(revise.retry, store, run_id, Pick(verdict=("proved",)))
             self.between(store, "tallies", doing)
         assert doing.result() == 2
+        assert queries.run(run_id).id == run_id
         assert judge_all(store) == 2
         assert queries.tally(run_id).verdicts == {("proved", "ok"): 2}
 
