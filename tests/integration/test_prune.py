@@ -378,8 +378,7 @@ class TestBeside:
             doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"))
             eventually(lambda: waits_for(store, "verdicts"))
             assert revise.cancel(store, first) == 1
-            ask(store, "UPDATE runs SET created_at = now() - interval '60 days'")
-            ask(store, "UPDATE runs SET cancelled_at = created_at")
+            ask(store, "UPDATE runs SET created_at = now() - interval '60 days', cancelled_at = NULL")
             pruning = later.submit(prune, store, OLDER)
             eventually(lambda: pruning.done() or waits_for(store, "verdicts", many=2))
         assert pruning.result().runs == 1
@@ -436,9 +435,9 @@ class TestBeside:
         with locked(store, "tallies"):
             doing = later.submit(batch, store, "a", "b")
             self.between(store, "tallies", doing)
-        stored = doing.result()
+        found = doing.result()
         assert judge_all(store) == 1
-        told = queries.told(stored.items, "someone")[1]
+        told = queries.told(found.items, "someone")[1]
         assert [job.verdict is not None for job in told] == [True, True]
 
     def test_a_retry(self, store: Store, queries: Queries, tmp_path: Path, later: ThreadPoolExecutor) -> None:
@@ -448,6 +447,7 @@ class TestBeside:
             doing = later.submit(revise.retry, store, run_id, Pick(verdict=("proved",)))
             self.between(store, "tallies", doing)
         assert doing.result() == 2
+        assert queries.run(run_id).id == run_id
         assert judge_all(store) == 2
         assert queries.tally(run_id).verdicts == {("proved", "ok"): 2}
 
