@@ -459,6 +459,17 @@ def test_a_change_restarts_the_pods_that_it_concerns_and_no_others(
     assert {owner for owner in before if before[owner] != after[owner]} == restarted
 
 
+def test_a_newer_chart_alone_restarts_nothing(tmp_path: Path) -> None:
+    newer = Path(package(CHART, destination=tmp_path, version="9.9.9", app_version="9.9.9"))
+    values = merged(CASES["everything"], at("image/worker/digest", "sha256:" + "b" * 64))
+    values["environments"].pop("Own_Lean")
+    texts = by_helm4(values, chart=newer)
+    found = objects("\n---\n".join(text for path, text in texts.items() if not path.endswith(".txt")))
+    after = {pod.owner: pod for pod in pods(found)}
+    before = _templates(values)
+    assert {owner: after[owner] for owner in before} == before
+
+
 def test_an_environment_that_scales_has_no_fixed_number_of_workers() -> None:
     for deployment in of_kind(rendered(CASES["everything"]), "Deployment"):
         is_worker = deployment["metadata"]["labels"]["app.kubernetes.io/component"] == "worker"
