@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from containers import ROOT, Container, Ended, Image, Networked, home, images
 if os.geteuid() != 0 and not os.environ.get("CI"):
     pytest.skip("only root starts containers", allow_module_level=True)
 
+PROGRAM = "prelude\nimport Core\n\ntheorem t : True := True.intro\n"
 QUICKSTART = ROOT / "examples" / "quickstart.jsonl"
 
 
@@ -118,28 +120,29 @@ def test_a_worker_judges_what_is_submitted_and_is_healthy(
     assert said.status == 0, said.said
     lines = [json.loads(line) for line in manifest.read_text().splitlines()]
     assert {line["farm"]["verdict"] for line in lines} >= {"proved", "rejected"}
-    assert all(line["farm"]["isolation"] == "bwrap" for line in lines if "isolation" in line["farm"])
+    assert {line["farm"]["isolation"] for line in lines} <= {"bwrap", ""}  # nothing ran for some
     assert not any(line["farm"].get("forgeable") for line in lines)
     health = at(farm, farm.images["worker-core"].health)
     assert farm.is_healthy("worker-core", *health)
 
 
 def test_a_service_is_ready_judges_and_ends(farm: Farm, worker: Container) -> None:
-    health = at(farm, farm.images["farm"].health)
+    """It listens for other machines, as in a container, and so asks for the key that `farm-setup` made."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    health = [word.replace("8700", port) for word in farm.images["farm"].health]
     assert not farm.is_healthy("farm", *health)
-    with farm.started("farm", "service", "serve", "--host", farm.address, "--port", "8700") as service:
+    with farm.started("farm", "service", "serve", "--host", "0.0.0.0", "--port", port) as service:
         service.until("Listening")
         assert farm.is_healthy("farm", *health)
         token = (farm.volumes["setup"] / "token").read_text().strip()
         answer = httpx.post(
-            f"http://{farm.address}:8700/v1/batches",
+            f"http://127.0.0.1:{port}/v1/batches",
             headers={"Authorization": f"Bearer {token}"},
-            json={
-                "items": [{"program": "prelude\nimport Core\n\ntheorem t : True := True.intro\n"}],
-                "wait_seconds": 60,
-            },
+            json={"items": [{"program": PROGRAM}], "wait_seconds": 60},
             timeout=100,
         )
+        assert answer.status_code == 200, answer.text
         assert answer.json()["items"][0]["verdict"] == "proved", answer.text
         assert service.stop() == 0, service.said
 

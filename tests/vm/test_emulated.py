@@ -161,7 +161,7 @@ with prepared(Path(sys.argv[1]), most="cgroup") as found:
 """
 #: Goes into a group and makes a container of it, as runtimes do that let control groups be written to.
 CONTAINER = 'echo 0 > "$0/cgroup.procs"; exec unshare --mount --cgroup sh -ec "$1" "$@"'
-OWN_GROUPS = 'shift; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
+OWN_GROUPS = 'umount -l /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts containers")
