@@ -242,7 +242,9 @@ def test_a_worker_with_its_pods_rights_judges_what_the_charts_test_asks(case: st
         said = mounted.run(asking, seconds=80)
         assert said.returncode == 0, said.stderr + running.said
         assert mounted.probed(container, "startupProbe") == mounted.probed(container, "readinessProbe") == 200
-        assert f"isolation {least}" in running.said
+        found_level = re.search(r"; isolation ([\w+]+)", running.said)
+        assert found_level is not None
+        assert found_level[1].endswith(least)  # this machine may have control groups as well
         running.process.terminate()
         assert running.ended(seconds=found.spec["terminationGracePeriodSeconds"]) == 0
 
