@@ -24,7 +24,6 @@ _WHY = {
     "unfinished": "unfinished",
     "recent": "judged, exported or cancelled since then",
     "unexported": "with verdicts that are not in the manifests",
-    "referred": "with items of a newer batch",
 }
 
 

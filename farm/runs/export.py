@@ -81,7 +81,7 @@ def marking(run: StoredRun) -> Marking:
 def _export(
     store: Store, queries: Queries, run: StoredRun, manifest: StoredManifest, verdicts: Writing
 ) -> Exported:
-    began = queries.now()
+    began = queries.recorded_until()
 
     def announce(new: Fingerprint) -> None:
         store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)

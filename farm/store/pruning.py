@@ -19,9 +19,9 @@ from sqlalchemy import Connection, Engine, text
 from farm.errors import gone
 from farm.store.postgres import reaching
 
-#: Why an old run stays: some of it is unfinished; it was judged, exported or cancelled since; verdicts of it
-#: are not in its manifests; or a batch that was stored since has some of its items.
-Reason = Literal["unfinished", "recent", "unexported", "referred"]
+#: Why an old run stays: some of it is unfinished; it was judged, exported or cancelled since; or verdicts of
+#: it are not in its manifests.
+Reason = Literal["unfinished", "recent", "unexported"]
 
 #: So many runs are looked at together, and so many verdicts.
 _RUNS, _VERDICTS = 500, 20_000
@@ -50,7 +50,7 @@ _OLD = """
     CROSS JOIN LATERAL (
         SELECT sum(lines)::bigint AS lines, bool_or(unfinished) AS unfinished,
                max(decided_at) AS decided_at, max(exported_at) AS exported_at,
-               bool_or(decided_at > coalesce(exported_at, '-infinity')) AS unexported
+               bool_or(decided_at >= coalesce(exported_at, '-infinity')) AS unexported
         FROM (
             SELECT manifest, count(*) AS lines, max(verdict.at) AS decided_at,
                    bool_or(cancelled IS NULL AND verdict.at IS NULL) AS unfinished

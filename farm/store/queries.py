@@ -208,9 +208,18 @@ class Queries:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
 
-    def now(self) -> datetime:
-        """Return the time by PostgreSQL's clock."""
-        (row,) = self._all("SELECT now() AS at")
+    def recorded_until(self) -> datetime:
+        """Return the newest time such that every verdict that bears an earlier one can be seen.
+
+        A verdict bears the time at which its transaction began, so one that a worker is recording is older
+        than now and cannot be seen yet.
+        """
+        (row,) = self._all(
+            """
+            SELECT least(now(), min(xact_start)) AS at FROM pg_stat_activity
+            WHERE application_name = 'farm-worker' AND datname = current_database()
+            """
+        )
         at: datetime = row["at"]
         return at
 

@@ -30,7 +30,7 @@ from farm.runs.pick import Pick
 from farm.runs.prepare.options import SubmitOptions
 from farm.runs.prune import Pruned, PrunePlan, look, prune
 from farm.runs.recheck import Recheck, recheck
-from farm.store import readings
+from farm.store import postgres, readings
 from farm.store.batches import ItemKey
 from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
@@ -235,6 +235,22 @@ class TestWhatStays:
         assert finished(store, claim)
         export_all(store, run_id)
         judge_all(store)
+        age(store)
+        assert kept(prune(store, OLDER)) == {"unexported": [run_id]}
+
+    def test_a_run_whose_last_verdict_was_being_recorded_when_its_last_export_began(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        run_id = load(store, tmp_path / "a.jsonl", line("a"))
+        (claim,) = store.claim(["core"], worker="w", lease_seconds=60, most=1)
+        worker = postgres.connect(
+            store.engine.url.render_as_string(hide_password=False), application="farm-worker", works=True
+        )
+        with worker.begin() as connection:
+            connection.execute(text("SELECT now()"))
+            export_all(store, run_id)
+            connection.execute(text(_RECORDED), {"id": claim.check_id})
+        worker.dispose()
         age(store)
         assert kept(prune(store, OLDER)) == {"unexported": [run_id]}
 
@@ -533,6 +549,14 @@ def _someone_waits(store: Store) -> bool:
     with store.engine.connect() as connection:
         return bool(connection.scalar(text("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")))
 
+
+_RECORDED = """
+    WITH done AS (UPDATE checks SET status = 'done', lease_until = NULL WHERE id = :id RETURNING id)
+    INSERT INTO verdicts (
+        check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
+        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
+    SELECT id, 1, 'proved', 'ok', '', '[]', '[]', 1, 1, 1, '', '', '', '' FROM done
+"""
 
 _PRUNE = """
 import sys
