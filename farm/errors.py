@@ -81,6 +81,11 @@ class UnknownRun(UsageError):
     """No run has the id that was given."""
 
 
+def gone(run_id: str) -> UnknownRun:
+    """Return the error of whoever was at a run when it was deleted."""
+    return UnknownRun(f"run {run_id} was deleted meanwhile (farm prune); nothing was changed")
+
+
 class ManifestError(UsageError):
     """A manifest cannot be used; names the file, the line, the field and the remedy.
 

@@ -11,9 +11,10 @@ from farm.store.attempt import Claim
 from farm.store.readings import Reading
 
 READING = Reading(
-    schema="0014",
+    schema="0015",
     seconds=0.01,
     database_bytes=1 << 20,
+    oldest_run_seconds=90_000.0,
     waiting={("core", "batch"): 3},
     oldest_seconds={("core", "batch"): 7.5},
     held={"core": 2},

@@ -11,7 +11,18 @@ import typer
 from typer import Option
 
 from farm import log, tracing
-from farm.cli import keys, looking, metrics, operating, reporting, revising, serving, submitting, watching
+from farm.cli import (
+    keys,
+    looking,
+    metrics,
+    operating,
+    pruning,
+    reporting,
+    revising,
+    serving,
+    submitting,
+    watching,
+)
 from farm.errors import FarmError
 from farm.version import VERSION
 
@@ -34,7 +45,18 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
         raise typer.Exit
 
 
-for _module in (submitting, looking, watching, reporting, revising, serving, operating, keys, metrics):
+for _module in (
+    submitting,
+    looking,
+    watching,
+    reporting,
+    revising,
+    pruning,
+    serving,
+    operating,
+    keys,
+    metrics,
+):
     _module.add_to(app)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from typer import Option
 
 from farm.assembly.program import AssemblyOptions
-from farm.cli.options import CpuSeconds, Native, PolicyActions, TierName
-from farm.errors import UsageError
+from farm.cli.options import CpuSeconds, Native, PolicyActions, TierName, seconds_of
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -234,10 +232,7 @@ class ScheduleFlags:
         """Return the seconds that a duration such as 90s, 30m or 2h means. Raises UsageError."""
         if self.deadline is None:
             return None
-        found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", self.deadline, flags=re.ASCII)
-        if found is None or not float(found[1]):
-            raise UsageError(f"--deadline {self.deadline}: give a time such as 90s, 30m, 2h or 1d")
-        return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+        return seconds_of("--deadline", self.deadline)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Argument, Option
+
+from farm.errors import UsageError
 
 #: Exit status when some lines could not be judged.
 SOME_UNJUDGED = 3
@@ -47,6 +50,14 @@ Native = Annotated[
 Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
 Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file instead of the manifest.")]
+
+
+def seconds_of(flag: str, words: str) -> float:
+    """Return the seconds that a duration such as 90s, 30m or 2h means. Raises UsageError."""
+    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", words, flags=re.ASCII)
+    if found is None or not float(found[1]):
+        raise UsageError(f"{flag} {words}: give a time such as 90s, 30m, 2h or 1d")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 def print_json(**facts: object) -> None:

@@ -110,6 +110,7 @@ def _facts(reading: Reading | None) -> Iterator[Metric]:
     info = _gauge("farm_info", "Version of the farm and revision of its database.", "version", "schema")
     seconds = _gauge("farm_reading_seconds", "How long reading these numbers took.")
     size = _gauge("farm_database_bytes", "Size of the database.")
+    oldest = _gauge("farm_oldest_run_seconds", "How long ago the oldest stored run was submitted.")
     silent = _gauge(
         "farm_environment_silent_seconds", "How long ago a worker said that it serves it.", "environment"
     )
@@ -117,8 +118,9 @@ def _facts(reading: Reading | None) -> Iterator[Metric]:
         _with(info, [((VERSION, reading.schema), 1)])
         _with(seconds, [((), reading.seconds)])
         _with(size, [((), reading.database_bytes)])
+        _with(oldest, [((), reading.oldest_run_seconds)])
         _with(silent, _by_one(reading.silent_seconds))
-    yield from (info, seconds, size, silent)
+    yield from (info, seconds, size, oldest, silent)
 
 
 def _queue(reading: Reading | None) -> Iterator[Metric]:

@@ -78,7 +78,7 @@ class Reader:
                 self.total.add(problem, line)
             if self.field is not None:
                 self._of(value).add(problem, line)
-        return _not_empty(run, pool)
+        return self._whole(run, pool)
 
     def read_beside(self, run: StoredRun) -> Pool:
         """Read the lines of a run that others are compared with; raises as `read` does, fields apart."""
@@ -86,7 +86,13 @@ class Reader:
         with closing(outcomes(self._queries.engine, run.id)) as lines:
             for line in lines:
                 pool.add(self.problems.number(run, line), line)
-        return _not_empty(run, pool)
+        return self._whole(run, pool)
+
+    def _whole(self, run: StoredRun, pool: Pool) -> Pool:
+        self._queries.require_there(run.id)
+        if not pool.lines:
+            raise UsageError(f"run {run.id} has no lines, so there is nothing to report")
+        return pool
 
     def require_field(self) -> None:
         """Raise `UsageError` when no line that was read has the field."""
@@ -124,11 +130,5 @@ class Reader:
             for line in lines:
                 yield line, values.at(line.line)
             # An export may have replaced the file before it was opened, or since.
-            now = self._queries.manifests(run_id)[manifest.number]
+            now = self._queries.manifest(run_id, manifest.number)
             values.require({*manifest.fingerprints, *now.fingerprints})
-
-
-def _not_empty(run: StoredRun, pool: Pool) -> Pool:
-    if not pool.lines:
-        raise UsageError(f"run {run.id} has no lines, so there is nothing to report")
-    return pool

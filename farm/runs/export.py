@@ -81,7 +81,7 @@ def marking(run: StoredRun) -> Marking:
 def _export(
     store: Store, queries: Queries, run: StoredRun, manifest: StoredManifest, verdicts: Writing
 ) -> Exported:
-    began = queries.now()
+    began = queries.recorded_until()
 
     def announce(new: Fingerprint) -> None:
         store.exporting(run.id, manifest.number, sha256=new.sha256, size=new.size)
@@ -92,7 +92,7 @@ def _export(
             manifest.path,
             verdicts.manifest(manifest.number),
             # Another export may have been there a moment ago: the file is looked at while nobody writes.
-            expected=lambda: queries.manifests(run.id)[manifest.number].fingerprints,
+            expected=lambda: queries.manifest(run.id, manifest.number).fingerprints,
             announce=announce,
             placed=lambda _: store.exported(run.id, manifest.number, began=began),
         )
@@ -117,7 +117,13 @@ def export_to(queries: Queries, run: StoredRun, manifest: StoredManifest, target
         return Exported(path=target, lines=len(lines))
     with _traced(run, manifest) as span, writing(queries.engine, marking(run)) as verdicts:
         texts = verdicts.manifest(manifest.number)
-        rewrite(manifest.path, target, texts, expected=lambda: manifest.fingerprints)
+        rewrite(
+            manifest.path,
+            target,
+            texts,
+            expected=lambda: manifest.fingerprints,
+            announce=lambda _: queries.require_there(run.id),
+        )
         span.tell(lines=verdicts.lines)
     return Exported(path=target, lines=verdicts.lines)
 

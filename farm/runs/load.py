@@ -49,9 +49,10 @@ _JOB_FIELDS = len(JOB_COLUMNS) + 4
 _COPY_TEXTS = "COPY programs (sha256, source) FROM STDIN (FORMAT BINARY)"
 
 # %b is an argument in binary: https://www.psycopg.org/psycopg3/docs/basic/params.html
-# A verdict that stayed in its identity stays there.
-_JUDGED = "SELECT identity, id FROM checks WHERE identity = ANY(%b) AND status = 'done'"
-_KNOWN = "SELECT sha256 FROM programs WHERE sha256 = ANY(%b)"
+# A verdict that stayed in its identity stays there. What is found is locked: nobody deletes it before the
+# commit.
+_JUDGED = "SELECT identity, id FROM checks WHERE identity = ANY(%b) AND status = 'done' FOR KEY SHARE"
+_KNOWN = "SELECT sha256 FROM programs WHERE sha256 = ANY(%b) FOR KEY SHARE"
 _IDS = "SELECT nextval(pg_get_serial_sequence('checks', 'id')) FROM generate_series(1, %b)"
 
 _RUN = text("""
@@ -108,7 +109,9 @@ _CHECKS = text("""
 # Lines whose check was there already wait for that one.
 _JOIN = text("""
     UPDATE jobs SET check_id = equal.id, shared = true
-    FROM staged, LATERAL (SELECT id FROM checks WHERE checks.identity = staged.identity LIMIT 1) AS equal
+    FROM staged, LATERAL (
+        SELECT id FROM checks WHERE checks.identity = staged.identity LIMIT 1 FOR KEY SHARE
+    ) AS equal
     WHERE run_id = :run_id AND (jobs.manifest, jobs.line) = (staged.manifest, staged.line)
       AND jobs.check_id = staged.check_id AND equal.id <> staged.check_id
 """)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import text
 
-from farm.errors import UsageError
+from farm.errors import UsageError, gone
 from farm.judging.assurance import Assurance
 from farm.judging.job import Cancelled, Status
 from farm.judging.tiers import Tier
@@ -20,6 +20,8 @@ from farm.store.transitions import Store
 
 _ORDER = list(Tier)  # from the fewest that are believed to the most
 
+# Nobody deletes the run before the commit; after it the run is another version (`farm.store.pruning`).
+_HOLD = text("SELECT FROM runs WHERE id = :run_id FOR KEY SHARE")
 _CANCELLED = text("UPDATE runs SET cancelled_at = now() WHERE id = :run_id")
 _GOES_ON = text("UPDATE runs SET cancelled_at = NULL, deadline_at = NULL WHERE id = :run_id")
 
@@ -136,8 +138,8 @@ def retry(
 
     Each gets a check of its own, with other limits, or on another tier, where they are given: the limit of
     processor time grows with that of time, unless it is given itself. What the old ones found stays in the
-    store. Raises `ServerDown`, and `UsageError` where some of the lines cannot be had on the tier, and for a
-    pick of all lines or of unfinished ones.
+    store. Raises `ServerDown`, `UnknownRun` when the run was deleted, and `UsageError` where some of the
+    lines cannot be had on the tier, and for a pick of all lines or of unfinished ones.
     """
     _require_finished(pick)
     limits = {"wall": wall_seconds, "cpu": cpu_seconds, "memory_mib": memory_mib}
@@ -145,6 +147,8 @@ def retry(
     values: dict[str, object] = {"run_id": run_id, **words, **limits}
     values["tier"] = None if tier is None else tier.assurance.tier
     with store.transaction() as connection:
+        if not connection.execute(_HOLD, {"run_id": run_id}).rowcount:
+            raise gone(run_id)
         with hashing(connection):
             if tier is not None:
                 asked = connection.execute(text(_ASKED.format(chosen=_CHOSEN)), values)

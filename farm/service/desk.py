@@ -263,6 +263,8 @@ class Desk:
         told = []
         for _, found in in_order(only, judged):
             item = found.run_id, found.line
+            if found.run_id not in brought:  # it was deleted a moment ago
+                raise UnknownRun(f"no batch has the id {found.run_id!r}")
             asked = brought[found.run_id]
             told.append(
                 result(

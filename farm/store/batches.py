@@ -32,8 +32,11 @@ _TAKE_KEYS = """
     ORDER BY key ON CONFLICT DO NOTHING
     RETURNING line
 """
+# The batches are locked: nobody deletes one before this one is there to be seen, and refers to it.
 _KEYS = """
-    SELECT key, request_sha256, run_id, line FROM item_keys WHERE owner = %(owner)s AND key = ANY(%(keys)s)
+    SELECT key, request_sha256, run_id, line
+    FROM item_keys JOIN runs ON runs.id = run_id
+    WHERE item_keys.owner = %(owner)s AND key = ANY(%(keys)s) FOR KEY SHARE OF runs
 """
 
 _IS_WHOLE = """
@@ -46,14 +49,20 @@ _PLACES = """
     WHERE id = %(id)s
 """
 
+# What is there already is locked: nobody deletes it before the commit. So is a check whose verdict is known.
 _TEXTS = """
+    WITH known AS (
+        SELECT sha256 FROM programs WHERE sha256 = ANY(CAST(%(sha256s)s AS bytea[])) FOR KEY SHARE
+    )
     INSERT INTO programs (sha256, source)
     SELECT sha256, source FROM unnest(CAST(%(sha256s)s AS bytea[]), CAST(%(sources)s AS bytea[]))
          AS asked (sha256, source)
-    WHERE NOT EXISTS (SELECT FROM programs WHERE programs.sha256 = asked.sha256)
+    WHERE sha256 NOT IN (SELECT sha256 FROM known)
 """
 
-_JUDGED = "SELECT id, identity FROM checks WHERE identity = ANY(%(identities)s) AND status = 'done'"
+_JUDGED = """
+    SELECT id, identity FROM checks WHERE identity = ANY(%(identities)s) AND status = 'done' FOR KEY SHARE
+"""
 
 # A batch begins at the turn that its class and environment have come to, as any run does.
 _BEGUN = """
@@ -197,9 +206,11 @@ class BatchRows:
             "sha256s": [each.sha256 for each in keys],
             "lines": [each.line for each in keys],
         }
-        if len(self._execute(_TAKE_KEYS, values).fetchall()) == len(keys):
-            return {}
-        known = {row["key"]: row for row in self._execute(_KEYS, values)}
+        known: dict[str, Mapping[str, Any]] = {}
+        while {each.key for each in keys} - known.keys():  # again where one was deleted meanwhile
+            if len(self._execute(_TAKE_KEYS, values).fetchall()) == len(keys):
+                return {}
+            known = {row["key"]: row for row in self._execute(_KEYS, values)}
         if odd := [each.key for each in keys if bytes(known[each.key]["request_sha256"]) != each.sha256]:
             raise KeyReused(odd)
         found = {each.line: (known[each.key]["run_id"], known[each.key]["line"]) for each in keys}

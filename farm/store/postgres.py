@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0014"
+SCHEMA = "0015"
 
 _MIGRATIONS = "farm_migrations"
 

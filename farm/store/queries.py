@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import Engine, RowMapping, text
 
 from farm.characters import storable
-from farm.errors import ServerDown, UnknownRun
+from farm.errors import ServerDown, UnknownRun, gone
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import is_forgeable
 from farm.judging.verdict import Outcome
@@ -194,9 +194,18 @@ class Queries:
         with reaching(self.engine), self.engine.connect() as connection:
             return list(connection.execute(text(statement), values).mappings())
 
-    def now(self) -> datetime:
-        """Return the time by PostgreSQL's clock."""
-        (row,) = self._all("SELECT now() AS at")
+    def recorded_until(self) -> datetime:
+        """Return the newest time such that every verdict that bears an earlier one can be seen.
+
+        A verdict bears the time at which its transaction began, so one that a worker is recording is older
+        than now and cannot be seen yet.
+        """
+        (row,) = self._all(
+            """
+            SELECT least(now(), min(xact_start)) AS at FROM pg_stat_activity
+            WHERE application_name = 'farm-worker' AND datname = current_database()
+            """
+        )
         at: datetime = row["at"]
         return at
 
@@ -411,13 +420,29 @@ class Queries:
             for row in rows
         ]
 
+    def manifest(self, run_id: str, number: int) -> StoredManifest:
+        """Return one manifest of a run; raises `UnknownRun` when the run was deleted."""
+        for each in self.manifests(run_id):
+            if each.number == number:
+                return each
+        raise gone(run_id)
+
+    def require_there(self, run_id: str) -> None:
+        """Raise `UnknownRun` when a run was deleted: not all of its lines may have been read then."""
+        if not self._all("SELECT FROM runs WHERE id = :run", run=run_id):
+            raise gone(run_id)
+
     def judged(
         self, run_id: str, manifest: int, *, first: int = 0, last: int = LAST_LINE
     ) -> Generator[Judged]:
-        """Yield lines of a manifest in their order, as `farm.store.records.judged` does."""
+        """Yield lines of a manifest in their order, as `farm.store.records.judged` does.
+
+        Raises `UnknownRun` at the end when the run was deleted meanwhile.
+        """
         with reaching(self.engine), self.engine.connect() as connection:
             driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
             yield from judged(driver, run_id, manifest, first=first, last=last)
+        self.require_there(run_id)
 
     def told(self, items: Sequence[Item], owner: str) -> tuple[dict[str, BroughtBatch], list[Judged]]:
         """Return what this owner asked of the batches of items, and what is known of them.

@@ -37,13 +37,14 @@ class Reading:
     """The state of a farm at one moment: `waiting` and `oldest_seconds` by queue, `held` by environment.
 
     `attempts` are counted by outcome and `lines` by the check that answers them, both since the farm was set
-    up. `left` are the unfinished lines of runs, `lags` for how long the oldest verdict has not been exported;
-    both of the newest runs of manifests, by id.
+    up. `oldest_run_seconds` is 0 where there is no run. `left` are the unfinished lines of runs, `lags` for
+    how long the oldest verdict has not been exported; both of the newest runs of manifests, by id.
     """
 
     schema: str
     seconds: float
     database_bytes: int
+    oldest_run_seconds: float
     waiting: Mapping[Queue, int]
     oldest_seconds: Mapping[Queue, float]
     held: Mapping[str, int]
@@ -77,6 +78,13 @@ _ENVIRONMENTS = """
 _LEASES = """
     SELECT environment, count(*) AS n, count(*) FILTER (WHERE lease_until < now()) AS overdue
     FROM checks WHERE lease_until IS NOT NULL GROUP BY environment
+"""
+
+# Runs of manifests and batches have an index each.
+_OLDEST_RUN = """
+    SELECT coalesce(extract(epoch FROM now() - least(
+        (SELECT created_at FROM runs WHERE owner IS NULL ORDER BY created_at LIMIT 1),
+        (SELECT created_at FROM runs WHERE owner IS NOT NULL ORDER BY created_at LIMIT 1))), 0)::float8
 """
 
 _TALLIES = "SELECT subject, word, sum(number)::bigint AS n FROM tallies GROUP BY subject, word"
@@ -154,6 +162,7 @@ def _read(connection: Connection, began: float) -> Reading:
     return Reading(
         schema=revision(connection) or "",
         database_bytes=int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0),
+        oldest_run_seconds=float(connection.scalar(text(_OLDEST_RUN)) or 0),
         waiting=waiting,
         oldest_seconds=_column(queues, "oldest"),
         held=held,

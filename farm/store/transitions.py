@@ -23,7 +23,7 @@ from psycopg.rows import DictRow
 from sqlalchemy import Connection, Engine, text
 
 from farm.characters import storable_json
-from farm.errors import ServerDown
+from farm.errors import ServerDown, gone
 from farm.judging.job import Cancelled, Priority, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Verdict
@@ -127,7 +127,7 @@ _CLAIM = """
               AND tier = ANY(string_to_array(queue.tiers, ' '))
               AND turn >= queue.front AND (failures < %(last)s OR %(suspects)s)
               AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
-            ORDER BY turn, id LIMIT %(most)s FOR UPDATE SKIP LOCKED
+            ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
         ) AS queued
     ), chosen AS (
         SELECT id, priority, turn, suspect FROM first WHERE nth = 1 OR NOT suspect
@@ -187,7 +187,7 @@ _EXTEND = """
         ) AS wanted, LATERAL (
             SELECT id FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
-            FOR UPDATE SKIP LOCKED
+            FOR NO KEY UPDATE SKIP LOCKED
         ) AS locked
     ) AS kept WHERE checks.id = kept.id
 """
@@ -198,7 +198,7 @@ _BEGUN = """
     FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt), LATERAL (
         SELECT id FROM checks
         WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running'
-        FOR UPDATE SKIP LOCKED
+        FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked
     WHERE checks.id = locked.id
 """
@@ -217,7 +217,7 @@ _FINISH = """
         SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
-            FOR UPDATE
+            FOR NO KEY UPDATE
         ) AS locked
     ), done AS (
         UPDATE checks SET
@@ -252,7 +252,7 @@ _GIVE_BACK = text("""
         SELECT locked.* FROM (SELECT id, attempt FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
-            FOR UPDATE
+            FOR NO KEY UPDATE
         ) AS locked
     ), back AS (
         UPDATE checks SET
@@ -275,7 +275,7 @@ _TAKE_BACK = text("""
     WITH expired AS (
         SELECT id, attempt, worker, started_at, environment, tier, failures + 1 >= :most AS spent FROM checks
         WHERE status = 'running' AND lease_until < now()
-        ORDER BY id FOR UPDATE SKIP LOCKED
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
     ), moved AS (
         UPDATE checks SET
             status = CASE WHEN spent THEN 'done' ELSE 'queued' END, lease_until = NULL,
@@ -535,11 +535,14 @@ class Store:
             cursor.execute(_ASK_AGAIN, {"ids": list(batch_ids)})
 
     def exporting(self, run_id: str, number: int, *, sha256: str, size: int) -> None:
-        """Remember the bytes that a manifest is about to have, so that the farm knows its own work again."""
+        """Remember the bytes that a manifest is about to have, so that the farm knows its own work again.
+
+        Raises `UnknownRun` when the run was deleted: lines may have been missing when they were read.
+        """
+        values = {"run_id": run_id, "number": number, "sha256": sha256, "size": size}
         with self.transaction() as connection:
-            connection.execute(
-                _EXPORTING, {"run_id": run_id, "number": number, "sha256": sha256, "size": size}
-            )
+            if not connection.execute(_EXPORTING, values).rowcount:
+                raise gone(run_id)
 
     def exported(self, run_id: str, number: int, *, began: datetime) -> None:
         """Remember that the manifest has those bytes now, by an export that `began` then."""

@@ -61,7 +61,8 @@ _LOST = """
         SELECT rival.run_id, manifest, line, check_id FROM {rivals}
         WHERE races AND cancelled IS NULL ORDER BY check_id
     ) AS lost, LATERAL (
-        SELECT FROM checks WHERE id = lost.check_id AND status IN ('queued', 'running') LIMIT 1 FOR UPDATE
+        SELECT FROM checks WHERE id = lost.check_id AND status IN ('queued', 'running')
+        LIMIT 1 FOR NO KEY UPDATE
     ) AS unfinished
 """
 # Of a few checks. Each is looked up by itself (OFFSET 0 keeps that apart), in indexes that find nothing else:
@@ -121,7 +122,8 @@ _UNFINISHED_OF = """
         SELECT DISTINCT check_id AS id FROM jobs
         WHERE run_id = :run_id AND cancelled IS NULL AND {some} ORDER BY id
     ) AS waited, LATERAL (
-        SELECT id FROM checks WHERE checks.id = waited.id AND status = ANY(:statuses) LIMIT 1 FOR UPDATE
+        SELECT id FROM checks WHERE checks.id = waited.id AND status = ANY(:statuses)
+        LIMIT 1 FOR NO KEY UPDATE
     ) AS locked
 """
 _UNFINISHED = text(_UNFINISHED_OF.format(some=_SOME))

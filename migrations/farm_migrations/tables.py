@@ -13,6 +13,7 @@
     api_keys       who may use the HTTP service, and for what
     tallies        how many attempts ended how, and how many lines were submitted; the sum of its rows counts
     submitting     a lock for each list of manifests that is being submitted; no committed row stands there
+    pruned_runs    runs that were deleted, and of whose lines some are still to be deleted
 
 Constraints have names, so that errors can be told apart by name.
 """
@@ -129,6 +130,14 @@ runs = Table(
     Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
     # Runs of manifests: there may be millions of batches.
     Index(None, "created_at", postgresql_where=text("owner IS NULL")),
+    Index("runs_batches_idx", "created_at", postgresql_where=text("owner IS NOT NULL")),
+    # The few batches that have items of others, by those others.
+    Index(
+        "runs_places_idx",
+        text("(options -> 'places')"),
+        postgresql_using="gin",
+        postgresql_where=text("options ? 'places'"),
+    ),
 )
 
 manifests = Table(
@@ -219,21 +228,27 @@ checks = Table(
     Index("checks_identity_idx", "identity", unique=True, postgresql_where=text("identity IS NOT NULL")),
     # Not WHERE status = 'running': a check that is looked up by its id, if it runs, is to be found by its id.
     Index("checks_lease_until_idx", "lease_until", postgresql_where=text("lease_until IS NOT NULL")),
+    Index("checks_cancelled_idx", "id", postgresql_where=text("status = 'cancelled'")),
+    # Who prunes asks of each text whether a check still refers to it.
+    Index(None, "program_sha256"),
+    Index(None, "fallback_sha256", postgresql_where=text("fallback_sha256 IS NOT NULL")),
+    Index(None, "challenge_sha256", postgresql_where=text("challenge_sha256 IS NOT NULL")),
 )
 
 jobs = Table(
     "jobs",
     metadata,
-    Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
+    # Of a run that was deleted its lines go later, bit by bit: see `pruned_runs`.
+    Column("run_id", Text, primary_key=True),
     # A batch has no manifests: its items are lines of manifest 0.
     Column("manifest", Integer, primary_key=True),
     Column("line", Integer, primary_key=True),
     # Looked up at the commit: jobs are loaded before the checks of their run are made, and nobody's checks
-    # are locked out of order.
+    # are locked out of order. A check that a line waits for cannot be deleted.
     Column(
         "check_id",
         BigInteger,
-        ForeignKey(checks.c.id, ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
+        ForeignKey(checks.c.id, deferrable=True, initially="DEFERRED"),
         nullable=False,
     ),
     Column("name", Text, nullable=False),
@@ -272,10 +287,12 @@ item_keys = Table(
     Index(None, "run_id"),
 )
 
+# Of attempts and verdicts `check_id` is no foreign key: both are made, and deleted, by the statement that
+# changes or deletes their check.
 attempts = Table(
     "attempts",
     metadata,
-    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("check_id", BigInteger, primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("worker", Text, nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False),
@@ -289,7 +306,7 @@ attempts = Table(
 verdicts = Table(
     "verdicts",
     metadata,
-    Column("check_id", BigInteger, ForeignKey(checks.c.id, ondelete="CASCADE"), nullable=False),
+    Column("check_id", BigInteger, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("verdict", Text, nullable=False),
     Column("reason", Text, nullable=False),
@@ -364,3 +381,5 @@ tallies = Table(
 )
 
 Table("submitting", metadata, Column("paths_sha256", LargeBinary, primary_key=True))
+
+Table("pruned_runs", metadata, Column("run_id", Text, primary_key=True))

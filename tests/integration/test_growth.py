@@ -23,6 +23,7 @@ from farm.runs.load import loading
 from farm.runs.pick import Pick
 from farm.runs.prepare.manifests import preparing
 from farm.runs.prepare.options import SubmitOptions
+from farm.runs.prune import PrunePlan, prune
 from farm.store.attempt import Claim
 from farm.store.postgres import connect, hashing
 from farm.store.queries import Queries
@@ -224,12 +225,21 @@ def reported(farm: Farm, lines: int) -> Step:
     return lambda: report(farm.queries, [run])
 
 
+def pruned(farm: Farm, lines: int) -> Step:
+    farm.load("pruned", lines)
+    farm.load("stays", lines // 2)
+    farm.judge(lines)
+    farm.ask("UPDATE runs SET created_at = created_at - interval '1 day' WHERE id = 'pruned'")
+    farm.ask("UPDATE verdicts SET decided_at = decided_at - interval '1 day'")
+    return lambda: prune(farm.submitter, PrunePlan(older_than_seconds=3600.0, unexported=True))
+
+
 @pytest.mark.parametrize(
     "ready",
     [
         *(fresh, known, waited_for, won_before),
         *(judged, won, cancelled, cancelled_of_two, retried, retried_of_two, late, lost),
-        *(looked_at, read_out, reported),
+        *(looked_at, read_out, reported, pruned),
     ],
 )
 def test_what_is_read_grows_with_the_lines(farm: Farm, ready: Callable[[Farm, int], Step]) -> None:

@@ -303,7 +303,9 @@ def test_what_a_reading_looks_at_does_not_grow_with_what_is_stored(database: Eng
     fill(database, runs=25, lines=100, done=2_400)
     few, _ = read_by_a_reading(database)
     with database.begin() as connection:
-        connection.execute(text("TRUNCATE runs, programs, checks, tallies RESTART IDENTITY CASCADE"))
+        connection.execute(
+            text("TRUNCATE runs, programs, checks, attempts, verdicts, tallies RESTART IDENTITY CASCADE")
+        )
     fill(database, runs=25, lines=4_000, done=99_900)
     many, reading = read_by_a_reading(database)
     assert reading.waiting == {("core", "batch"): 100}
