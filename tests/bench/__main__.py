@@ -26,6 +26,7 @@ from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
+from tests.bench.pruning import pruning
 from tests.bench.reporting import reports
 from tests.bench.texts import assembly, policy
 from tests.bench.tracing import traces
@@ -42,6 +43,7 @@ class Part(StrEnum):
     DEMO = "demo"
     METRICS = "metrics"
     TRACES = "traces"
+    PRUNE = "prune"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -53,6 +55,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.DEMO: demo,
     Part.METRICS: metrics,
     Part.TRACES: traces,
+    Part.PRUNE: pruning,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -64,7 +67,7 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, and a worker.
+    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, pruning, and a worker.
 
     `--only demo` is what `make demo` shows.
     """
@@ -79,6 +82,28 @@ def parts(
 def report(as_json: AsJson = False) -> None:
     """Measure `farm report` on two runs of 100 000 lines, in two shapes; takes about five minutes."""
     _show(list(reports()), as_json=as_json)
+
+
+@app.command("cluster")
+def cluster(
+    workers: Annotated[int, Option(min=1, help="Simulated workers.")] = 512,
+    at_once: Annotated[int, Option(min=1, help="Checks that each has at once.")] = 1,
+    seconds: Annotated[
+        list[float] | None, Option(help="How long a check takes on average; can be given several times.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let many workers that check nothing carry a rising load, and show what it costs the servers."""
+    from tests.bench.around.rising import rising
+
+    rows = rising(
+        workers, at_once, seconds or [16.0, 8.0, 4.0, 2.0], lambda words: print(words, file=sys.stderr)
+    )
+    if as_json:
+        print(json.dumps(rows))
+    else:
+        for row in rows:
+            print(", ".join(f"{name} {value}" for name, value in row.items()))
 
 
 def _show(figures: Sequence[Figure], *, as_json: bool) -> None:

@@ -97,7 +97,7 @@ def judged(
     before, own = farm.used(), workers.cpu_seconds()
     called = farm.now()
     broker.call(farm.app, [environment])
-    _wait(farm)
+    wait(farm, seconds=_PATIENCE_SECONDS)
     found = Judged(
         run_id=run.run_id,
         checks=len(given),
@@ -115,11 +115,14 @@ def _times(farm: FarmAtWork, **values: object) -> dict[str, float]:
         return dict(connection.execute(_TIMES, values).one()._mapping)
 
 
-def _wait(farm: FarmAtWork) -> None:
-    """Wait until nothing is queued or running; what is asked costs the server next to nothing."""
+def wait(farm: FarmAtWork, *, seconds: float) -> None:
+    """Wait until nothing is queued or running; what is asked costs the server next to nothing.
+
+    Raises FarmError after so many seconds.
+    """
     pause = threading.Event()
     with farm.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for _ in range(round(_PATIENCE_SECONDS / _LOOK_SECONDS)):
+        for _ in range(round(seconds / _LOOK_SECONDS)):
             if not connection.scalar(_UNFINISHED):
                 return
             pause.wait(_LOOK_SECONDS)

@@ -120,7 +120,7 @@ class FarmAtWork:
     def empty(self) -> None:
         """Forget every run, so that a program that was there already does not cost less."""
         with self.engine.begin() as connection:
-            connection.execute(text("TRUNCATE runs, programs, checks, tallies CASCADE"))
+            connection.execute(text("TRUNCATE runs, programs, checks, attempts, verdicts, tallies CASCADE"))
 
     def settle(self) -> None:
         """Have the database write and count what it put off, so that nobody's figure pays for it."""

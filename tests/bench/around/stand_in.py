@@ -1,13 +1,15 @@
 """Bench step, the process of a simulated cluster: many workers that are real but for the checker.
 
 ``python -m tests.bench.around.stand_in DATABASE_URL BROKER_URL WORKERS AT_ONCE SECONDS`` loads what a
-worker loads and forks so many of them, which share that memory. Each opens its own connections, prints a line
+worker loads and forks so many of them, which share that memory. SECONDS is a number, or
+``sampled``. Each opens its own connections, prints a line
 when it serves, and ends with the process, which ends at SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 import time
@@ -56,23 +58,38 @@ _ENDING = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE_SECONDS = 0.05
 
 
+#: Of a check's time limit this share is how long a sampled check takes on average.
+SHARE_OF_LIMIT = 0.1
+#: How much sampled times differ: two of three are between 0.5 and 1.5 times the average (log-normal).
+_SIGMA = 0.5
+
+
 class StandIn:
-    """Stands in the place of a `Checker`: every check takes as long, and every other one fails."""
+    """Stands in the place of a `Checker`, and every other check fails.
+
+    Every check takes as many `seconds`, or with None a time that is sampled around a share of its time limit.
+    """
 
     way, isolation = "forked", "none"
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
+        self._random = random.Random(os.getpid())
         self._numbers = count()
 
     def check(
-        self, _check: Check, _environment: LeanEnvironment, *, cancelled: Callable[[], bool] = box.never
+        self, check: Check, _environment: LeanEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report:
         """Wait, and report what Lean would, whatever the program is."""
-        until = time.monotonic() + self._seconds
+        seconds = self._sampled(check) if self._seconds is None else self._seconds
+        until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not cancelled():
-            time.sleep(min(left, _PATIENCE_SECONDS) if self._seconds > 1 else left)
-        return _report(self._seconds, fails=next(self._numbers) % 2 == 1)
+            time.sleep(min(left, _PATIENCE_SECONDS) if seconds > 1 else left)
+        return _report(seconds, fails=next(self._numbers) % 2 == 1)
+
+    def _sampled(self, check: Check) -> float:
+        factor = self._random.lognormvariate(-(_SIGMA**2) / 2, _SIGMA)
+        return check.limits.wall_seconds * SHARE_OF_LIMIT * factor
 
 
 def _report(seconds: float, *, fails: bool) -> Report:
@@ -87,7 +104,7 @@ def _report(seconds: float, *, fails: bool) -> Report:
     return Report(run=run, answer=answer, way="forked", audit=SEALED)
 
 
-def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, seconds: float) -> None:
+def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, seconds: float | None) -> None:
     engine = postgres.connect(database_url, application="farm-worker", connections=CONNECTIONS, works=True)
     worker_ready.connect(_say_ready)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
@@ -108,7 +125,7 @@ def _say_ready(**_sent: object) -> None:
     os.write(1, b"serves\n")
 
 
-def main(database_url: str, broker_url: str, workers: int, at_once: int, seconds: float) -> None:
+def main(database_url: str, broker_url: str, workers: int, at_once: int, seconds: float | None) -> None:
     """Fork the workers, and end them when told to."""
     log.configure("warning")
     parent = os.getpid()
@@ -128,4 +145,5 @@ def main(database_url: str, broker_url: str, workers: int, at_once: int, seconds
 
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+    asked = None if sys.argv[5] == "sampled" else float(sys.argv[5])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), asked)

@@ -60,13 +60,17 @@ def farm_worker(
 
 
 @contextmanager
-def stand_ins(farm: FarmAtWork, workers: int, *, at_once: int, check_seconds: float) -> Iterator[Workers]:
+def stand_ins(
+    farm: FarmAtWork, workers: int, *, at_once: int, check_seconds: float | None
+) -> Iterator[Workers]:
     """Run so many workers, each with so many checks at once that take `check_seconds` and no Lean.
+
+    With None each check takes a time that is sampled around a share of its limit.
 
     Inside the block all of them serve `SIMULATED`. Raises FarmError when they do not in time.
     """
     words = ["tests.bench.around.stand_in", farm.database_url, farm.broker_url]
-    words += [str(workers), str(at_once), str(check_seconds)]
+    words += [str(workers), str(at_once), "sampled" if check_seconds is None else str(check_seconds)]
     with running(farm, words, {}) as process:
         assert process.stdout is not None
         for _ in range(workers):
