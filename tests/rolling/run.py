@@ -161,8 +161,7 @@ class _Rolling:
         running = self._begin(release, name, *words)
         found = running.ended(seconds=_BEGIN_SECONDS * PATIENCE)
         self._say(f"{release.version}: farm {' '.join(map(str, words))}: {found}")
-        if found != status:
-            self.complaints.append(f"farm {words[0]} of {release.version} ended with {found}: {running.said}")
+        assert found == status, f"farm {words[0]} of {release.version} ended with {found}: {running.said}"
         return running.out.read_text()
 
     def _say(self, words: str) -> None:
@@ -173,6 +172,7 @@ class _Rolling:
         worker = _Worker(release=release, running=running)
         self.workers.append(worker)
         eventually(lambda: "Serving" in running.said or not worker.is_alive, seconds=_BEGIN_SECONDS)
+        assert worker.is_alive, f"a worker of {release.version} does not begin: {running.said}"
         self._say(f"{release.version}: a worker serves, process {running.process.pid}")
         return worker
 
