@@ -221,6 +221,8 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tuple[tarfile
         [link("toolchain/out", "../../..")],
         [link("toolchain/a/b", ".."), link("toolchain/out", "a/b/../../../x")],
         [link("toolchain/out", ".."), member("toolchain/out/x", b"x")],
+        [link("toolchain/out", "../../.."), link("toolchain/out/farm-was-here", "x")],
+        [link("toolchain/out", "../../.."), link("toolchain/out/farm-was-here/x", "x")],
         [link("toolchain/round", "round")],
         [link("toolchain/hard", "/etc/passwd", tarfile.LNKTYPE)],
         [member("toolchain/device", type=tarfile.CHRTYPE)],

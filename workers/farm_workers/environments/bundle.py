@@ -322,13 +322,24 @@ def _extract(tar: tarfile.TarFile, facts: Told, folder: Path, told: Callable[[st
             raise ValueError(f"{member.name!r} is neither a file, a folder nor a symbolic link")
     if (members, size) != (facts.members, facts.size):
         raise ValueError(f"{members} of {facts.members} entries are there, {size} of {facts.size} bytes")
-    for path, target in links:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.symlink_to(target)
     root = folder.resolve()
     for path, target in links:
-        if target.startswith("/") or not path.resolve().is_relative_to(root):
-            raise ValueError(f"the link {path.relative_to(folder)} leads out of the bundle")
+        _write_link(path, target, root)
+    for path, _ in links:  # what one leads to can be another link, which came after it
+        _require_within(path, root)
+
+
+def _write_link(path: Path, target: str, root: Path) -> None:
+    _require_within(path.parent, root)  # which can be a link by now
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if target.startswith("/"):
+        raise ValueError(f"the link {path.name!r} leads out of the bundle")
+    path.symlink_to(target)
+
+
+def _require_within(path: Path, root: Path) -> None:
+    if not path.resolve().is_relative_to(root):
+        raise ValueError(f"the link {path.name!r} leads out of the bundle")
 
 
 def _safe(name: str) -> PurePosixPath:
