@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import CODE, eventually
+from tests.processes import eventually
 
 CONTROLLERS = {"cpu", "memory", "pids"}
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -147,27 +147,3 @@ def test_bubblewrap_works_for_this_user_and_takes_the_network_away() -> None:
     assert here.returncode == 0
     assert there.returncode == 1
     assert "ConnectionRefusedError" in there.stderr or "Network is unreachable" in there.stderr
-
-
-#: What a worker does at its start, below process 1 of a container.
-PREPARED = """
-import sys
-from pathlib import Path
-from farm.first_process import step_aside
-step_aside()
-from farm_workers.box.isolation import prepared
-with prepared(Path(sys.argv[1]), most="cgroup") as found:
-    print(found.name, *found.missing)
-"""
-#: Goes into a group and makes a container of it, as runtimes do that let control groups be written to.
-CONTAINER = 'echo 0 > "$0/cgroup.procs"; exec unshare --mount --cgroup sh -ec "$1" "$@"'
-OWN_GROUPS = 'umount -l /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"'
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts containers")
-def test_in_a_container_the_first_process_goes_to_the_leaf_as_well(group: Path, tmp_path: Path) -> None:
-    first = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-ec", CONTAINER, str(group)]
-    command = [*first, OWN_GROUPS, sys.executable, "-c", PREPARED, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": CODE}
-    said = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    assert (said.stdout, said.stderr) == ("cgroup2\n", "")
