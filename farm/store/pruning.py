@@ -41,9 +41,10 @@ _OLD = """
     SELECT old.id, created_at, version, coalesce(lines, 0) AS lines, CASE
         WHEN unfinished THEN 'unfinished'
         WHEN greatest(decided_at, exported_at, cancelled_at) >= :before THEN 'recent'
-        WHEN unexported AND owner IS NULL THEN 'unexported' END AS reason
+        WHEN unexported AND is_for_files THEN 'unexported' END AS reason
     FROM (
-        SELECT id, created_at, owner, cancelled_at, xmin::text AS version FROM runs
+        SELECT id, created_at, owner IS NULL AND options -> 'recheck' IS NULL AS is_for_files,
+               cancelled_at, xmin::text AS version FROM runs
         WHERE owner IS {owner} AND created_at < :before AND (created_at, id) > (:at, :id)
         ORDER BY created_at, id LIMIT :most
     ) AS old

@@ -492,6 +492,9 @@ class TestBeside:
         assert queries.tally(again).verdicts == {("proved", "ok"): 2}
         (job, _) = queries.judged(again, 0)
         assert job.program == "theorem a : True := trivial"
+        age(store)
+        assert prune(store, OLDER).runs == 1  # it was for looking at, and never to be exported
+        assert rows(store) == {}
 
     def test_a_recheck_of_a_run_that_is_gone_says_so(
         self, store: Store, queries: Queries, tmp_path: Path
