@@ -87,7 +87,7 @@ def template(servers: Servers) -> str:
 
 
 @pytest.fixture(scope="session")
-def way(servers: Servers) -> Iterator[Callable[[URL], str]]:
+def leading(servers: Servers) -> Iterator[Callable[[URL], str]]:
     """How a database is reached: directly, or through PgBouncer where FARM_TEST_POOLER is set."""
     if "FARM_TEST_POOLER" not in os.environ:
         yield lambda url: url.render_as_string(hide_password=False)
@@ -97,9 +97,9 @@ def way(servers: Servers) -> Iterator[Callable[[URL], str]]:
 
 
 @pytest.fixture
-def database(servers: Servers, template: str, way: Callable[[URL], str]) -> Iterator[Engine]:
+def database(servers: Servers, template: str, leading: Callable[[URL], str]) -> Iterator[Engine]:
     """A database of the test's own with the farm's tables and nothing in them."""
-    url = way(_create_database(servers, f"test_{uuid.uuid4().hex}", template=template))
+    url = leading(_create_database(servers, f"test_{uuid.uuid4().hex}", template=template))
     engine = postgres.connect(url, application="farm-test", connections=16)
     yield engine
     engine.dispose()
