@@ -162,22 +162,21 @@ _DELETE_CHECKS = text("""
         UNION SELECT challenge_sha256 FROM gone WHERE challenge_sha256 IS NOT NULL
     )::text AS texts
 """)
-_UNUSED = """
-    NOT EXISTS (SELECT FROM checks WHERE program_sha256 = {sha256} OFFSET 0)
-    AND NOT EXISTS (SELECT FROM checks WHERE fallback_sha256 = {sha256} OFFSET 0)
-    AND NOT EXISTS (SELECT FROM checks WHERE challenge_sha256 = {sha256} OFFSET 0)
-"""
-_LOCK_TEXTS = text(f"""
+# Locked first, and asked about by a statement of its own: that sees what was stored until the lock was there.
+_LOCK_TEXTS = text("""
     SELECT array_agg(place)::text FROM (
         SELECT programs.ctid AS place FROM programs
         JOIN unnest(CAST(:texts AS bytea[])) AS asked (sha256) USING (sha256)
-        WHERE {_UNUSED.format(sha256="asked.sha256")} FOR UPDATE OF programs SKIP LOCKED
+        FOR UPDATE OF programs SKIP LOCKED
     ) AS locked
-""")  # noqa: S608 - a constant
-_DELETE_TEXTS = text(f"""
+""")
+_DELETE_TEXTS = text("""
     DELETE FROM programs
-    WHERE ctid = ANY(CAST(:places AS tid[])) AND {_UNUSED.format(sha256="programs.sha256")}
-""")  # noqa: S608 - a constant
+    WHERE ctid = ANY(CAST(:places AS tid[]))
+      AND NOT EXISTS (SELECT FROM checks WHERE program_sha256 = programs.sha256 OFFSET 0)
+      AND NOT EXISTS (SELECT FROM checks WHERE fallback_sha256 = programs.sha256 OFFSET 0)
+      AND NOT EXISTS (SELECT FROM checks WHERE challenge_sha256 = programs.sha256 OFFSET 0)
+""")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ fi
 if ! [ -e "$folder/base.tar" ]; then
     rm -rf "$folder/base"
     debootstrap --variant=minbase --include=python3,python3-venv,python3-pip,python-is-python3,ca-certificates \
-        bookworm "$folder/base" http://deb.debian.org/debian >"$folder/debootstrap.log"
+        bookworm "$folder/base" >"$folder/debootstrap.log"
     rm -rf "$folder/base/var/cache/apt/archives" "$folder/base/var/lib/apt/lists"
     tar -C "$folder/base" -cf "$folder/base.tar.new" .
     rm -rf "$folder/base"

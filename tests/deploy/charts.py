@@ -113,6 +113,7 @@ EVERYTHING: dict[str, Any] = {
     },
     "control": {"nodeSelector": {"pool": "control"}, "priorityClassName": "high"},
     "setup": {"database": {"existingSecret": "farm-postgres", "port": 5433}},
+    "prune": {"olderThan": "30d", "schedule": "*/5 * * * 0", "keepVerdicts": True},
     "scaling": {"enabled": True, "existingSecret": "farm-scaler"},
     "networkPolicy": {
         "database": [PEER],
@@ -243,8 +244,9 @@ def _pods(found: list[Object]) -> Iterator[Pod]:
     for each in found:
         if each["kind"] == "Pod":
             yield Pod(owner=each["metadata"]["name"], metadata=each["metadata"], spec=each["spec"])
-        elif each["kind"] in ("Deployment", "Job"):
-            template = each["spec"]["template"]
+        elif each["kind"] in ("Deployment", "Job", "CronJob"):
+            spec = each["spec"].get("jobTemplate", each)["spec"]
+            template = spec["template"]
             yield Pod(owner=each["metadata"]["name"], metadata=template["metadata"], spec=template["spec"])
 
 

@@ -20,12 +20,14 @@ import redis
 from charts import CASES, MINIMAL, Object, Pod, at, merged, named, of_kind, pods, rendered, variables, worker
 from commands import ENDLESS, Command, Running, entry, write
 from denied import PREFIX
-from farms import claimed, load
+from farms import CORE, claimed, finished, load
 from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 
+from farm.runs.export import export
 from farm.store import postgres
 from farm.store.environments import Served
+from farm.store.queries import Queries
 from farm.store.reader import ROLE, make_reader
 from farm.store.transitions import Store
 
@@ -249,6 +251,38 @@ def test_a_worker_with_its_pods_rights_judges_what_the_charts_test_asks(case: st
         assert running.ended(seconds=found.spec["terminationGracePeriodSeconds"]) == 0
 
 
+def test_the_nightly_prune_deletes_what_is_old_and_nothing_else(
+    mounted: Mounted, database: Engine, tmp_path: Path
+) -> None:
+    store = Store(database)
+    store.register([CORE])
+    _judged(store, tmp_path / "old.jsonl")
+    with database.begin() as connection:
+        for table, moment in (
+            ("runs", "created_at"),
+            ("manifests", "exported_at"),
+            ("verdicts", "decided_at"),
+        ):
+            connection.execute(text(f"UPDATE {table} SET {moment} = {moment} - interval '31 days'"))
+    _judged(store, tmp_path / "young.jsonl")
+    (container,) = pod(CASES["everything"], "prune").containers
+    said = mounted.run(container)
+    assert said.returncode == 0, said.stderr
+    with database.connect() as connection:
+        left = connection.scalars(text("SELECT path FROM manifests")).all()
+    assert [Path(path).name for path in left] == ["young.jsonl"]
+
+
+def _judged(store: Store, path: Path) -> None:
+    """Store a run of one line that is judged and exported."""
+    proof = f"theorem {path.stem} : True := trivial"
+    run_id = load(store, path, {"name": path.stem, "predicted_proof": proof})
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    assert finished(store, claim)
+    queries = Queries(store.engine)
+    assert list(export(store, queries, queries.run(run_id), processes=0))
+
+
 def test_without_what_its_isolation_needs_a_worker_ends_and_says_what_is_missing(mounted: Mounted) -> None:
     found = worker(MINIMAL)
     prefix = [*rights(found), *PREFIX]  # as if seccompProfile were RuntimeDefault
@@ -289,8 +323,8 @@ def _is_running(engine: Engine) -> bool:
 def test_every_workload_is_tested_here() -> None:
     """A part that joins the chart is to be run here as well."""
     assert {each.component for each in pods(rendered(CASES["everything"]))} == {
-        *("worker", "service", "metrics", "setup", "test")
+        *("worker", "service", "metrics", "setup", "test", "prune")
     }
-    assert {
-        each["kind"] for each in of_kind(rendered(MINIMAL), "CronJob", "StatefulSet", "DaemonSet")
-    } == set()
+    made = rendered(CASES["everything"])
+    assert not of_kind(made, "StatefulSet", "DaemonSet")
+    assert not of_kind(rendered(MINIMAL), "CronJob")  # nobody's runs are deleted unasked

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import Command
 from deploy.unit import FOLDER, UNITS, Unit, environment_file
 
 from farm.settings import VARIABLES, Settings
 
 #: How exposed systemd may call them, in tenths: a worker makes namespaces for its checks.
-MOST_EXPOSED = {"farm-worker": 35, "farm-serve": 15, "farm-metrics": 15}
+MOST_EXPOSED = {"farm-worker": 35, "farm-serve": 15, "farm-metrics": 15, "farm-prune": 15}
 
 
 @pytest.fixture(params=sorted(UNITS))
@@ -28,13 +29,29 @@ def analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_systemd_finds_nothing_wrong(unit: Unit, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "farm"
-    program.parent.mkdir()
-    program.symlink_to("/bin/true")
-    copy = tmp_path / unit.path.name
-    copy.write_text(unit.path.read_text().replace("/opt/farm/bin/farm", str(program)))
+    copy = _copy(unit.path, tmp_path)
     verified = analyze("verify", str(copy))
     assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
+
+
+def _copy(path: Path, folder: Path) -> Path:
+    """Copy a unit, and have it start a program that there is."""
+    program = folder / "bin" / "farm"
+    if not program.exists():
+        program.parent.mkdir()
+        program.symlink_to("/bin/true")
+    copy = folder / path.name
+    copy.write_text(path.read_text().replace("/opt/farm/bin/farm", str(program)))
+    return copy
+
+
+@pytest.mark.parametrize("timer", sorted(FOLDER.glob("*.timer")), ids=lambda path: path.stem)
+def test_systemd_knows_when_a_timer_starts_its_unit(timer: Path, tmp_path: Path) -> None:
+    _copy(UNITS[timer.stem].path, tmp_path)
+    verified = analyze("verify", str(_copy(timer, tmp_path)))
+    assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
+    (when,) = re.findall(r"^OnCalendar=(.+)$", timer.read_text(), re.MULTILINE)
+    assert "Next elapse" in analyze("calendar", when).stdout
 
 
 def test_systemd_does_not_find_it_exposed(unit: Unit) -> None:
@@ -58,6 +75,11 @@ def test_the_settings_together_are_accepted(unit: Unit, tmp_path: Path) -> None:
         values[name] = str(tmp_path / name)
     settings = Settings.load(values)
     assert settings.home == Path("/var") / "lib" / unit["StateDirectory"]
+
+
+def test_the_words_of_a_unit_are_the_farm_s(unit: Unit) -> None:
+    said = Command()(*unit.command[1:], "--help")  # an option that there is not is refused first
+    assert said.returncode == 0, said.stderr
 
 
 def test_a_worker_has_the_time_that_it_gives_its_checks() -> None:
