@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test coverage test-vm images-check fuzz exploits chaos load lint bench lock clean
+.PHONY: help setup demo test coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
@@ -14,6 +14,7 @@ help:
 	@echo "make fuzz    read changed modules and programs by the hundred thousand, ask the service by the thousand"
 	@echo "make exploits try every known trick on the embedded Lean, and two thousand checks after them"
 	@echo "make chaos   disturb a farm at work in every way, ten times; about an hour"
+	@echo "make rolling upgrade a farm at work from the release before, and to an invented next one"
 	@echo "make load    keep a farm busy over HTTP for ten minutes while its parts fail"
 	@echo "make setup   make .venv with the farm command in it"
 	@echo "make lint    the linters and the type checker"
@@ -77,6 +78,9 @@ exploits: .venv/.ready-dev
 
 chaos: .venv/.ready-dev
 	@$(BIN)/python -m tests.chaos --seeds 10
+
+rolling: .venv/.ready-dev
+	@$(BIN)/python -m tests.rolling
 
 load: .venv/.ready-dev
 	@$(BIN)/python -m tests.load --minutes 10

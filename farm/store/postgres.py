@@ -197,6 +197,11 @@ def _is_too_much(error: Exception) -> bool:
     return _sqlstate(error).startswith(_LIMIT_EXCEEDED)
 
 
+#: In the FROM of a statement, it has the statement's transaction not wait for the disk: for what may be lost
+#: in a crash of PostgreSQL, because it is written again or done again.
+UNHURRIED = "(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried"
+
+
 @contextmanager
 def single(engine: Engine) -> Iterator[Cursor[DictRow]]:
     """Give what carries out statements of which each is a transaction by itself; raises as `reaching` does.

@@ -31,7 +31,7 @@ from farm.log import logger
 from farm.store import tallies, waiting
 from farm.store.attempt import Claim, Decision, Hold, Returned, unread
 from farm.store.environments import Served
-from farm.store.postgres import reaching, single
+from farm.store.postgres import UNHURRIED, reaching, single
 from farm.store.watermark import Front, Place
 from farm.version import VERSION
 
@@ -115,7 +115,9 @@ _DECLARE = text("""
 # Of each environment and class the first in its queue, and of those the first by class. What has one attempt
 # left is claimed one by one: what brings workers down then does not end what only happened to be beside it.
 # A worker begins the first of them at once, which is such a one if there is any; it claims the others ahead.
-_CLAIM = """
+# A claim that a crash of PostgreSQL loses was never there: the check is claimed again, and the verdict of the
+# first claim is refused, because it was claimed at another moment.
+_CLAIM = f"""
     WITH first AS (
         SELECT id, priority, place, turn, failures >= %(last)s AS suspect,
                row_number() OVER (PARTITION BY failures >= %(last)s ORDER BY priority, place, turn, id) AS nth
@@ -150,14 +152,14 @@ _CLAIM = """
     ) END AS traceparent, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
-    FROM claimed
+    FROM {UNHURRIED}, claimed
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
     ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = fallback_sha256 LIMIT 1) AS fallback
     ON true
     ORDER BY priority, turn, id
-"""
+"""  # noqa: S608 - a constant
 
 _WAITING = """
     SELECT name FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[])) AS served (name, tiers)
@@ -177,9 +179,10 @@ _LOST = """
     WHERE is_ours IS NULL
 """
 
-_EXTEND = """
+# One that a crash loses is extended again in seconds.
+_EXTEND = f"""
     UPDATE checks SET lease_until = now() + %(lease)s * interval '1 second'
-    FROM (
+    FROM {UNHURRIED}, (
         SELECT locked.id FROM (
             SELECT *
             FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt)
@@ -190,7 +193,7 @@ _EXTEND = """
             FOR NO KEY UPDATE SKIP LOCKED
         ) AS locked
     ) AS kept WHERE checks.id = kept.id
-"""
+"""  # noqa: S608 - a constant
 
 # Those that are locked are being finished, or can be marked the next time.
 _BEGUN = """

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from farm.store.environments import Served
-from farm.store.postgres import single
+from farm.store.postgres import UNHURRIED, single
 
 #: Seconds after which a worker that left without a word is forgotten.
 FORGOTTEN_SECONDS = 3600.0
@@ -92,15 +92,13 @@ class Worker:
         )
 
 
-# The disk is not waited for: what a crash of PostgreSQL loses of this is said again seconds later.
-_UNHURRIED = "(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried"
-
+# What a crash of PostgreSQL loses of this is said again seconds later.
 _SAY = f"""
     INSERT INTO workers (
         name, since, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds)
     SELECT %(name)s, to_timestamp(%(since)s), %(node)s, %(pid)s, CAST(%(environments)s AS jsonb),
            %(isolation)s, %(farm_version)s, %(threads)s, %(busy)s, %(state)s, %(lease_seconds)s
-    FROM {_UNHURRIED}
+    FROM {UNHURRIED}
     ON CONFLICT (name, since) DO UPDATE SET
         busy = excluded.busy, state = excluded.state, seen_at = now()
 """  # noqa: S608 - a constant

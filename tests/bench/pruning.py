@@ -104,15 +104,16 @@ _SIZES = text("""
 
 def pruning() -> Iterator[Figure]:
     """Prune a million lines beside a worker; then fewer, and fill their place again."""
-    yield from _beside(LINES)
+    yield from beside(LINES)
     yield from _again(AGAIN)
 
 
-def _beside(lines: int) -> Iterator[Figure]:
+def beside(lines: int, *, queued: int = QUEUED, alone_seconds: float = _ALONE_SECONDS) -> Iterator[Figure]:
+    """Prune so many lines while a worker claims what is queued, as it did alone for some seconds before."""
     with farm_at_work() as farm:
-        _fill_all(farm, lines, queued=QUEUED)
+        _fill_all(farm, lines, queued=queued)
         with claiming(farm) as alone:
-            threading.Event().wait(_ALONE_SECONDS)
+            threading.Event().wait(alone_seconds)
         with claiming(farm) as beside:
             before = farm.used()
             seconds = _pruned(farm)

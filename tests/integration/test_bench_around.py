@@ -9,11 +9,13 @@ from farm_workers.bench.programs import programs
 from tests.bench.around.answers import write_answers
 from tests.bench.around.judging import judged
 from tests.bench.around.loading import Lines, loaded
+from tests.bench.around.rising import rising
 from tests.bench.around.serving import served
 from tests.bench.around.site import farm_at_work
 from tests.bench.around.waiting import waiting_at_once
 from tests.bench.around.workers import SIMULATED, stand_ins
 from tests.bench.checks.command import planned_around
+from tests.bench.pruning import beside
 
 
 def test_stand_ins_judge_every_check_once_and_end_with_the_block() -> None:
@@ -56,3 +58,18 @@ def test_many_clients_wait_at_once_and_all_are_answered() -> None:
         found = {figure.key: figure for figure in waiting_at_once(service, lambda _: None, clients=200)}
     assert found["serve_waiting_memory"].reached
     assert found["serve_waiting_answered"].measured > 0
+
+
+def test_a_rising_load_is_carried_and_its_cost_is_told() -> None:
+    idle, row = rising(2, 3, [0.5], lambda _: None, idle_seconds=1.0)
+    assert idle["workers"] == row["workers"] == 2
+    assert row["threads"] == 6
+    assert row["offered_per_second"] == 12
+    assert 0.3 < float(str(row["share"])) <= 1.5
+    assert row["transactions_verdict"] and row["wal_bytes_verdict"] and row["redis_commands_verdict"]
+
+
+def test_a_prune_is_measured_beside_a_worker() -> None:
+    found = {figure.key: figure for figure in beside(3000, queued=2000, alone_seconds=1.0)}
+    assert found["prune"].measured > 0
+    assert found["prune_beside_most"].measured >= found["prune_beside_p50"].measured > 0

@@ -20,6 +20,7 @@ import kombu
 import psycopg
 import pytest
 import redis
+from farms import CORE, finished, load
 from processes import CODE, eventually, family, processes
 from sqlalchemy import create_engine, text
 
@@ -28,6 +29,8 @@ from farm.embedded import Servers, down, ensure, status
 from farm.embedded.binaries import NOBODY
 from farm.embedded.home import control_socket, socket_folder
 from farm.errors import ServerDown
+from farm.store import postgres
+from farm.store.transitions import Store
 
 # A command of its own process that wants the servers, prints what it got, and leaves them running.
 COMMAND = """
@@ -282,3 +285,31 @@ def test_a_supervisor_of_another_version_is_said_to_be_one(home: Path) -> None:
         with pytest.raises(ServerDown, match="another version of the farm; stop them first: farm down"):
             status(home)
         answering.join()
+
+
+def test_a_claim_that_a_crash_loses_is_made_again_and_only_the_second_verdict_counts(
+    home: Path, pair: str, tmp_path: Path
+):
+    servers = ensure(home, servers=pair, worker=False)
+    postgres.upgrade(servers.database_url)
+    engine = postgres.connect(servers.database_url, application="farm-test")
+    store = Store(engine)
+    store.register([CORE])
+    load(store, tmp_path / "one.jsonl", {"name": "t", "predicted_proof": "theorem t : True := trivial"})
+    facts = status(home)
+    assert facts is not None
+    running = [process for process in family(facts.pid) if "postgres" in process.command]
+    (writer,) = (process for process in running if "walwriter" in process.command)
+    os.kill(writer.pid, signal.SIGSTOP)  # nothing that is not waited for gets to the disk
+    (lost,) = store.claim(["core"], worker="first", lease_seconds=600)
+    os.kill(facts.pid, signal.SIGKILL)
+    for process in running:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: not any(process.alive for process in running))
+    ensure(home, servers=pair, worker=False)
+    (again,) = store.claim(["core"], worker="second", lease_seconds=600)
+    assert (again.check_id, again.attempt) == (lost.check_id, lost.attempt)
+    assert not finished(store, lost)
+    assert finished(store, again)
+    engine.dispose()

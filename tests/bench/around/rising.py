@@ -77,24 +77,29 @@ class Spent:
 
 
 def rising(
-    workers: int, at_once: int, means: Sequence[float], say: Callable[[str], None]
+    workers: int,
+    at_once: int,
+    means: Sequence[float],
+    say: Callable[[str], None],
+    *,
+    idle_seconds: float = _IDLE_SECONDS,
 ) -> list[dict[str, object]]:
-    """Let one cluster judge runs whose checks take these times on average; returns a row for each."""
+    """Look at an idle cluster, then have it judge runs of checks of these times; returns a row for each."""
     with farm_at_work(connections=CONNECTIONS * workers + _OTHER_CONNECTIONS) as farm:
         say(f"starting {workers} workers")
         with stand_ins(farm, workers, at_once=at_once, check_seconds=None) as cluster:
             _judge(farm, cluster, 1.0, 0, waves=1)
-            rows = [_idle(farm, cluster, workers)]
+            rows = [_idle(farm, cluster, workers, idle_seconds)]
             for place, mean in enumerate(means, 1):
                 say(f"{workers} workers, checks of {mean:g} s")
                 rows.append(_row(farm, cluster, workers, mean, place))
     return rows
 
 
-def _idle(farm: FarmAtWork, cluster: Workers, workers: int) -> dict[str, object]:
+def _idle(farm: FarmAtWork, cluster: Workers, workers: int, seconds: float) -> dict[str, object]:
     """Look at workers that have nothing to do: what one of them costs in a second."""
     before = _spent(farm, cluster)
-    time.sleep(_IDLE_SECONDS)
+    time.sleep(seconds)
     after = _spent(farm, cluster)
     per = workers * (after.seconds - before.seconds)
     return {"workers": workers, **after.rates(before, per=per, each="worker_second")}
