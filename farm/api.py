@@ -29,7 +29,7 @@ from farm.connections import Connections
 from farm.errors import ManifestError, ServerDown
 from farm.judging.assurance import Assurance
 from farm.judging.forgeable import is_forgeable
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 from farm.log import logger

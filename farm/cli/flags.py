@@ -185,7 +185,7 @@ class RecheckFlags:
     def asked(self) -> Recheck:
         """Return what is asked for. Raises UsageError for a limit, a tier or a class that is none."""
         from farm.judging.assurance import Assurance
-        from farm.judging.job import Priority
+        from farm.judging.states import Priority
         from farm.limits import Limits, require_possible
         from farm.runs.recheck import Recheck
 

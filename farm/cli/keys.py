@@ -13,7 +13,7 @@ from farm.cli.flags import KeyFlags, spread
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:

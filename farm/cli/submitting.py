@@ -74,7 +74,7 @@ def submit(
 def _options(
     usual: Settings, assembly: AssemblyFlags, limits: LimitFlags, trust: TrustFlags, schedule: ScheduleFlags
 ) -> SubmitOptions:
-    from farm.judging.job import Priority
+    from farm.judging.states import Priority
     from farm.runs.prepare.options import SubmitOptions
 
     return SubmitOptions(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from farm.errors import UsageError
-from farm.judging.job import Status
+from farm.judging.states import Status
 from farm.judging.verdict import Outcome, Reason
 from farm.store.records import Judged
 

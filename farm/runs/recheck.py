@@ -19,7 +19,7 @@ from farm import tracing
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.lean_text.policy.rules import Action

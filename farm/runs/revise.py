@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
-from farm.judging.job import Cancelled, Status
+from farm.judging.states import Cancelled, Status
 from farm.judging.tiers import Tier
 from farm.runs.pick import Pick
 from farm.runs.prepare.options import unfit

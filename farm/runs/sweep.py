@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from farm.store.contact import Contact
 from farm.store.queries import Queries
-from farm.store.transitions import Store, Swept
+from farm.store.sweeping import Swept
+from farm.store.transitions import Store
 from farm.version import VERSION
 
 #: Seconds between two looks at the leases that have run out.

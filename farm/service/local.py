@@ -23,7 +23,7 @@ from pathlib import Path
 from farm.embedded.home import make_home
 from farm.errors import FarmError, ServerDown, UsageError
 from farm.files import write_whole
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.service.tokens import digest, is_same
 from farm.store.keys import Key, Scope
 

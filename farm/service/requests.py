@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from farm.assembly.program import AssemblyOptions
 from farm.characters import first_unstorable
 from farm.judging.assurance import Assurance
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
 from farm.manifest.entry import Entry
 from farm.runs.prepare.options import SubmitOptions

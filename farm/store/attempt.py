@@ -10,8 +10,9 @@ from typing import Any
 from farm.assembly.challenge import Challenge
 from farm.characters import decoded
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check, Fallback, Priority
+from farm.judging.job import Check, Fallback
 from farm.judging.report import Preamble, Report
+from farm.judging.states import Priority
 from farm.judging.verdict import Outcome, Verdict
 from farm.lean_text.policy.rules import Action
 from farm.lean_text.policy.screen import Policy

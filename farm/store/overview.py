@@ -15,7 +15,7 @@ from psycopg import Cursor
 from psycopg.rows import DictRow
 from sqlalchemy import Engine
 
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.store.postgres import single
 
 

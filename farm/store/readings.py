@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, RowMapping, text
 
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.store.postgres import reaching, revision
 
 #: Of runs, so many of the newest are told.

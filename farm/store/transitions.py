@@ -10,7 +10,6 @@ nothing.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -24,14 +23,15 @@ from sqlalchemy import Connection, Engine, text
 
 from farm.characters import storable_json
 from farm.errors import ServerDown, gone
-from farm.judging.job import Cancelled, Priority, Status
+from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Verdict
 from farm.log import logger
-from farm.store import tallies, waiting
+from farm.store import waiting
 from farm.store.attempt import Claim, Decision, Hold, Returned, unread
 from farm.store.environments import Served
 from farm.store.postgres import UNHURRIED, reaching, single
+from farm.store.sweeping import Swept, sweep
 from farm.store.watermark import Front, Place
 from farm.version import VERSION
 
@@ -49,9 +49,6 @@ _MOST_CLAIMS = 100
 #: What a worker said of an environment so long ago is as good as new.
 _FRESH_SECONDS = 1.0
 
-# One sweep at a time on a database: a row that is always there, which no reader of views can lock.
-_SWEEPING = text("SELECT 1 FROM alembic_version FOR NO KEY UPDATE SKIP LOCKED")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
@@ -63,24 +60,6 @@ class Recorded:
     check_ids: frozenset[int]
     anew: int
     proved: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GivenUp:
-    """How many checks of an environment and tier ended with their last lease."""
-
-    environment: str
-    tier: str
-    checks: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Swept:
-    """What a sweep did: leases that had run out, and lines that were too late."""
-
-    taken_back: int = 0
-    past_deadline: int = 0
-    given_up: tuple[GivenUp, ...] = ()
 
 
 # Who finds that another has just said the same need not wait for the row, which all workers have in common.
@@ -278,46 +257,6 @@ _GIVE_BACK = text("""
     SELECT check_id FROM ended
 """)
 
-# A worker that died took its lease with it. The last failure allowed ends the check instead of queueing it
-# again: what brings its worker down every time must not circle for ever.
-_TAKE_BACK = text("""
-    WITH expired AS (
-        SELECT id, attempt, worker, started_at, environment, tier, failures + 1 >= :most AS spent FROM checks
-        WHERE status = 'running' AND lease_until < now()
-        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-    ), moved AS (
-        UPDATE checks SET
-            status = CASE WHEN spent THEN 'done' ELSE 'queued' END, lease_until = NULL,
-            failures = failures + 1, identity = CASE WHEN NOT spent THEN identity END
-        FROM expired WHERE checks.id = expired.id
-    ), ended AS (
-        INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-        SELECT id, attempt, worker, started_at, 'lost', 'the worker stopped responding' FROM expired
-        RETURNING outcome
-    ), counted AS (
-        INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
-    ), judged AS (
-        INSERT INTO verdicts (
-            check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
-            peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-        SELECT id, attempt, 'judge_error', 'worker_lost', 'every worker that took it stopped responding',
-               '[]', '[]', 0, 0, 0, '', '', '', :checker_version
-        FROM expired WHERE spent
-    )
-    SELECT environment, tier, count(*) AS leases, count(*) FILTER (WHERE spent) AS ended
-    FROM expired GROUP BY environment, tier
-""")
-
-_LATE = text("SELECT id FROM runs WHERE deadline_at < now() ORDER BY id")
-
-# What runs may come back to the queue: the deadline stays until nothing of the run does.
-_OVER = text("""
-    UPDATE runs SET deadline_at = NULL
-    WHERE deadline_at < now() AND NOT EXISTS (
-        SELECT FROM jobs JOIN checks ON checks.id = check_id
-        WHERE run_id = runs.id AND cancelled IS NULL AND status IN ('queued', 'running'))
-""")
-
 _LEAVE = """
     UPDATE runs SET deadline_at = least(deadline_at, now() + %(seconds)s * interval '1 second')
     WHERE id = %(id)s
@@ -502,36 +441,9 @@ class Store:
             return frozenset(connection.scalars(_GIVE_BACK, {"given": storable_json(given)}))
 
     def sweep(self, *, checker_version: str, answer_seconds: float = math.inf) -> Swept:
-        """Take back what dead workers held, and cancel what its deadline has passed by.
-
-        One sweep runs at a time; another that finds it under way leaves it alone. One whose transaction takes
-        longer than `answer_seconds` to begin does nothing: PostgreSQL hung, and with it all heartbeats.
-        """
-        asked_at = time.monotonic()
-        with self.transaction() as connection:
-            if connection.scalar(_SWEEPING) is None:
-                return Swept()
-            if time.monotonic() - asked_at > answer_seconds:
-                return Swept()
-            values = {"most": self.max_failures, "checker_version": checker_version}
-            expired = connection.execute(_TAKE_BACK, values).all()
-            connection.execute(_OVER)
-            tallies.add_up(connection)
-            late = connection.scalars(_LATE).all()
-        return Swept(
-            taken_back=sum(row.leases for row in expired),
-            past_deadline=sum(map(self._past_deadline, late)),
-            given_up=tuple(
-                GivenUp(environment=row.environment, tier=row.tier, checks=row.ended)
-                for row in expired
-                if row.ended
-            ),
-        )
-
-    def _past_deadline(self, run_id: str) -> int:
-        """Cancel what of a run has not begun, in a transaction that locks nothing else."""
-        with self.transaction() as connection:
-            return waiting.cancel(connection, run_id, Cancelled.DEADLINE, (Status.QUEUED,))
+        """Take back what dead workers held, cancel what its deadline has passed by; see `sweeping.sweep`."""
+        most = self.max_failures
+        return sweep(self.engine, most=most, checker_version=checker_version, answer_seconds=answer_seconds)
 
     def leave(self, batch_id: str, *, seconds: float) -> None:
         """Cancel in so many seconds what of a batch has not begun, unless somebody asks for it."""

@@ -15,7 +15,7 @@ from psycopg.rows import DictRow
 from sqlalchemy import Connection, Row, text
 
 from farm.characters import storable
-from farm.judging.job import Cancelled
+from farm.judging.states import Cancelled
 from farm.store.postgres import hashing
 
 #: What a check is made of, apart from its state and its identity.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 
 #: The queue of one class in one environment.
 Place = tuple[str, Priority]

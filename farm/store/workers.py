@@ -107,10 +107,13 @@ _LEAVE = "DELETE FROM workers WHERE name = %(name)s AND since = to_timestamp(%(s
 
 # A silent one whose name another has now was restarted: in a container each has the same number.
 _FORGET = """
-    DELETE FROM workers AS gone
-    WHERE seen_at < now() - %(seconds)s * interval '1 second' OR (
-        seen_at < now() - lease_seconds * interval '1 second' AND EXISTS (
-            SELECT FROM workers AS next WHERE next.name = gone.name AND next.since > gone.since))
+    WITH gone AS (
+        DELETE FROM workers AS gone
+        WHERE seen_at < now() - %(seconds)s * interval '1 second' OR (
+            seen_at < now() - lease_seconds * interval '1 second' AND EXISTS (
+                SELECT FROM workers AS next WHERE next.name = gone.name AND next.since > gone.since))
+    )
+    SELECT count(*) AS here FROM workers WHERE seen_at >= now() - lease_seconds * interval '1 second'
 """
 
 _WORKERS = """
@@ -137,10 +140,14 @@ class Workers:
         with single(self._engine) as cursor:
             cursor.execute(_LEAVE, {"name": sign.name, "since": sign.since})
 
-    def forget(self) -> None:
-        """Remove workers that have been silent for `FORGOTTEN_SECONDS`, or were begun anew since."""
+    def forget(self) -> int:
+        """Remove workers that have been silent for `FORGOTTEN_SECONDS`, or were begun anew since.
+
+        Returns how many are there and not silent.
+        """
         with single(self._engine) as cursor:
-            cursor.execute(_FORGET, {"seconds": FORGOTTEN_SECONDS})
+            row = cursor.execute(_FORGET, {"seconds": FORGOTTEN_SECONDS}).fetchone()
+        return int(row["here"]) if row else 0
 
     def all(self) -> list[Worker]:
         """Return all workers by node and process, those that are silent included."""

@@ -47,8 +47,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from farm.judging.job import Cancelled, Priority, Status
 from farm.judging.report import COMPARED, UNCHECKED, Preamble
+from farm.judging.states import Cancelled, Priority, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.store.keys import Scope

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import ManifestError, ServerDown, UsageError
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.manifest.entry import Entry
 from farm.runs import revise
 from farm.runs.batch import Batch, Items, store_batch

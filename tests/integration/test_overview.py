@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UnknownRun
 from farm.judging.assurance import Assurance
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.manifest.entry import Entry
 from farm.runs.batch import Items, store_batch
@@ -111,6 +111,16 @@ def test_a_silent_worker_is_forgotten_when_it_was_begun_anew(database: Engine, w
     workers.say(replace(SIGN, since=SIGN.since + 100))
     workers.forget()
     assert {(each.name, each.is_silent) for each in workers.all()} == {("node:1", False), ("node:2", True)}
+
+
+def test_who_forgets_the_silent_counts_those_that_are_there(database: Engine, workers: Workers) -> None:
+    workers.say(SIGN)
+    workers.say(replace(SIGN, name="node:2"))
+    silence(database, 60)
+    assert workers.forget() == 0
+    workers.say(SIGN)
+    workers.say(replace(SIGN, name="node:3"))
+    assert workers.forget() == 2
 
 
 def test_two_processes_of_the_same_name_are_two_workers(workers: Workers) -> None:

@@ -22,8 +22,8 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from farm.judging.assurance import Assurance
-from farm.judging.job import TRANSITIONS, Status
 from farm.judging.report import Message
+from farm.judging.states import TRANSITIONS, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 from farm.limits import Limits

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, text
 from farm.assembly.program import AssemblyOptions
 from farm.errors import FarmError, QueueFull
 from farm.judging.assurance import Assurance
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.manifest.lines import opened
 from farm.reports.report import report
 from farm.runs import revise

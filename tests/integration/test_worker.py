@@ -28,7 +28,7 @@ from farm_workers.environments.lean_environment import KernelChecker, LeanEnviro
 from farm_workers.lean.way import COLD, FORKED
 from farm_workers.loop import process
 from farm_workers.loop.context import Context
-from farm_workers.loop.heartbeat import Heartbeat
+from farm_workers.loop.heartbeat import Heartbeat, of_many
 from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import verify, work
@@ -1016,6 +1016,28 @@ def test_a_worker_that_ends_while_postgresql_is_away_ends_and_seems_silent(
         engine.dispose()
         presence.leave()
     eventually(lambda: Workers(database).all()[0].is_silent)
+
+
+def test_a_worker_knows_how_many_there_are_with_it(
+    database: Engine, core: LeanEnvironment, checker: Checker, context: Context
+) -> None:
+    presence = Presence(context)
+    presence.say()
+    assert presence.many == 1
+    with new_context(database, core, checker) as other:
+        Presence(other).say()
+        later = Presence(context)
+        later.say()
+        assert later.many == 2
+
+
+@pytest.mark.parametrize(
+    ("many", "look", "sweep"),
+    [(1, 1.0, 4.0), (8, 1.0, 4.0), (32, 1.0, 16.0), (64, 2.0, 20.0), (512, 4.0, 20.0)],
+)
+def test_of_many_workers_each_does_less_of_what_one_has_to_do(many: int, look: float, sweep: float) -> None:
+    assert of_many(1.0, many, 32, at_most=4.0) == look
+    assert of_many(4.0, many, 8, at_most=20.0) == sweep
 
 
 def test_what_a_check_logs_names_the_check(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.store.watermark import Front
 
 BATCH, ONLINE = ("core", Priority.BATCH), ("core", Priority.ONLINE)

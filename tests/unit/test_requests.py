@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT
 from farm.runs.prepare.options import SubmitOptions
 from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item

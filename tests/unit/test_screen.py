@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from farm.cli import screen
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.store.overview import AtWork, Queue
 from farm.store.workers import State, Worker
 

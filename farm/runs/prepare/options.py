@@ -10,7 +10,7 @@ from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
 from farm.judging.advisories import advisories
 from farm.judging.assurance import Assurance
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.manifest.lines import printable

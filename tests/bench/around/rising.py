@@ -30,9 +30,9 @@ from tests.bench.checks.processes import machine_cpu_seconds
 #: Connections that a database needs besides those of the workers.
 _OTHER_CONNECTIONS = 20
 #: So many checks for each thread, and so long workers are looked at that have nothing to do.
-_WAVES, _IDLE_SECONDS = 5, 10.0
-#: Many checks of long times are waited for.
-_PATIENCE_SECONDS = 400.0
+_WAVES, _IDLE_SECONDS = 3, 10.0
+#: How long checks are waited for: so long, and so many times as long as one takes on average.
+_PATIENCE_SECONDS, _PATIENCE = 400.0, 10
 
 _RATE = text("""
     WITH judged AS (
@@ -133,7 +133,7 @@ def _judge(farm: FarmAtWork, cluster: Workers, mean: float, place: int, *, waves
     asked = replace(options(SIMULATED), wall_seconds=mean / SHARE_OF_LIMIT)
     run = submit(farm.store, [manifest], asked, known=farm.queries.served(), new_run=True)
     broker.call(farm.app, [SIMULATED])
-    wait(farm, seconds=_PATIENCE_SECONDS)
+    wait(farm, seconds=_PATIENCE_SECONDS + _PATIENCE * mean)
     return run.run_id
 
 

@@ -55,7 +55,7 @@ _ERROR = Message(
 #: What ends these processes; the first one waits for it.
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 #: Seconds between two looks whether a check is still wanted.
-_PATIENCE_SECONDS = 0.05
+_PATIENCE_SECONDS = 0.5
 
 
 #: Of a check's time limit this share is how long a sampled check takes on average.

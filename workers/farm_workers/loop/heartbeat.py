@@ -25,6 +25,9 @@ from farm_workers.metrics import events
 LOOK_SECONDS = 1.0
 #: Whoever looks for what waits pauses at least so many times as long as that took.
 _PAUSES = 20.0
+#: So many workers each sweep at every beat, and so many look each second for what waits. Of more workers each
+#: does so less often: it sweeps once in a lease, and looks once in a beat, at the least.
+_SWEEPERS, _LOOKERS = 8, 32
 #: Where nobody can be called, idle threads look for work after so many seconds, at least and at most: not all
 #: workers at once.
 POLL_SECONDS = (1.0, 3.0)
@@ -32,6 +35,11 @@ POLL_SECONDS = (1.0, 3.0)
 _HANGING_SECONDS = 3.0
 
 _log = logger(__name__)
+
+
+def of_many(seconds: float, many: int, enough: int, *, at_most: float) -> float:
+    """Return the pause of one of so many workers where `enough` of them would pause for `seconds`."""
+    return min(seconds * max(1.0, many / enough), at_most)
 
 
 class Heartbeat:
@@ -46,7 +54,7 @@ class Heartbeat:
         # Several beats fit into one lease.
         self._beat_seconds = context.lease_seconds / 5
         self._look_seconds = min(LOOK_SECONDS, self._beat_seconds)
-        self._idle_seconds = self._look_seconds
+        self._idle_seconds, self._sweep_seconds = self._look_seconds, self._beat_seconds
         self._beaten_at = self._swept_at = self._poll_at = 0.0
         self._called_at: float | None = None
         self._presence = Presence(context)
@@ -99,18 +107,21 @@ class Heartbeat:
         """Extend the leases of what is held here, say which environments are served, and that this lives."""
         context = self._context
         self._beaten_at = time.monotonic()
-        context.store.extend(context.leases.all(), lease_seconds=context.lease_seconds)
-        self._contact.answered()
+        if held := context.leases.all():
+            context.store.extend(held, lease_seconds=context.lease_seconds)
         if context.health.is_well:
             context.store.register(context.served())
         self._presence.say()
+        self._contact.answered()
 
     def wake(self) -> None:
         """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
         context = self._context
-        is_due = time.monotonic() - self._swept_at >= self._beat_seconds
+        is_due = time.monotonic() - self._swept_at >= self._sweep_seconds
         if is_due and self._contact.seconds >= context.lease_seconds:
             self._swept_at = time.monotonic()
+            pause = of_many(self._beat_seconds, self._presence.many, _SWEEPERS, at_most=context.lease_seconds)
+            self._sweep_seconds = pause * random.uniform(0.75, 1)  # noqa: S311 # not all at once
             self.sweep()
         context.health.look_again()
         if context.calling.is_set() or (context.threads.has_idle and context.health.is_well):
@@ -122,7 +133,8 @@ class Heartbeat:
         names = set(self._context.waiting())
         self._contact.answered()
         pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
-        self._idle_seconds = max(self._look_seconds, pause)
+        look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=self._beat_seconds)
+        self._idle_seconds = max(look, pause)
         # What one thread claimed in the belief that it takes no time is there for the idle ones as well.
         if self._context.threads.has_idle:
             names |= self._context.claims.ahead()

@@ -1,6 +1,7 @@
 """Presence step: a worker says that it lives and how busy it is, for people who look at the farm.
 
-Nothing depends on it: whether a check is another worker's by now is decided by its lease.
+Nothing depends on it: whether a check is another worker's by now is decided by its lease. Only how often a
+worker does what one of many has to do follows from how many there are.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ _FORGET_SECONDS = 60.0
 
 
 class Presence:
-    """Says in the store that one worker is there."""
+    """Says in the store that one worker is there, and knows how `many` there are with it."""
 
     def __init__(self, context: Context) -> None:
         self._context, self._workers = context, Workers(context.store.engine)
         self._forgot_at = float("-inf")
+        self.many = 1
 
     def say(self) -> None:
         """Say that this worker lives; now and then, forget those that have been silent for long.
@@ -33,7 +35,7 @@ class Presence:
         """
         self._workers.say(self._sign())
         if time.monotonic() - self._forgot_at >= _FORGET_SECONDS:
-            self._workers.forget()
+            self.many = max(1, self._workers.forget())
             self._forgot_at = time.monotonic()
 
     def leave(self) -> None:

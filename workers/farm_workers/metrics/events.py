@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from farm.judging.job import Priority
+from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 
 if TYPE_CHECKING:
     from farm.store.attempt import Claim, Decision
-    from farm.store.transitions import Swept
+    from farm.store.sweeping import Swept
     from farm_workers.metrics.registry import Metrics
     from farm_workers.metrics.state import State
 
