@@ -2,7 +2,7 @@
 
 PostgreSQL is the truth, and the queue: workers claim what has waited longest by class and turn, several
 checks at a time, each with an attempt number and a lease of its own. A check is finished, given back or
-taken back only by whoever names that attempt. The state machine is `farm.judging.job.TRANSITIONS`, repeated
+taken back only by whoever names that attempt. The state machine is `farm.judging.states.TRANSITIONS`, repeated
 here as ``WHERE status = ...``, so that a late result, a second sweep or a worker that was given up changes
 nothing.
 """

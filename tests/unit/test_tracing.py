@@ -175,15 +175,16 @@ def test_a_sampler_that_leaves_a_trace_out_leaves_no_id(
 def test_a_collector_that_is_away_is_told_of_once_and_not_waited_for(
     begun: Callable[[], Tracer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{gone.getsockname()[1]}")
-    tracer = begun()
-    began = time.monotonic()
-    for _ in range(3):
-        with tracer.span("a", None, {}):
-            pass
-        tracer.flush()
-    assert time.monotonic() - began < 3 * PATIENCE
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # a port that nobody listens at, and that nobody else gets
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        tracer = begun()
+        began = time.monotonic()
+        for _ in range(3):
+            with tracer.span("a", None, {}):
+                pass
+            tracer.flush()
+        assert time.monotonic() - began < 3 * PATIENCE
     (said,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert said.getMessage().startswith("Traces do not reach the collector: ")
     assert "refused" in said.getMessage()
