@@ -1,10 +1,10 @@
-"""The store step: every change of state there is, each one transaction; the only module that commits.
+"""The store step: every change of state there is, each one transaction; only this and `sweeping` commit.
 
 PostgreSQL is the truth, and the queue: workers claim what has waited longest by class and turn, several
 checks at a time, each with an attempt number and a lease of its own. A check is finished, given back or
-taken back only by whoever names that attempt. The state machine is `farm.judging.states.TRANSITIONS`, repeated
-here as ``WHERE status = ...``, so that a late result, a second sweep or a worker that was given up changes
-nothing.
+taken back only by whoever names that attempt. The state machine is `farm.judging.states.TRANSITIONS`: it is
+repeated here as ``WHERE status = ...``, so that a late result, a second sweep or a worker that was given up
+changes nothing.
 """
 
 from __future__ import annotations
