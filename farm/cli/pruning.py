@@ -24,6 +24,7 @@ _WHY = {
     "unfinished": "unfinished",
     "recent": "judged, exported or cancelled since then",
     "unexported": "with verdicts that are not in the manifests",
+    "in_use": "with items of a later batch, or in use at this moment",
 }
 
 

@@ -104,6 +104,8 @@ def _delete(store: Store, runs: Sequence[OldRun], found: Pruned) -> None:
         if gone and lines <= _LINES:
             found.lines += pruning.delete_lines(connection, gone)
     found.runs += len(gone)
+    if left := [run.id for run in runs if run.id not in gone]:
+        found.kept["in_use"] += left
     if lines > _LINES:
         for run_id in gone:
             _delete_lines(store, run_id, found)

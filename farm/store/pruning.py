@@ -19,9 +19,9 @@ from sqlalchemy import Connection, Engine, text
 from farm.errors import gone
 from farm.store.postgres import reaching
 
-#: Why an old run stays: some of it is unfinished; it was judged, exported or cancelled since; or verdicts of
-#: it are not in its manifests.
-Reason = Literal["unfinished", "recent", "unexported"]
+#: Why an old run stays: some of it is unfinished; it was judged, exported or cancelled since; verdicts of it
+#: are not in its manifests; or it has items of a later batch, or somebody changed or held it meanwhile.
+Reason = Literal["unfinished", "recent", "unexported", "in_use"]
 
 #: So many runs are looked at together, and so many verdicts.
 _RUNS, _VERDICTS = 500, 20_000

@@ -109,7 +109,7 @@ def test_a_machine_tries_a_trick_of_every_class(farm: Command) -> None:
 def test_the_workers_of_a_farm_judge_known_programs_anew_each_time(quiet: Quiet, tmp_path: Path) -> None:
     with a_worker(quiet, tmp_path / "worker"):
         for _ in range(2):
-            said = quiet.farm.json("selftest", "--served", "--header", HEADER)
+            said = quiet.farm.json("selftest", "--served")
             assert (said["environment"], said["wrong"], said["unjudged"]) == ("core", [], [])
     assert quiet.ask("SELECT count(*) FROM verdicts WHERE attempt > 0") == [2 * said["tried"]] == [10]
 

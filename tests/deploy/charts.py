@@ -113,7 +113,7 @@ EVERYTHING: dict[str, Any] = {
     },
     "control": {"nodeSelector": {"pool": "control"}, "priorityClassName": "high"},
     "setup": {"database": {"existingSecret": "farm-postgres", "port": 5433}},
-    "prune": {"olderThan": "30d", "schedule": "*/5 * * * 0", "keepVerdicts": True},
+    "prune": {"olderThan": "30d", "schedule": "*/5 * * * 0", "keepVerdicts": True, "unexported": True},
     "scaling": {"enabled": True, "existingSecret": "farm-scaler"},
     "networkPolicy": {
         "database": [PEER],

@@ -352,7 +352,7 @@ class TestBatches:
         second = batch(store, "c", "b")
         judge_all(store)
         assert second.items == ((second.id, 1), (first.id, 2))
-        assert kept(prune(store, OLDER)) == {}
+        assert kept(prune(store, OLDER)) == {"in_use": [first.id]}
         assert len(queries.told(second.items, "someone")[1]) == 2
         age(store)
         assert prune(store, OLDER).runs == 1
@@ -425,7 +425,7 @@ class TestBeside:
             self.between(store, "tallies", doing)
         assert doing.result().items[1] == (first.id, 1)
         assert len(queries.told(doing.result().items, "someone")[1]) == 2
-        assert kept(prune(store, OLDER)) == {}
+        assert kept(prune(store, OLDER)) == {"in_use": [first.id]}
         assert len(queries.told(doing.result().items, "someone")[1]) == 2
 
     def test_a_batch_whose_item_of_before_is_being_deleted(

