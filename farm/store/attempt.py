@@ -19,8 +19,9 @@ from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
 from farm.tracing.span import trace_id
 
-#: What a worker holds: a check's id, and the number of the attempt.
-Hold = tuple[int, int]
+#: What a worker holds: a check's id, the number of the attempt, and the moment of the claim. Where PostgreSQL
+#: lost claims in a crash, or was restored from a backup, the numbers alone may be another claim's by now.
+Hold = tuple[int, int, datetime]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +66,7 @@ class Claim:
     @property
     def hold(self) -> Hold:
         """By what it is held."""
-        return self.check_id, self.attempt
+        return self.check_id, self.attempt, self.claimed_at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,7 @@
 """Deletes what is old: runs, their lines, and checks that no line waits for; nothing here commits.
 
-A prune waits for nobody: it skips what another transaction has locked, and the next prune finds that. Nobody
+A prune waits for nobody: it skips what another transaction has locked, and the next prune finds that; only a
+text that is skipped while its last check goes may stay for good. Nobody
 waits long for a prune either: each of its transactions is short. It decides by what it sees after it has
 locked, and others lock (FOR KEY SHARE) what they are about to refer to: a check whose verdict answers a line,
 a text that is stored already, a batch that has an item, a run whose lines are to be judged again. So nothing

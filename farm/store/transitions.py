@@ -147,48 +147,49 @@ _WAITING = """
         WHERE status = 'queued' AND environment = name AND tier = ANY(string_to_array(tiers, ' ')))
 """
 
+_HELD = """unnest(
+        CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[]), CAST(%(moments)s AS timestamptz[])
+    ) AS held (id, attempt, claimed_at)"""
+
 # Here and below each check is looked up by its id: a join could begin with all that runs anywhere.
-_LOST = """
-    SELECT held.id, held.attempt
-    FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt)
+_LOST = f"""
+    SELECT held.id, held.attempt, held.claimed_at
+    FROM {_HELD}
     LEFT JOIN LATERAL (
         SELECT true AS is_ours FROM checks
-        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running' LIMIT 1
+        WHERE checks.id = held.id AND checks.attempt = held.attempt AND started_at = claimed_at
+          AND status = 'running' LIMIT 1
     ) AS found ON true
     WHERE is_ours IS NULL
-"""
+"""  # noqa: S608 - a constant
 
 # One that a crash loses is extended again in seconds.
 _EXTEND = f"""
     UPDATE checks SET lease_until = now() + %(lease)s * interval '1 second'
     FROM {UNHURRIED}, (
         SELECT locked.id FROM (
-            SELECT *
-            FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt)
-            ORDER BY id
+            SELECT * FROM {_HELD} ORDER BY id
         ) AS wanted, LATERAL (
             SELECT id FROM checks
-            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND status = 'running'
+            WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND started_at = claimed_at
+              AND status = 'running'
             FOR NO KEY UPDATE SKIP LOCKED
         ) AS locked
     ) AS kept WHERE checks.id = kept.id
 """  # noqa: S608 - a constant
 
 # Those that are locked are being finished, or can be marked the next time.
-_BEGUN = """
+_BEGUN = f"""
     UPDATE checks SET ahead = false
-    FROM unnest(CAST(%(ids)s AS bigint[]), CAST(%(attempts)s AS integer[])) AS held (id, attempt), LATERAL (
+    FROM {_HELD}, LATERAL (
         SELECT id FROM checks
-        WHERE checks.id = held.id AND checks.attempt = held.attempt AND status = 'running'
+        WHERE checks.id = held.id AND checks.attempt = held.attempt AND started_at = claimed_at
+          AND status = 'running'
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked
     WHERE checks.id = locked.id
-"""
+"""  # noqa: S608 - a constant
 
-# Here and where attempts are given back, one is known by the moment of its claim, too: where the database
-# was restored from a backup, a worker can still hold an attempt whose numbers are another's now, at another
-# proof.
-#
 # The verdict stays in the identity when it would come out the same again, and was come to with what the
 # identity names.
 _FINISH = """
@@ -201,7 +202,7 @@ _FINISH = """
             trace_id text, reproducible boolean)
     ), held AS (
         SELECT locked.* FROM (SELECT id, attempt, claimed_at FROM given ORDER BY id) AS wanted, LATERAL (
-            SELECT id, attempt FROM checks
+            SELECT id, attempt, started_at AS claimed_at FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND started_at = claimed_at
               AND status = 'running'
             FOR NO KEY UPDATE
@@ -211,24 +212,26 @@ _FINISH = """
             status = 'done', lease_until = NULL, identity = CASE
                 WHEN reproducible AND given.digest = checks.environment_digest
                 AND given.checker_version = checks.checker_version THEN identity END
-        FROM held JOIN given USING (id, attempt) WHERE checks.id = held.id
-        RETURNING checks.id, checks.attempt, checks.worker, checks.started_at
+        FROM held JOIN given USING (id, attempt, claimed_at) WHERE checks.id = held.id
+        RETURNING checks.id, checks.attempt, checks.worker, checks.started_at AS claimed_at
     ), ended AS (
         INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-        SELECT id, attempt, worker, started_at, verdict, detail FROM done JOIN given USING (id, attempt)
+        SELECT id, attempt, worker, claimed_at, verdict, detail
+        FROM done JOIN given USING (id, attempt, claimed_at)
         RETURNING outcome
     ), counted AS (
         INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
+    ), judged AS (
+        INSERT INTO verdicts (
+            check_id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts,
+            preamble, wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain,
+            checker_version, trace_id)
+        SELECT id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts,
+               preamble, wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain,
+               given.checker_version, trace_id
+        FROM done JOIN given USING (id, attempt, claimed_at)
     )
-    INSERT INTO verdicts (
-        check_id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts, preamble,
-        wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain,
-        checker_version, trace_id)
-    SELECT id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts, preamble,
-           wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain,
-           given.checker_version, trace_id
-    FROM done JOIN given USING (id, attempt)
-    RETURNING check_id, attempt
+    SELECT id, attempt, claimed_at FROM done
 """
 
 _GIVE_BACK = text("""
@@ -237,7 +240,7 @@ _GIVE_BACK = text("""
             id bigint, attempt integer, claimed_at timestamptz, outcome text, detail text, failed boolean)
     ), held AS (
         SELECT locked.* FROM (SELECT id, attempt, claimed_at FROM given ORDER BY id) AS wanted, LATERAL (
-            SELECT id, attempt FROM checks
+            SELECT id, attempt, started_at AS claimed_at FROM checks
             WHERE checks.id = wanted.id AND checks.attempt = wanted.attempt AND started_at = claimed_at
               AND status = 'running'
             FOR NO KEY UPDATE
@@ -245,11 +248,12 @@ _GIVE_BACK = text("""
     ), back AS (
         UPDATE checks SET
             status = 'queued', lease_until = NULL, failures = failures + CAST(failed AS integer)
-        FROM held JOIN given USING (id, attempt) WHERE checks.id = held.id
-        RETURNING checks.id, checks.attempt, checks.worker, checks.started_at
+        FROM held JOIN given USING (id, attempt, claimed_at) WHERE checks.id = held.id
+        RETURNING checks.id, checks.attempt, checks.worker, checks.started_at AS claimed_at
     ), ended AS (
         INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-        SELECT id, attempt, worker, started_at, outcome, detail FROM back JOIN given USING (id, attempt)
+        SELECT id, attempt, worker, claimed_at, outcome, detail
+        FROM back JOIN given USING (id, attempt, claimed_at)
         RETURNING check_id, outcome
     ), counted AS (
         INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
@@ -394,7 +398,7 @@ class Store:
     def lost(self, held: Sequence[Hold]) -> list[Hold]:
         """Return those of these that are held no longer: cancelled or taken back."""
         with single(self.engine) as cursor:
-            return [(row["id"], row["attempt"]) for row in cursor.execute(_LOST, _held(held))]
+            return [_hold(row) for row in cursor.execute(_LOST, _held(held))]
 
     def extend(self, held: Sequence[Hold], *, lease_seconds: float) -> None:
         """Extend the leases of what is held; one that is being changed at this moment waits for the next."""
@@ -415,7 +419,7 @@ class Store:
         verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
         with single(self.engine) as cursor, _together(cursor, verdicts.values()):
             rows = cursor.execute(_FINISH, values).fetchall()
-            done = {row["check_id"]: verdicts[row["check_id"], row["attempt"]] for row in rows}
+            done = {row["id"]: verdicts[_hold(row)] for row in rows}
             chance = [id_ for id_, verdict in done.items() if verdict.by_chance]
             anew = waiting.part(cursor, chance) if chance else 0
         proved = tuple(id_ for id_, verdict in done.items() if verdict.outcome is Outcome.PROVED)
@@ -484,4 +488,9 @@ def _tiers(names: Sequence[str], tiers: Tiers) -> list[str]:
 
 
 def _held(held: Sequence[Hold]) -> dict[str, object]:
-    return {"ids": [id_ for id_, _ in held], "attempts": [attempt for _, attempt in held]}
+    ids, attempts, moments = ([*each] for each in zip(*held, strict=True)) if held else ([], [], [])
+    return {"ids": ids, "attempts": attempts, "moments": moments}
+
+
+def _hold(row: Mapping[str, Any]) -> Hold:
+    return row["id"], row["attempt"], row["claimed_at"]

@@ -20,7 +20,7 @@ import kombu
 import psycopg
 import pytest
 import redis
-from farms import CORE, finished, load
+from farms import CORE, a_decision, load
 from processes import CODE, eventually, family, processes
 from sqlalchemy import create_engine, text
 
@@ -30,6 +30,7 @@ from farm.embedded.binaries import NOBODY
 from farm.embedded.home import control_socket, socket_folder
 from farm.errors import ServerDown
 from farm.store import postgres
+from farm.store.queries import Queries
 from farm.store.transitions import Store
 
 # A command of its own process that wants the servers, prints what it got, and leaves them running.
@@ -295,7 +296,8 @@ def test_a_claim_that_a_crash_loses_is_made_again_and_only_the_second_verdict_co
     engine = postgres.connect(servers.database_url, application="farm-test")
     store = Store(engine)
     store.register([CORE])
-    load(store, tmp_path / "one.jsonl", {"name": "t", "predicted_proof": "theorem t : True := trivial"})
+    line = {"name": "t", "predicted_proof": "theorem t : True := trivial"}
+    run_id = load(store, tmp_path / "one.jsonl", line)
     facts = status(home)
     assert facts is not None
     running = [process for process in family(facts.pid) if "postgres" in process.command]
@@ -310,6 +312,8 @@ def test_a_claim_that_a_crash_loses_is_made_again_and_only_the_second_verdict_co
     ensure(home, servers=pair, worker=False)
     (again,) = store.claim(["core"], worker="second", lease_seconds=600)
     assert (again.check_id, again.attempt) == (lost.check_id, lost.attempt)
-    assert not finished(store, lost)
-    assert finished(store, again)
+    assert store.lost([lost.hold, again.hold]) == [lost.hold]
+    recorded = store.record([(lost, a_decision(exit_status=1)), (again, a_decision())])
+    assert (recorded.check_ids, recorded.proved) == ({again.check_id}, (again.check_id,))
+    assert Queries(engine).tally(run_id).verdicts == {("proved", "ok"): 1}
     engine.dispose()

@@ -459,13 +459,13 @@ class TestGroups:
             eventually(lambda: reasons(queries, run_id)[0] == "ok")
             taken = text("""
                 UPDATE checks SET status = 'running', attempt = 1, lease_until = now(), worker = 'w2',
-                started_at = now() WHERE id = :id
+                started_at = now() WHERE id = :id RETURNING started_at
             """)
-            claiming.execute(taken, {"id": other})
+            moment = claiming.scalar(taken, {"id": other})
             claiming.commit()
             recording.join(20)
         assert reasons(queries, run_id) == ["ok", "cancelled", "cancelled"]
-        assert store.lost([(other, 1)]) == [(other, 1)]
+        assert store.lost([(other, 1, moment)]) == [(other, 1, moment)]
 
     def test_another_run_that_waits_for_a_rival_gets_its_verdict(
         self, store: Store, queries: Queries, tmp_path: Path

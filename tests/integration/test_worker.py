@@ -939,6 +939,24 @@ class TestTheRecorder:
         assert queries.tally(run.id).statuses == {"queued": 3}
 
 
+def test_a_claim_in_the_place_of_one_that_a_crash_lost_is_not_taken_for_it(
+    context: Context, database: Engine, tmp_path: Path
+) -> None:
+    loaded(context, tmp_path, PROVED)
+    (first,) = context.store.claim(["core"], worker="w1", lease_seconds=60)
+    context.leases.hold([first])
+    with database.begin() as connection:  # as PostgreSQL is after it lost the claim
+        connection.execute(text("UPDATE checks SET status = 'queued', attempt = 0, lease_until = NULL"))
+    gone = context.store.lost(context.leases.all())
+    (second,) = context.store.claim(["core"], worker="w1", lease_seconds=60)
+    context.leases.hold([second])
+    context.leases.lose(gone)
+    assert (context.leases.is_lost(first), context.leases.is_lost(second)) == (True, False)
+    context.leases.give_up(first)
+    assert context.leases.all() == [second.hold]
+    assert context.store.lost(context.leases.all()) == []
+
+
 def test_a_new_attempt_at_a_check_that_was_lost_here_is_not_lost(context: Context, tmp_path: Path) -> None:
     loaded(context, tmp_path, PROVED)
     (first,) = context.store.claim(["core"], worker="w1", lease_seconds=60)

@@ -26,8 +26,8 @@ LOOK_SECONDS = 1.0
 #: Whoever looks for what waits pauses at least so many times as long as that took.
 _PAUSES = 20.0
 #: So many workers each sweep at every beat, and so many look each second for what waits. Of more workers each
-#: does so less often: it sweeps once in a lease, and looks once in a beat, at the least.
-_SWEEPERS, _LOOKERS = 8, 32
+#: does so less often: it sweeps twice in a lease at the least, and looks after so many seconds at most.
+_SWEEPERS, _LOOKERS, _LOOKS_AFTER = 8, 32, 4.0
 #: Where nobody can be called, idle threads look for work after so many seconds, at least and at most: not all
 #: workers at once.
 POLL_SECONDS = (1.0, 3.0)
@@ -120,8 +120,9 @@ class Heartbeat:
         is_due = time.monotonic() - self._swept_at >= self._sweep_seconds
         if is_due and self._contact.seconds >= context.lease_seconds:
             self._swept_at = time.monotonic()
-            pause = of_many(self._beat_seconds, self._presence.many, _SWEEPERS, at_most=context.lease_seconds)
-            self._sweep_seconds = pause * random.uniform(0.75, 1)  # noqa: S311 # not all at once
+            at_most = context.lease_seconds / 2
+            pause = of_many(self._beat_seconds, self._presence.many, _SWEEPERS, at_most=at_most)
+            self._sweep_seconds = pause * random.uniform(0.5, 1)  # noqa: S311 # not all at once
             self.sweep()
         context.health.look_again()
         if context.calling.is_set() or (context.threads.has_idle and context.health.is_well):
@@ -133,7 +134,8 @@ class Heartbeat:
         names = set(self._context.waiting())
         self._contact.answered()
         pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
-        look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=self._beat_seconds)
+        at_most = min(self._beat_seconds, _LOOKS_AFTER)
+        look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=at_most)
         self._idle_seconds = max(look, pause)
         # What one thread claimed in the belief that it takes no time is there for the idle ones as well.
         if self._context.threads.has_idle:
