@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -129,7 +130,7 @@ def test_who_presents_wrong_tokens_has_the_keys_read_five_times_a_second_at_most
 
 @contextmanager
 def followed() -> Iterator[list[str]]:
-    """The names of all functions that are called inside the block, in order."""
+    """The names of all functions that are called inside the block, in order; no collector is among them."""
     names: list[str] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -138,11 +139,13 @@ def followed() -> Iterator[list[str]]:
         elif event == "c_call":
             names.append(getattr(argument, "__qualname__", ""))
 
+    gc.disable()
     sys.setprofile(note)
     try:
         yield names
     finally:
         sys.setprofile(None)
+        gc.enable()
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0, 10.0])
