@@ -13,15 +13,17 @@ import pytest
 from deploy.node import Node, a_node
 from deploy.page import commands
 from deploy.unit import UNITS, Unit
+from sqlalchemy import create_engine, text
 
 from farm.store import postgres
+from farm.store.reader import make_reader
 from tests.chaos.servers import Servers
 from tests.pooler import Pooler, pooling
 from tests.processes import eventually
 
 SOURCE = Path(__file__).parents[2]
 #: What cannot be done without systemd and the network, and what a node has already.
-_ELSEWHERE = re.compile(r"(systemctl|journalctl|apt-get|farm-node|echo|printf) ")
+_ELSEWHERE = re.compile(r"(systemctl|journalctl|apt-get|farm-node|echo|printf|psql) ")
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +62,32 @@ def node(servers: tuple[Servers, Pooler, str], broker: str) -> Iterator[Node]:
     """A node after the page's first section."""
     assert os.geteuid() == 0, "only root can make a node"
     with a_node(SOURCE) as made:
+        made.run("touch ca.crt")  # whoever follows the page brings it
         for command in commands("A node from nothing"):
             if not _ELSEWHERE.match(command):
                 made.run(command)
         made.run(f"echo '{servers[2]}' > /etc/farm/database-url; echo '{broker}' > /etc/farm/broker-url")
         made.run("farm-node db upgrade")
         yield made
+
+
+def test_the_role_that_the_page_makes_may_do_all_that_the_farm_asks(
+    servers: tuple[Servers, Pooler, str],
+) -> None:
+    role = "page_farm"  # the tests' own servers have a role farm already
+    spoken = [re.search(r'-c "(.+)"$', each) for each in commands("A node from nothing") if "psql " in each]
+    asked = [re.sub(r"\bfarm\b", role, each[1]) for each in spoken if each]
+    assert len(asked) == 2
+    admin = create_engine(servers[0].new_database("other"), isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        for each in asked:
+            connection.execute(text(each))
+    url = admin.url.set(username=role, database=role)
+    postgres.upgrade(url.render_as_string(hide_password=False))
+    own = postgres.connect(url.render_as_string(hide_password=False), application="farm-test")
+    make_reader(own, password=None)
+    own.dispose()
+    admin.dispose()
 
 
 def without_cgroups(unit: Unit) -> Unit:
