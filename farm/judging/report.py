@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from farm.judging.tiers import Tier
+from farm.kinds import Kind
 from farm.lean_text.policy.rules import Hit
 
 
@@ -127,8 +128,9 @@ class Report:
       besides the kernel.
 
     `kernel_limit` says how audit or replay ended without an answer: ``time``, ``memory`` or ``depth``.
-    `preamble` says which of two programs all this is about, None where there is but one. `goals` are what was
-    to be proved at errors and sorries, None where they were not asked for, or could not be had.
+    `kind` is the proof system that all this is about. `preamble` says which of two programs was judged, None where there is but one.
+    `goals` are what was to be proved at errors and sorries, None where they were not asked for, or could not
+    be had.
     """
 
     run: Execution = Execution()
@@ -144,6 +146,7 @@ class Report:
     challenge_error: str | None = None
     preamble: Preamble | None = None
     goals: tuple[Goal, ...] | None = None
+    kind: Kind = Kind.LEAN
 
     @property
     def statement(self) -> str:

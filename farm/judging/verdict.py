@@ -25,6 +25,7 @@ from farm.characters import first_unstorable
 from farm.judging.report import COMPARED, UNCHECKED, Message, Report
 from farm.judging.signals import LAST_SIGNAL, signal_name
 from farm.judging.tiers import Tier
+from farm.judging.words import WORDS, Words
 from farm.lean_text.policy.rules import RULES
 from farm.lean_text.positions import line_and_column
 
@@ -179,6 +180,10 @@ UNREADABLE_STATEMENT = _verdict(
 )
 
 
+def _words(report: Report) -> Words:
+    return WORDS[report.kind]
+
+
 def box_failed(why: str) -> Verdict:
     """Return the verdict of a check that the farm itself failed at."""
     return _verdict(Reason.BOX_FAILED, f"The box failed: {why}.")
@@ -243,7 +248,7 @@ def _refused_by_policy(report: Report) -> Verdict | None:
 def _farm_failed(report: Report) -> Verdict | None:
     if report.challenge_error is not None:
         return _verdict(
-            Reason.BAD_CHALLENGE, f"The statement itself does not compile: {report.challenge_error}"
+            Reason.BAD_CHALLENGE, f"The statement itself {_words(report).faulty}: {report.challenge_error}"
         )
     if report.run.box_error is not None:
         return box_failed(report.run.box_error)
@@ -255,10 +260,16 @@ def _farm_failed(report: Report) -> Verdict | None:
 _LIMITS: dict[str, tuple[Reason, str]] = {
     "wall": (
         Reason.WALL_LIMIT,
-        "Lean did not finish within the time limit (it ran for {0.wall_seconds:.1f} s).",
+        "{words.prover} did not finish within the time limit (it ran for {0.wall_seconds:.1f} s).",
     ),
-    "cpu": (Reason.CPU_LIMIT, "Lean used more processor time than allowed ({0.cpu_seconds:.1f} s)."),
-    "memory": (Reason.MEMORY_LIMIT, "Lean used more memory than allowed (peak: {0.peak_memory_kib} KiB)."),
+    "cpu": (
+        Reason.CPU_LIMIT,
+        "{words.prover} used more processor time than allowed ({0.cpu_seconds:.1f} s).",
+    ),
+    "memory": (
+        Reason.MEMORY_LIMIT,
+        "{words.prover} used more memory than allowed (peak: {0.peak_memory_kib} KiB).",
+    ),
     "output": (Reason.OUTPUT_LIMIT, "The program wrote more output than allowed ({0.output_bytes} bytes)."),
     "processes": (Reason.PROCESS_LIMIT, "The program started more processes than allowed."),
 }
@@ -275,7 +286,7 @@ def _limit_ended_it(report: Report) -> Verdict | None:
 
 def _over(limit: str, report: Report) -> Verdict:
     reason, detail = _LIMITS[limit]
-    return _verdict(reason, detail.format(report.run))
+    return _verdict(reason, detail.format(report.run, words=_words(report)))
 
 
 #: Signals that people, service managers and the kernel's out-of-memory killer send. A process gets all others
@@ -299,25 +310,30 @@ def _process_died(report: Report) -> Verdict | None:
         return None
     if report.run.signal is None:
         if report.run.exit_status is None:
-            return _verdict(Reason.NO_REPLY, "Lean ended with neither an exit status nor a signal.")
-        return _refused(report) or _crashed(f"with status {report.run.exit_status}")
+            return _verdict(
+                Reason.NO_REPLY, f"{_words(report).prover} ended with neither an exit status nor a signal."
+            )
+        return _refused(report) or _crashed(report, f"it ended with status {report.run.exit_status}.")
     name = signal_name(report.run.signal)
     if name == "SIGXFSZ":
         return _verdict(Reason.OUTPUT_LIMIT, "The program wrote a larger file than allowed.")
     if name == "SIGXCPU":
         return _over("cpu", report)
     if name in _FROM_OUTSIDE or not 0 < report.run.signal <= LAST_SIGNAL:
-        return _verdict(Reason.KILLED, f"Lean was killed from outside by {name}.")
-    return _refused(report) or _crashed(f"by {name}")
+        return _verdict(Reason.KILLED, f"{_words(report).prover} was killed from outside by {name}.")
+    return _refused(report) or _crashed(report, f"it ended by {name}.")
 
 
-def _crashed(how: str) -> Verdict:
-    return _verdict(Reason.CRASH, f"Lean crashed: it ended {how}.")
+def _crashed(report: Report, how: str) -> Verdict:
+    return _verdict(Reason.CRASH, f"{_words(report).prover} crashed: {how}")
 
 
 def _refused(report: Report) -> Verdict | None:
     if _OUT_OF_MEMORY.search(report.answer.foreign_output):
-        return _verdict(Reason.MEMORY_LIMIT, "Lean could not allocate the memory that it needed and gave up.")
+        who = _words(report).prover
+        return _verdict(
+            Reason.MEMORY_LIMIT, f"{who} could not allocate the memory that it needed and gave up."
+        )
     if _NO_THREAD.search(report.answer.foreign_output):
         return box_failed("Lean could not start a thread")
     return None
@@ -377,12 +393,14 @@ def _failed_without_an_error(report: Report) -> Verdict | None:
 
 def _panicked(report: Report) -> Verdict | None:
     found = _PANIC.search(report.answer.foreign_output)
-    return _verdict(Reason.CRASH, f"Lean crashed: {_first_line(found.group())}") if found else None
+    return _crashed(report, _first_line(found.group())) if found else None
 
 
 def _unanswered(report: Report) -> Verdict:
     said = _first_line(report.answer.foreign_output) or "nothing"
-    return _verdict(Reason.NO_REPLY, f"Lean failed without reporting an error; its output: {said}")
+    return _verdict(
+        Reason.NO_REPLY, f"{_words(report).prover} failed without reporting an error; its output: {said}"
+    )
 
 
 SORRY_TEXTS = frozenset({"declaration uses `sorry`", "declaration uses 'sorry'"})
@@ -427,7 +445,9 @@ def _sealed(report: Report) -> Verdict:
         )
     replay = audit.get("replay")
     if replay is not None and replay["accepted"] is False:
-        return _verdict(Reason.KERNEL, f"The kernel rejected the module: {_first_line(replay['said'])}")
+        words = _words(report)
+        said = _first_line(replay["said"])
+        return _verdict(Reason.KERNEL, f"{words.kernel} rejected {words.made}: {said}")
     if report.tier == Tier.AUDIT:
         return _verdict(
             Reason.OK, f"Lean accepted the program, and the audit accepted its module{_worth(report)}."
@@ -439,12 +459,14 @@ def _sealed(report: Report) -> Verdict:
 
 def _accepted(report: Report, second: Mapping[str, Any] | None) -> Verdict:
     """Say what a module is worth that the kernel has accepted, and the second one, where there is one."""
+    words = _words(report)
     if second is None:
-        return _verdict(Reason.OK, f"The kernel accepted the module{_worth(report)}.")
+        return _verdict(Reason.OK, f"{words.kernel} accepted {words.made}{_worth(report)}.")
     if second["accepted"] is True:
-        return _verdict(Reason.OK, f"The kernel and {second['checker']} accepted the module{_worth(report)}.")
+        both = f"{words.kernel} and {second['checker']}"
+        return _verdict(Reason.OK, f"{both} accepted {words.made}{_worth(report)}.")
     said = _first_line(second["said"]) or "no output"
-    detail = f"The kernel accepted the module, but {second['checker']} rejected it: {said}"
+    detail = f"{words.kernel} accepted {words.made}, but {second['checker']} rejected it: {said}"
     return _verdict(Reason.KERNELS_DISAGREE, detail)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from farm.kinds import Kind
+
 #: Seconds without a worker's sign of life after which whoever waits for it is told.
 UNSERVED_SECONDS = 30.0
 
@@ -14,8 +16,9 @@ UNSERVED_SECONDS = 30.0
 class Served:
     """An environment that a worker serves.
 
-    `tiers` are those that can be had there. `checker` is what replays a compiled module through the kernel
-    there, None where nothing does.
+    `kind` is a `farm.kinds.Kind`, or a newer farm's word for one. `tiers` are those that can be had there.
+    `checker` is what is asked there besides the first checker, such as what replays a compiled module through
+    the kernel; None where nothing is.
     """
 
     name: str
@@ -24,6 +27,7 @@ class Served:
     tiers: Sequence[str]
     checker: str | None = None
     checker_version: str = ""
+    kind: str = Kind.LEAN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -227,7 +227,7 @@ class Queries:
         """Return every environment that a worker has ever served, or that was declared, by name."""
         rows = self._all(
             """
-            SELECT name, digest, toolchain, tiers, checker, checker_version,
+            SELECT name, kind, digest, toolchain, tiers, checker, checker_version,
                    coalesce(extract(epoch FROM now() - seen_at)::float, 'infinity') AS silent_seconds
             FROM environments ORDER BY name
             """

@@ -26,6 +26,7 @@ from farm.errors import ServerDown, gone
 from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Verdict
+from farm.kinds import Kind
 from farm.log import logger
 from farm.store import waiting
 from farm.store.attempt import Claim, Decision, Hold, Returned, unread
@@ -68,27 +69,29 @@ _REGISTER = """
     WITH said AS (
         SELECT CAST(%(name)s AS text) AS name, CAST(%(digest)s AS text) AS digest,
                CAST(%(toolchain)s AS text) AS toolchain, CAST(%(checker)s AS text) AS checker,
-               CAST(%(tiers)s AS text[]) AS tiers, CAST(%(checker_version)s AS text) AS checker_version
+               CAST(%(tiers)s AS text[]) AS tiers, CAST(%(checker_version)s AS text) AS checker_version,
+               CAST(%(kind)s AS text) AS kind
     )
-    INSERT INTO environments (name, digest, toolchain, checker, tiers, checker_version, seen_at)
-    SELECT name, digest, toolchain, checker, tiers, checker_version, now() FROM said
+    INSERT INTO environments (name, kind, digest, toolchain, checker, tiers, checker_version, seen_at)
+    SELECT name, kind, digest, toolchain, checker, tiers, checker_version, now() FROM said
     WHERE NOT EXISTS (
         SELECT FROM environments AS known
         WHERE known.name = said.name AND seen_at > now() - %(fresh)s * interval '1 second'
-          AND (known.digest, known.toolchain, known.tiers, known.checker_version)
-              = (said.digest, said.toolchain, said.tiers, said.checker_version)
+          AND (known.kind, known.digest, known.toolchain, known.tiers, known.checker_version)
+              = (said.kind, said.digest, said.toolchain, said.tiers, said.checker_version)
           AND known.checker IS NOT DISTINCT FROM said.checker)
     ON CONFLICT (name) DO UPDATE SET
-        digest = excluded.digest, toolchain = excluded.toolchain, checker = excluded.checker,
-        tiers = excluded.tiers, checker_version = excluded.checker_version, seen_at = now()
+        kind = excluded.kind, digest = excluded.digest, toolchain = excluded.toolchain,
+        checker = excluded.checker, tiers = excluded.tiers, checker_version = excluded.checker_version, seen_at = now()
 """
 
 # What no worker has served may be declared again, with another toolchain; what one has served is as it says.
 # A run may ask for every tier: what its workers turn out not to give waits, and `farm status` says so.
 _DECLARE = text("""
-    INSERT INTO environments (name, digest, toolchain, tiers, checker_version)
-    VALUES (:name, '', :toolchain, :tiers, '')
-    ON CONFLICT (name) DO UPDATE SET toolchain = excluded.toolchain WHERE environments.seen_at IS NULL
+    INSERT INTO environments (name, kind, digest, toolchain, tiers, checker_version)
+    VALUES (:name, :kind, '', :toolchain, :tiers, '')
+    ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, toolchain = excluded.toolchain
+    WHERE environments.seen_at IS NULL
 """)
 
 # Of each environment and class the first in its queue, and of those the first by class. What has one attempt
@@ -306,12 +309,12 @@ class Store:
             with single(self.engine) as cursor:
                 cursor.execute(_REGISTER, row)
 
-    def declare(self, name: str, *, toolchain: str = "") -> bool:
+    def declare(self, name: str, *, kind: str = Kind.LEAN, toolchain: str = "") -> bool:
         """Make an environment known that no worker serves yet; returns whether none ever did.
 
-        What is known of its Lean beforehand is its version, "" where that is not known either.
+        Besides its kind its version may be known beforehand, "" where it is not.
         """
-        values = {"name": name, "toolchain": toolchain, "tiers": list(Tier)}
+        values = {"name": name, "kind": kind, "toolchain": toolchain, "tiers": list(Tier)}
         with self.transaction() as connection:
             return connection.execute(_DECLARE, values).rowcount > 0
 

@@ -79,6 +79,8 @@ environments = Table(
     "environments",
     metadata,
     Column("name", Text, primary_key=True),
+    # The proof system: `farm.kinds.Kind`. What a newer farm knows besides must not stop an older one.
+    Column("kind", Text, nullable=False, server_default="lean"),
     Column("digest", Text, nullable=False),
     Column("toolchain", Text, nullable=False),
     # What replays a compiled module through the kernel there; null where nothing does.
@@ -181,6 +183,8 @@ checks = Table(
     Column("fallback_submitted", JSON),
     Column("challenge_sha256", LargeBinary),
     Column("challenge_name", Text),
+    # How far the program's context reaches, which the dataset brought: 0 where there is none.
+    Column("context_end", Integer, nullable=False, server_default=text("0")),
     # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
     Column("environment", Text, nullable=False),
     Column("tier", Text, nullable=False),

@@ -52,7 +52,7 @@ def cold_checks() -> Iterator[Figure]:
     at_once = usable_cpus()
     with farm_at_work() as farm, worker(farm, at_once, way="cold"):
         with prepared(farm.home / "work") as isolation:
-            environment = installed(farm.home, None, isolation)[EMBEDDED]
+            environment = installed(farm.home, None, isolation).lean(EMBEDDED)
         programs = _programs(_PROGRAMS)
         files = _write(farm.home.parent / "programs", programs)
         manifest = _manifest(farm.home.parent / "programs.jsonl", programs)

@@ -23,6 +23,7 @@ from commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
 from farm_workers.box.isolation import Isolation, prepared
 from farm_workers.box.once import never
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.systems import Judges
 from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.way import COLD, FORKED
@@ -96,7 +97,7 @@ def new_context(
     context = process.new_context(
         Store(database),
         {"core": core},
-        checker,
+        Judges(checker, {}),
         name="w1",
         lease_seconds=lease_seconds,
         concurrency=2,

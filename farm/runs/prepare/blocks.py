@@ -8,8 +8,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from farm.assembly.challenge import challenge_to
-from farm.assembly.program import Program, assemble
+from farm.assembly.faults import StatementFault
+from farm.assembly.kinds import assembling
+from farm.assembly.program import Program
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text
@@ -95,6 +96,7 @@ class Preparer:
             name: environment_part(each, options.assurance, goals=options.goals)
             for name, each in known.items()
         }
+        self._kinds = {name: each.kind for name, each in known.items()}
         self._problem = lru_cache(maxsize=256)(lambda name: problem_of(name, known, options.assurance))
         self._limits = lru_cache(maxsize=256)(lambda timeout: limits_part(options.limits(timeout)))
 
@@ -141,8 +143,7 @@ class Preparer:
         environment = entry.environment or self._options.environment
         self._require(environment, entry)
         self._require_group(entry)
-        stated = self._stated(entry)
-        program = assemble(entry, self._options.assembly)
+        stated, program = self._assembled(entry, self._kinds[environment])
         source, verdict = _encoded(program)
         if stated is not None and not stated.is_readable:
             verdict = UNREADABLE_STATEMENT
@@ -211,10 +212,19 @@ class Preparer:
                 field=where,
             )
 
-    def _stated(self, entry: Entry) -> Stated | None:
+    def _assembled(self, entry: Entry, kind: str) -> tuple[Stated | None, Program]:
+        """Return what an entry's proof is compared with, and its program."""
+        try:
+            return self._stated(entry, kind), assembling(kind).assemble(entry, self._options.assembly)
+        except StatementFault as fault:
+            raise ManifestError(
+                entry.path, str(fault), remedy=fault.remedy, line=entry.line, field=fault.field
+            ) from fault
+
+    def _stated(self, entry: Entry, kind: str) -> Stated | None:
         is_short = len(entry.header) + len(entry.formal_statement) <= _REMEMBERED_CHARACTERS
         state = _state if is_short else _state.__wrapped__
-        stated = state(entry.header, entry.formal_statement)
+        stated = state(kind, entry.header, "", entry.formal_statement)
         if stated is None and self._options.assurance.requires_statement:
             raise ManifestError(
                 entry.path,
@@ -227,9 +237,9 @@ class Preparer:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _state(header: str, statement: str) -> Stated | None:
+def _state(kind: str, header: str, context: str, statement: str) -> Stated | None:
     """Return the challenge of a statement; remembered, for there are many answers to each."""
-    challenge = challenge_to(header, statement)
+    challenge = assembling(kind).challenge(header, context, statement)
     if challenge is None:
         return None
     source = encoded(challenge.program)
@@ -238,7 +248,7 @@ def _state(header: str, statement: str) -> Stated | None:
         sha256=digest,
         source=source,
         name=challenge.name,
-        is_readable=first_unstorable(header + statement) is None,
+        is_readable=first_unstorable(header + context + statement) is None,
         part=challenge_part(digest, challenge.name),
     )
 

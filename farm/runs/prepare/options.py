@@ -12,6 +12,7 @@ from farm.judging.advisories import advisories
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.judging.tiers import Tier
+from farm.kinds import Kind
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.manifest.lines import printable
 from farm.store.environments import ServedEnvironment
@@ -99,6 +100,12 @@ def problem_of(name: str, known: Mapping[str, ServedEnvironment], assurance: Ass
 
 def unfit(environment: ServedEnvironment, assurance: Assurance) -> Problem | None:
     """Return why an environment cannot give the assurance that a run asks for, None where it can."""
+    if environment.kind not in set(Kind):
+        return Problem(
+            words=f"the environment {environment.name!r} is of the kind {printable(environment.kind)!r}, "
+            "which this farm does not know",
+            remedy="submit with the newer farm that its workers have",
+        )
     if assurance.tier not in environment.tiers:
         had = [tier for tier in Tier if tier in environment.tiers]
         return Problem(
@@ -106,7 +113,7 @@ def unfit(environment: ServedEnvironment, assurance: Assurance) -> Problem | Non
             f"{' and '.join(had) or 'none'}: {_WANTING[Tier(assurance.tier)]}",
             remedy=f"name another environment, or submit with --tier {had[0] if had else Tier.LEAN}",
         )
-    if assurance.tier != Tier.KERNEL:
+    if assurance.tier != Tier.KERNEL or environment.kind != Kind.LEAN:
         return None
     holes = advisories(environment.toolchain) or ()
     if holes and not assurance.accepts_advisories:

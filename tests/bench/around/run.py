@@ -158,6 +158,6 @@ def _add_library(settings: Settings, what: Subject, farm: FarmAtWork) -> None:
     if what.environment.name != EMBEDDED:
         return
     with isolated(settings) as isolation:
-        served = installed(farm.home, None, isolation)[EMBEDDED]
+        served = installed(farm.home, None, isolation).lean(EMBEDDED)
     (target,) = map(Path, served.lean_path)
     shutil.copytree(what.environment.lean_path[-1], target, dirs_exist_ok=True)

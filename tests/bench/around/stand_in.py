@@ -20,6 +20,7 @@ from typing import cast
 from celery.signals import worker_ready
 from farm_workers.box import once as box
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.systems import Judges
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.loop.context import CONNECTIONS
 from farm_workers.loop.process import new_context, serve
@@ -112,7 +113,7 @@ def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, se
         context = new_context(
             Store(engine),
             {SIMULATED: _ENVIRONMENT},
-            cast("Checker", StandIn(seconds)),
+            Judges(cast("Checker", StandIn(seconds)), {}),
             name=f"stand-in:{number}",
             lease_seconds=20.0,
             concurrency=at_once,

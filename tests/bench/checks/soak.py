@@ -87,7 +87,7 @@ def main(name: str, checks: int) -> None:
 
     settings = Settings.load()
     with opened(settings, concurrency=settings.concurrency) as machine:
-        environment = machine.installed[name]
+        environment = machine.installed.lean(name)
         check = asked(machine.checker, environment, Tier.KERNEL)
         with crew(settings.concurrency) as hired:
             _look(0)

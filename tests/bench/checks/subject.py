@@ -31,7 +31,7 @@ def subject(settings: Settings, name: str, modules: int, compiled: Callable[[], 
     with isolated(settings) as isolation:
         found = installed(settings.home, settings.environments, isolation)
         found.require_any()
-        environment = found[name]
+        environment = found.lean(name)
     if environment.name != EMBEDDED:
         return Subject(environment=environment, larger=None, library="its own")
     usual, *larger = [_with_library(settings, environment, size, compiled) for size in sizes(modules)]

@@ -41,7 +41,7 @@ def bench(
     at_once = settings.concurrency
     with opened(settings, concurrency=at_once) as machine:
         machine.installed.require_any()
-        found = machine.installed[environment or settings.environment]
+        found = machine.installed.lean(environment or settings.environment)
         facts = {
             "environment": found.name,
             "lean": found.toolchain,

@@ -13,6 +13,7 @@ from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE, is_forgeable
 from farm_workers.checking.canary import examine as examine_canaries
 from farm_workers.checking.machine import ANY, OF_A_WORKER, Machine, demanded, isolated, opened
+from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.environments.storage import measure
 
@@ -49,11 +50,24 @@ def _environments(machine: Machine) -> Iterator[Diagnosis]:
         words = f"{environment.toolchain}, digest {environment.digest[:12]}"
         if known := advisories(environment.toolchain):
             words += f"; known holes in its kernel: {', '.join(each.id for each in known)}"
-        slow = _slow_storage(environment)
+        slow = _slow_storage(environment) if isinstance(environment, LeanEnvironment) else ""
         words += f". Slow storage: {slow}" if slow else ""
         yield Diagnosis(part=f"environment {environment.name}", ok=True, weak=bool(slow), words=words)
-        yield _canaries(environment, machine)
+        if isinstance(environment, LeanEnvironment):
+            yield _canaries(environment, machine)
+        else:
+            yield _sound(environment, machine)
     machine.installed.require_any()
+
+
+def _sound(environment: Environment, machine: Machine) -> Diagnosis:
+    started = time.monotonic()
+    part = f"canaries of {environment.name}"
+    try:
+        machine.judges.require_sound(environment)
+    except FarmError as error:
+        return Diagnosis(part=part, ok=False, words=str(error))
+    return Diagnosis(part=part, ok=True, words=f"all judged correctly in {time.monotonic() - started:.1f} s")
 
 
 def _slow_storage(environment: LeanEnvironment) -> str:

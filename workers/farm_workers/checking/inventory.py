@@ -1,4 +1,4 @@
-"""Which Lean environments there are: those that workers serve and those of this machine."""
+"""Which environments there are: those that workers serve and those of this machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from farm.judging.advisories import Advisory, advisories
 from farm.store.environments import ServedEnvironment
+from farm_workers.environments.environment import Environment
 from farm_workers.environments.environments import Installed
 from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -19,27 +20,32 @@ class Listed:
     """
 
     name: str
-    here: LeanEnvironment | None
+    here: Environment | None
     problem: str | None
     served: ServedEnvironment | None
     is_served_now: bool
     is_declared: bool = False
 
     @property
-    def known(self) -> LeanEnvironment | ServedEnvironment | None:
+    def known(self) -> Environment | ServedEnvironment | None:
         """Its digest and toolchain: those here, else those served; None when it is broken and unserved."""
         return self.here or self.served
 
     @property
     def headers(self) -> tuple[str, ...]:
         """The headers that are kept ready here."""
-        return self.here.headers if self.here else ()
+        return self.here.headers if isinstance(self.here, LeanEnvironment) else ()
+
+    @property
+    def kind(self) -> str | None:
+        """The proof system that it is of, None where nothing is known of it."""
+        return self.known.kind if self.known else None
 
     @property
     def checker(self) -> str | None:
-        """What replays a compiled module through the kernel there, if anything does."""
+        """What is asked there besides the first checker, if anything is."""
         if self.here is not None:
-            return self.here.checker.name if self.here.checker else None
+            return self.here.second
         return self.served.checker if self.served else None
 
     @property

@@ -15,6 +15,7 @@ from farm.version import VERSION
 from farm_workers.box.isolation import Isolation, prepared
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.systems import Judges, judges
 from farm_workers.environments.environments import Installed, installed
 
 #: The least isolation that a worker accepts unless the settings name one: what it judges, others rely on.
@@ -27,10 +28,14 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """A machine ready to check: what holds a check, which environments there are, and who checks."""
+    """A machine ready to check: what holds a check, which environments there are, and who judges.
+
+    `checker` judges in the Lean environments among them, and can be asked to run Lean in other ways.
+    """
 
     isolation: Isolation
     installed: Installed
+    judges: Judges
     checker: Checker
 
 
@@ -72,12 +77,9 @@ def opened(
         here = installed(settings.home, settings.environments, isolation)
         level = logging.WARNING if is_forgeable(isolation.name) else logging.INFO
         _log.log(level, "Farm %s; environments: %s; isolation %s", VERSION, _named(here), isolation.words)
-        with checking(settings, isolation, way=way, concurrency=concurrency) as checker:
-            yield Machine(
-                isolation=isolation,
-                installed=here,
-                checker=checker,
-            )
+        checker = checking(settings, isolation, way=way, concurrency=concurrency)
+        with judges(checker, isolation, settings, concurrency=concurrency) as all_of_them:
+            yield Machine(isolation=isolation, installed=here, judges=all_of_them, checker=checker)
 
 
 def checking(
@@ -96,6 +98,6 @@ def checking(
 
 
 def _named(here: Installed) -> str:
-    """Return the environments with their Lean and their tiers, in words."""
+    """Return the environments with their versions and their tiers, in words."""
     found = [f"{e.name} ({e.toolchain}, tiers {', '.join(e.tiers)})" for e in here.sound.values()]
     return ", ".join(found) or "none"

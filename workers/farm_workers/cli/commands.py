@@ -33,6 +33,7 @@ from farm_workers.cli import environments
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm_workers.checking.machine import Machine
+    from farm_workers.environments.environment import Environment
     from farm_workers.environments.lean_environment import LeanEnvironment
 
 
@@ -140,14 +141,14 @@ def _work(settings: Settings) -> None:
         context = new_context(
             Store(engine, max_failures=settings.attempts),
             _fit(machine),
-            machine.checker,
+            machine.judges,
             name=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
             concurrency=settings.concurrency,
             completed=publisher.publish,
         )
         for environment in context.environments.values():
-            machine.checker.prewarm(environment)
+            machine.judges.prewarm(environment)
         serve(context, broker.application(broker_url), grace_seconds=settings.grace_seconds)
 
 
@@ -155,18 +156,17 @@ def _leave(_number: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _fit(machine: Machine) -> dict[str, LeanEnvironment]:
+def _fit(machine: Machine) -> dict[str, Environment]:
     """Return the environments whose canaries came out right; the log says what is wrong with the others."""
     from farm.log import logger
-    from farm_workers.checking.canary import require_sound
 
     log = logger(__name__)
     machine.installed.require_any()
     problems = list(machine.installed.problems.values())
-    fit = {}
+    fit: dict[str, Environment] = {}
     for name, environment in machine.installed.sound.items():
         try:
-            require_sound(environment, machine.checker)
+            machine.judges.require_sound(environment)
         except FarmError as error:
             problems.append(str(error))
         else:
@@ -222,7 +222,7 @@ def _checked(check: Check, settings: Settings, way: str | None, environment: str
 
     with opened(settings, way=way) as machine:
         machine.installed.require_any()
-        chosen = machine.installed[environment]
+        chosen = machine.installed.lean(environment)
         if check.assurance is not None:
             _require_tier(check.assurance.tier, chosen)
         return machine.checker.check(check, chosen)

@@ -16,6 +16,7 @@ from typer import Argument, Option
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import FarmError, ServerDown, UsageError
+from farm.kinds import Kind
 from farm.settings import Settings
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
@@ -358,6 +359,7 @@ def declare(
         str,
         Option(help="Its Lean's version: a submit then tells known holes in its kernel.", show_default=False),
     ] = "",
+    kind: Annotated[Kind, Option(help="The proof system of its lines.")] = Kind.LEAN,
 ) -> None:
     """Make an environment known before a worker serves it: runs that name it wait for one.
 
@@ -367,12 +369,12 @@ def declare(
 
     if not name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} cannot be an environment's name; give one that can be printed")
-    is_new = Connections.here().store.declare(name, toolchain=toolchain)
+    is_new = Connections.here().store.declare(name, kind=kind, toolchain=toolchain)
     terminal.say(f"{name} is declared" if is_new else f"Workers have served {name} already")
 
 
 def list_environments(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the Lean environments that workers serve and those of this machine, with what is wrong with any.
+    """List the environments that workers serve and those of this machine, with what is wrong with any.
 
     Nothing is checked in them; `farm doctor` does that.
     """
@@ -406,6 +408,7 @@ def _list_environments(*, as_json: bool) -> None:
 def _listed_facts(each: Listed) -> dict[str, object]:
     return {
         "name": each.name,
+        "kind": each.kind,
         "toolchain": each.known and each.known.toolchain,
         "digest": each.known and each.known.digest,
         "headers": each.headers,

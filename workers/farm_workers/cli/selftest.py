@@ -17,6 +17,7 @@ from farm.settings import Settings
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm_workers.checking.machine import Machine
+    from farm_workers.environments.environment import Environment
     from farm_workers.environments.lean_environment import LeanEnvironment
     from farm_workers.exploits.corpus import Case, TriedExploit
 
@@ -67,16 +68,14 @@ def selftest(
         given = _usual_header(name) if header is None else header
         _ask_workers(name, given, seconds=wait_seconds, as_json=as_json)
         return
-    from farm_workers.checking.canary import require_sound
     from farm_workers.checking.machine import opened
 
     with opened(settings, way="forked") as machine:
         machine.installed.require_any()
         chosen = machine.installed[name]
-        require_sound(chosen, machine.checker)
-        chances = _chances(chosen, every=every) if exploits or every else []
-        found = list(_tried(machine, chosen, chances, seconds=math.inf if every else MOST_SECONDS))
-    _report(chosen, found, left=len(chances) - len(found), as_json=as_json)
+        machine.judges.require_sound(chosen)
+        found, left = _exploited(machine, name, every=every) if exploits or every else ([], 0)
+    _report(chosen, found, left=left, as_json=as_json)
 
 
 def _require_alone(*, exploits: bool) -> None:
@@ -128,6 +127,14 @@ def _chances(environment: LeanEnvironment, *, every: bool) -> list[tuple[Case, s
     return [(case, tier) for case in chosen for tier in environment.tiers]
 
 
+def _exploited(machine: Machine, name: str, *, every: bool) -> tuple[list[TriedExploit], int]:
+    """Try the tricks in a Lean environment; return what came out, and how many were left for want of time."""
+    environment = machine.installed.lean(name)
+    chances = _chances(environment, every=every)
+    found = list(_tried(machine, environment, chances, seconds=math.inf if every else MOST_SECONDS))
+    return found, len(chances) - len(found)
+
+
 def _tried(
     machine: Machine, environment: LeanEnvironment, chances: Sequence[tuple[Case, str]], *, seconds: float
 ) -> Iterator[TriedExploit]:
@@ -143,7 +150,7 @@ def _tried(
             tried()
 
 
-def _report(environment: LeanEnvironment, found: list[TriedExploit], *, left: int, as_json: bool) -> None:
+def _report(environment: Environment, found: list[TriedExploit], *, left: int, as_json: bool) -> None:
     wrong = [each for each in found if not each.is_right and not each.is_failure]
     failed = [each for each in found if each.is_failure]
     if as_json:
@@ -187,7 +194,7 @@ def _facts(each: TriedExploit) -> dict[str, object]:
     }
 
 
-def _print(environment: LeanEnvironment, found: list[TriedExploit], odd: list[TriedExploit]) -> None:
+def _print(environment: Environment, found: list[TriedExploit], odd: list[TriedExploit]) -> None:
     from farm.cli.terminal import count, visible
 
     for each in odd:

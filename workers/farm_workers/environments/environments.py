@@ -1,15 +1,18 @@
-"""Environment step: which Leans this machine has."""
+"""Environment step: which environments this machine has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from farm.errors import FarmError, SettingsError, UsageError
+from farm.kinds import Kind
 from farm_workers.box.isolation import Isolation
 from farm_workers.environments.bundled import WHEEL, embedded
 from farm_workers.environments.configured import Table, tables
+from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 
 #: The environments file in the farm's data folder, read when no other is named.
@@ -20,16 +23,23 @@ FILE = "farm.toml"
 class Installed:
     """The environments of one machine by name: those it can use, and what is wrong with the others."""
 
-    sound: Mapping[str, LeanEnvironment]
+    sound: Mapping[str, Environment]
     problems: Mapping[str, str]
 
-    def __getitem__(self, name: str) -> LeanEnvironment:
+    def __getitem__(self, name: str) -> Environment:
         """Return the environment of this name; raises UsageError that says why there is none."""
         if name in self.sound:
             return self.sound[name]
         if name in self.problems:
             raise UsageError(self.problems[name])
         raise UsageError(f"no environment is called {name!r}; this machine has: {', '.join(self.names)}")
+
+    def lean(self, name: str) -> LeanEnvironment:
+        """Return the Lean environment of this name; raises UsageError that says why there is none."""
+        found = self[name]
+        if not isinstance(found, LeanEnvironment):
+            raise UsageError(f"{name!r} is an environment of {found.kind.system}; name one of Lean")
+        return found
 
     @property
     def names(self) -> list[str]:
@@ -69,12 +79,12 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
     file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises
     SettingsError when the file cannot be read as a whole.
     """
-    sound: dict[str, LeanEnvironment] = {}
+    sound: dict[str, Environment] = {}
     problems: dict[str, str] = {}
     file = file or home / FILE
     for name, table in tables(file, required=file != home / FILE).items():
         try:
-            sound[name] = Table(name, table).environment(home)
+            sound[name] = _of_table(name, table, home)
         except (FarmError, OSError) as error:
             problems[name] = f"{file}: environment {name!r}: {error}"
     if EMBEDDED not in sound.keys() | problems.keys():
@@ -84,3 +94,20 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         except (FarmError, OSError) as error:
             problems[EMBEDDED] = f"environment {EMBEDDED!r}: {error}"
     return Installed(sound=sound, problems=problems)
+
+
+def _lean(name: str, table: object, home: Path) -> Environment:
+    return Table(name, table).environment(home)
+
+
+#: What makes an environment of a table without its kind, by that kind: given its name, the table, and the
+#: farm's data folder. Raises SettingsError that names the key and the remedy.
+TABLES: Mapping[Kind, Callable[[str, object, Path], Environment]] = MappingProxyType({Kind.LEAN: _lean})
+
+
+def _of_table(name: str, table: object, home: Path) -> Environment:
+    kind = table.pop("kind", Kind.LEAN) if isinstance(table, dict) else Kind.LEAN
+    if kind not in TABLES:
+        known = ", ".join(f'"{each}"' for each in TABLES)
+        raise SettingsError(f"kind: {kind!r} is no proof system that this farm knows; write one of {known}")
+    return TABLES[Kind(kind)](name, table, home)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.judging.tiers import Tier
+from farm.kinds import Kind
 from farm_workers.replay.lean import TRIED
 
 #: The name of the environment that the farm brings along.
@@ -58,6 +59,16 @@ class LeanEnvironment:
     def __hash__(self) -> int:
         """Return what takes no time: each check looks up processes by its environment."""
         return hash(self.digest)
+
+    @property
+    def kind(self) -> Kind:
+        """The proof system."""
+        return Kind.LEAN
+
+    @property
+    def second(self) -> str | None:
+        """The name of its checker, None where it has none."""
+        return self.checker.name if self.checker else None
 
     @property
     def tiers(self) -> tuple[Tier, ...]:

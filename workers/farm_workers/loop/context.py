@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from farm.store.environments import Served
 from farm.store.transitions import Store
 from farm.version import VERSION
-from farm_workers.checking.checker import Checker
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.checking.systems import Judges
+from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.health import Health
 from farm_workers.loop.leases import Leases
@@ -70,8 +70,8 @@ class Context:
     """All that a worker works with; `calling` is set when a thread, here or elsewhere, should be called."""
 
     store: Store
-    environments: Mapping[str, LeanEnvironment]
-    checker: Checker
+    environments: Mapping[str, Environment]
+    judges: Judges
     name: str
     lease_seconds: float
     threads: Threads
@@ -94,14 +94,15 @@ class Context:
                 name=e.name,
                 digest=e.digest,
                 toolchain=e.toolchain,
-                checker=e.checker.name if e.checker else None,
+                checker=e.second,
                 tiers=e.tiers,
                 checker_version=VERSION,
+                kind=e.kind,
             )
             for e in self.environments.values()
         ]
 
 
-def tiers(environments: Mapping[str, LeanEnvironment]) -> dict[str, Sequence[str]]:
+def tiers(environments: Mapping[str, Environment]) -> dict[str, Sequence[str]]:
     """Return the tiers that can be had in each environment."""
     return {name: environment.tiers for name, environment in environments.items()}

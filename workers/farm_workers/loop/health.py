@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from farm.log import logger
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.environment import Environment
 
 _log = logger(__name__)
 
@@ -20,19 +20,19 @@ _log = logger(__name__)
 class Health:
     """Whether this machine is fit to check, as known programs tell."""
 
-    def __init__(self, trial: Callable[[LeanEnvironment], Sequence[str]]) -> None:
+    def __init__(self, trial: Callable[[Environment], Sequence[str]]) -> None:
         """Ask `trial`, which checks what is known in an environment and says what came out wrong."""
         self._trial = trial
         self._lock = threading.Lock()
-        self._unwell: LeanEnvironment | None = None
-        self._begun: dict[LeanEnvironment, float] = {}  # when the newest trial was
+        self._unwell: Environment | None = None
+        self._begun: dict[Environment, float] = {}  # when the newest trial was
 
     @property
     def is_well(self) -> bool:
         """Whether checks may be taken."""
         return self._unwell is None
 
-    def examine(self, environment: LeanEnvironment) -> bool:
+    def examine(self, environment: Environment) -> bool:
         """Check what is known in an environment and return whether it comes out right; nothing is raised.
 
         Threads that fail together share an answer: one that was begun after they had failed.
@@ -50,7 +50,7 @@ class Health:
             self._unwell = environment if wrong else None
             return not wrong
 
-    def _wrong(self, environment: LeanEnvironment) -> Sequence[str]:
+    def _wrong(self, environment: Environment) -> Sequence[str]:
         try:
             return self._trial(environment)
         except Exception as error:  # noqa: BLE001 # the thread's edge: a machine that cannot be asked is unwell

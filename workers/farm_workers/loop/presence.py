@@ -51,7 +51,7 @@ class Presence:
             node=socket.gethostname(),
             pid=os.getpid(),
             environments=context.served(),
-            isolation=context.checker.isolation,
+            isolation=context.judges.isolation,
             farm_version=VERSION,
             threads=context.threads.size,
             busy=context.threads.busy,

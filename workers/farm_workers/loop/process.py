@@ -20,9 +20,8 @@ from farm.log import line, logger
 from farm.store.attempt import Returned
 from farm.store.transitions import Store
 from farm.version import VERSION
-from farm_workers.checking.canary import trial
-from farm_workers.checking.checker import Checker
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.checking.systems import Judges
+from farm_workers.environments.environment import Environment
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.context import Context, Threads, tiers
@@ -41,8 +40,8 @@ _log = logger(__name__)
 
 def new_context(
     store: Store,
-    environments: Mapping[str, LeanEnvironment],
-    checker: Checker,
+    environments: Mapping[str, Environment],
+    judges: Judges,
     *,
     name: str,
     lease_seconds: float,
@@ -56,7 +55,7 @@ def new_context(
     return Context(
         store=store,
         environments=environments,
-        checker=checker,
+        judges=judges,
         name=name,
         lease_seconds=lease_seconds,
         threads=Threads(concurrency),
@@ -65,7 +64,7 @@ def new_context(
             store, leases, worker=name, environments=tiers(environments), lease_seconds=lease_seconds
         ),
         recorder=recorder,
-        health=Health(trial(checker)),
+        health=Health(judges.trial),
         calling=calling,
     )
 
@@ -96,7 +95,7 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     _log.info(
         "Serving environments=%s way=%s concurrency=%d worker=%s",
         ",".join(context.environments),
-        context.checker.way,
+        context.judges.way,
         context.threads.size,
         context.name,
     )
@@ -115,14 +114,14 @@ def _state(context: Context, bell: Bell) -> State:
     return State(
         version=VERSION,
         worker=context.name,
-        isolation=context.checker.isolation,
-        way=context.checker.way,
+        isolation=context.judges.isolation,
+        way=context.judges.way,
         slots=context.threads.size,
         busy=context.threads.busy,
         leases=len(context.leases),
         is_healthy=context.health.is_well,
         is_broker_up=not bell.is_lost,
-        images=context.checker.images(),
+        images=context.judges.images(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 
 from farm import tracing
@@ -96,11 +97,13 @@ def _traced(ended: Ended | None, span: Span) -> Ended | None:
 def _ended(context: Context, claim: Claim) -> Ended | None:
     """Carry out one check and return what is to be recorded; None where somebody else decides about it."""
     began = time.monotonic()
-    report = context.checker.check(
+    report = context.judges.check(
         claim.check,
         context.environments[claim.environment],
         cancelled=lambda: context.leases.is_lost(claim) or context.leases.is_recalled,
     )
+    if isinstance(report, Future):
+        report = report.result()
     context.claims.note(time.monotonic() - began)
     if context.leases.is_lost(claim):
         return None

@@ -1,0 +1,128 @@
+"""Checking step, the proof systems: who judges the checks of each environment of this machine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from types import MappingProxyType
+
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.kinds import Kind
+from farm.settings import Settings
+from farm_workers.box import once as box
+from farm_workers.box.isolation import Isolation
+from farm_workers.checking.canary import require_sound, trial
+from farm_workers.checking.checker import Checker
+from farm_workers.checking.judge import Judge
+from farm_workers.environments.environment import Environment
+from farm_workers.environments.lean_environment import LeanEnvironment
+
+#: Makes the judge of a system, given what holds its checks, the settings and how many run at once.
+Begin = Callable[[Isolation, Settings, int], Judge]
+
+#: Who judges the systems besides Lean.
+SYSTEMS: Mapping[Kind, Begin] = MappingProxyType({})
+
+
+class LeanJudge:
+    """Judges checks in Lean environments."""
+
+    def __init__(self, checker: Checker) -> None:
+        self.checker = checker
+        self._trial = trial(checker)
+
+    def check(
+        self, check: Check, environment: LeanEnvironment, *, cancelled: Callable[[], bool] = box.never
+    ) -> Report:
+        """Report what became of a check, as `Checker.check` does."""
+        return self.checker.check(check, environment, cancelled=cancelled)
+
+    def prewarm(self, environment: LeanEnvironment) -> None:
+        """Begin to make images of the environment's headers, where Lean is forked."""
+        self.checker.prewarm(environment)
+
+    def require_sound(self, environment: LeanEnvironment) -> None:
+        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        require_sound(environment, self.checker)
+
+    def trial(self, environment: LeanEnvironment) -> tuple[str, ...]:
+        """Judge one canary with a fresh Lean, and say what is wrong with what came out."""
+        return self._trial(environment)
+
+    def images(self) -> list[tuple[str, int]]:
+        """Return the images that can fork."""
+        return self.checker.images()
+
+    def close(self) -> None:
+        """End every process."""
+        self.checker.close()
+
+
+class Judges:
+    """Judges checks in every environment of this machine, each as its system has it; for many threads.
+
+    The judge of a system is made when it is first asked for. A context manager: at its end no process is
+    left. `begin` makes the judges of other systems than Lean's, which `checker` judges.
+    """
+
+    def __init__(self, checker: Checker, begin: Mapping[Kind, Callable[[], Judge]]) -> None:
+        self._begin = begin
+        self._lock = threading.Lock()
+        self._begun: dict[Kind, Judge] = {Kind.LEAN: LeanJudge(checker)}
+        self.way, self.isolation = checker.way, checker.isolation
+
+    def __enter__(self) -> Judges:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process; nothing may be checked any more."""
+        for judge in self._all():
+            judge.close()
+
+    def of(self, environment: Environment) -> Judge:
+        """Return who judges in an environment."""
+        with self._lock:
+            judge = self._begun.get(environment.kind)
+            if judge is None:
+                judge = self._begun[environment.kind] = self._begin[environment.kind]()
+            return judge
+
+    def check(
+        self, check: Check, environment: Environment, *, cancelled: Callable[[], bool] = box.never
+    ) -> Report | Future[Report]:
+        """Report what became of a check, or will, as `Judge.check` says."""
+        return self.of(environment).check(check, environment, cancelled=cancelled)
+
+    def prewarm(self, environment: Environment) -> None:
+        """Begin to make ready what checks in this environment will need."""
+        self.of(environment).prewarm(environment)
+
+    def require_sound(self, environment: Environment) -> None:
+        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        self.of(environment).require_sound(environment)
+
+    def trial(self, environment: Environment) -> tuple[str, ...]:
+        """Judge one canary, and say what is wrong with what came out."""
+        return self.of(environment).trial(environment)
+
+    def images(self) -> list[tuple[str, int]]:
+        """Return the processes of all systems that are ready to fork."""
+        return [image for judge in self._all() for image in judge.images()]
+
+    def _all(self) -> list[Judge]:
+        with self._lock:
+            return list(self._begun.values())
+
+
+def judges(checker: Checker, isolation: Isolation, settings: Settings, *, concurrency: int = 1) -> Judges:
+    """Return who judges on this machine, as the settings say; to be used as a context."""
+
+    def beginning(begin: Begin) -> Callable[[], Judge]:
+        return lambda: begin(isolation, settings, concurrency)
+
+    return Judges(checker, {kind: beginning(begin) for kind, begin in SYSTEMS.items()})
