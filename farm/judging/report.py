@@ -128,9 +128,9 @@ class Report:
       besides the kernel.
 
     `kernel_limit` says how audit or replay ended without an answer: ``time``, ``memory`` or ``depth``.
-    `kind` is the proof system that all this is about. `preamble` says which of two programs was judged, None where there is but one.
-    `goals` are what was to be proved at errors and sorries, None where they were not asked for, or could not
-    be had.
+    `kind` is the proof system that all this is about. `preamble` says which of two programs was judged, None
+    where there is but one. `goals` are what was to be proved at errors and sorries, None where they were not
+    asked for, or could not be had.
     """
 
     run: Execution = Execution()

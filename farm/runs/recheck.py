@@ -51,7 +51,7 @@ from farm.runs.submit import Submitted, one_by_one
 from farm.store import pruning, rechecks
 from farm.store.environments import ServedEnvironment
 from farm.store.queries import StoredRun
-from farm.store.rechecks import Kind, OldLine
+from farm.store.rechecks import OldLine, Sort
 from farm.store.transitions import Store
 
 _STRENGTH = list(Tier)  # from the fewest that are believed to the most
@@ -113,7 +113,7 @@ def recheck(
         one_by_one(connection, f"recheck {run.id}".encode()),
     ):
         pruning.hold(connection, run.id)
-        plan = _plan(run, rechecks.kinds(connection, run.id), asked, known)
+        plan = _plan(run, rechecks.sorts(connection, run.id), asked, known)
         if not new_run and (found := connection.scalar(_SAME, {"options": json.dumps(plan.stored)})):
             span.tell(run_id=str(found), resumed=True)
             return Submitted(run_id=str(found), resumed=True)
@@ -184,30 +184,31 @@ class _Plan:
         return self._environment, limits, stated, _text(line.program_sha256, line.submitted), second
 
 
-def _plan(run: StoredRun, kinds: Sequence[Kind], asked: Recheck, known: Sequence[ServedEnvironment]) -> _Plan:
+def _plan(run: StoredRun, sorts: Sequence[Sort], asked: Recheck, known: Sequence[ServedEnvironment]) -> _Plan:
     """Return how a run is judged again; raises `UsageError` where that cannot be."""
-    meant = _meant(run, kinds, asked.instead_of)
+    meant = _meant(run, sorts, asked.instead_of)
     strongest = min(map(_strength, meant))
-    strong = [kind for kind in meant if _strength(kind) == strongest]
-    if len({_way(kind) for kind in strong}) > 1:
+    strong = [each for each in meant if _strength(each) == strongest]
+    if len({_way(each) for each in strong}) > 1:
         raise UsageError(
             f"the lines of {run.id} were judged with different axioms or policies, as batches with items of "
             "other batches are; recheck those batches one by one"
         )
     options = _options(run, strong[0], asked)
     served = _served(asked.environment, known, options.assurance)
+    _require_same_kind(served, [each.environment for each in meant], known)
     more = {"of": run.id, "from": asked.instead_of, "digest": served.digest}
     changed = {name: getattr(asked, name) for name in ("wall_seconds", "cpu_seconds", "memory_mib")}
     return _Plan(asked, options, served, {"recheck": {**more, **changed}})
 
 
-def _meant(run: StoredRun, kinds: Sequence[Kind], instead_of: str | None) -> list[Kind]:
+def _meant(run: StoredRun, sorts: Sequence[Sort], instead_of: str | None) -> list[Sort]:
     """Return the lines that are to be judged again, by how they were judged."""
-    if not kinds:
+    if not sorts:
         raise UsageError(f"run {run.id} has no lines that were not cancelled, so there is nothing to recheck")
     lines: dict[str, int] = {}
-    for kind in kinds:
-        lines[kind.environment] = lines.get(kind.environment, 0) + kind.lines
+    for each in sorts:
+        lines[each.environment] = lines.get(each.environment, 0) + each.lines
     told = ", ".join(f"{name} ({number})" for name, number in lines.items())
     if instead_of is None and len(lines) > 1:
         raise UsageError(
@@ -216,29 +217,29 @@ def _meant(run: StoredRun, kinds: Sequence[Kind], instead_of: str | None) -> lis
         )
     if instead_of is not None and instead_of not in lines:
         raise UsageError(f"--from {instead_of}: no line of run {run.id} was judged there, but in {told}")
-    return [kind for kind in kinds if instead_of in (None, kind.environment)]
+    return [each for each in sorts if instead_of in (None, each.environment)]
 
 
-def _strength(kind: Kind) -> int:
-    return _STRENGTH.index(Tier(kind.tier))
+def _strength(sort: Sort) -> int:
+    return _STRENGTH.index(Tier(sort.tier))
 
 
-def _way(kind: Kind) -> str:
-    return json.dumps([kind.native, sorted(kind.axioms), sorted(kind.policy.items()), kind.goals])
+def _way(sort: Sort) -> str:
+    return json.dumps([sort.native, sorted(sort.axioms), sorted(sort.policy.items()), sort.goals])
 
 
-def _options(run: StoredRun, kind: Kind, asked: Recheck) -> SubmitOptions:
+def _options(run: StoredRun, sort: Sort, asked: Recheck) -> SubmitOptions:
     """Return the options of the recheck: those of the run, so far as they decide about a verdict."""
     before: Mapping[str, Any] = run.options
-    tier = asked.tier or kind.tier
-    actions = {rule: Action(action) for rule, action in kind.policy.items()}
+    tier = asked.tier or sort.tier
+    actions = {rule: Action(action) for rule, action in sort.policy.items()}
     if tier != Tier.LEAN:  # no text decides there
         actions = {rule: action for rule, action in actions.items() if action is not Action.REJECT}
     assurance = Assurance(
         tier=tier,
-        native=kind.native,
+        native=sort.native,
         policy=Policy(actions=actions),
-        axioms=tuple(kind.axioms),
+        axioms=tuple(sort.axioms),
         accepts_advisories=asked.accepts_advisories
         or bool(before.get("assurance", {}).get("accepts_advisories")),
     )
@@ -251,7 +252,7 @@ def _options(run: StoredRun, kind: Kind, asked: Recheck) -> SubmitOptions:
         assurance=assurance,
         share=bool(before.get("share", True)),
         priority=asked.priority,
-        goals=kind.goals,
+        goals=sort.goals,
     )
 
 
@@ -265,6 +266,18 @@ def _served(name: str, known: Sequence[ServedEnvironment], assurance: Assurance)
             "start a worker that serves it, and recheck then"
         )
     return by_name[name]
+
+
+def _require_same_kind(
+    served: ServedEnvironment, before: Sequence[str], known: Sequence[ServedEnvironment]
+) -> None:
+    """Raise `UsageError` where the stored programs are of another proof system than the environment."""
+    for each in known:
+        if each.name in before and each.kind != served.kind:
+            raise UsageError(
+                f"the lines were judged in {each.name!r}, of the kind {each.kind}, but {served.name!r} is "
+                f"of the kind {served.kind}; name another environment of the kind {each.kind}"
+            )
 
 
 def _job(line: OldLine) -> bytes:

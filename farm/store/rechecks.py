@@ -97,7 +97,7 @@ _TURNED = f"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class Sort:
     """How many lines of a run were judged in this way."""
 
     environment: str
@@ -146,12 +146,12 @@ class Turned(NamedTuple):
     detail: str | None
 
 
-def kinds(connection: Connection, run_id: str) -> list[Kind]:
+def sorts(connection: Connection, run_id: str) -> list[Sort]:
     """Return in which ways the lines of a run were judged, and keep the run for the transaction."""
     homes = _homes(connection, run_id)
     with hashing(connection):
         rows = connection.execute(text(_KINDS.format(homes=homes)), {"run": run_id}).mappings().all()
-    return [Kind(**row) for row in rows]
+    return [Sort(**row) for row in rows]
 
 
 def old_lines(connection: Connection, run_id: str) -> Iterator[list[OldLine]]:

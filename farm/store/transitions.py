@@ -82,7 +82,8 @@ _REGISTER = """
           AND known.checker IS NOT DISTINCT FROM said.checker)
     ON CONFLICT (name) DO UPDATE SET
         kind = excluded.kind, digest = excluded.digest, toolchain = excluded.toolchain,
-        checker = excluded.checker, tiers = excluded.tiers, checker_version = excluded.checker_version, seen_at = now()
+        checker = excluded.checker, tiers = excluded.tiers,
+        checker_version = excluded.checker_version, seen_at = now()
 """
 
 # What no worker has served may be declared again, with another toolchain; what one has served is as it says.

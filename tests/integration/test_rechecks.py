@@ -179,6 +179,13 @@ def test_nobody_deletes_the_run_while_its_programs_are_asked_for(store: Store, t
     assert "lock timeout" in refused[0]
 
 
+def test_an_environment_of_another_proof_system_is_refused(store: Store, tmp_path: Path) -> None:
+    run = load(store, tmp_path / "a.jsonl", entry(PROVED, 1))
+    store.register([replace(CORE, name="set", kind="metamath")])
+    with pytest.raises(UsageError, match="of the kind lean, but 'set' is of the kind metamath"):
+        again(store, run, environment="set")
+
+
 def test_a_full_queue_stores_nothing(store: Store, queries: Queries, tmp_path: Path) -> None:
     run = load(store, tmp_path / "a.jsonl", entry(PROVED, 1), entry(PROVED, 2))
     with pytest.raises(QueueFull):
