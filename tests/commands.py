@@ -71,7 +71,10 @@ class Running:
         return self.err.read_text()
 
     def ended(self, *, seconds: float = 60.0) -> int:
-        return self.process.wait(seconds)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"it did not end within {seconds:g} s; it said: {self.said}") from error
 
 
 @dataclass(frozen=True)

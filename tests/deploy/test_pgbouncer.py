@@ -109,7 +109,7 @@ def test_a_run_is_judged_whose_worker_was_killed(pooled: Pooled, manifest: Path,
             wait_for_run(pooled.queries, manifest, "running")
             first.process.kill()
         with serving(pooled.farm, tmp_path / "second"), serving(pooled.farm, tmp_path / "third"):
-            assert submit.ended(seconds=100) == 0, submit.said
+            assert submit.ended(seconds=70 * PATIENCE) == 0, submit.said
     check_all(pooled, manifest)
     assert pooled.server_connections() <= 4
 
@@ -192,7 +192,7 @@ def test_a_pooler_that_is_restarted_loses_nothing(
         wait_for_run(pooled.queries, manifest, "done")
         pooled.pooler.end(how)
         pooled.pooler.start()
-        assert submit.ended(seconds=100) == 0, submit.said
+        assert submit.ended(seconds=70 * PATIENCE) == 0, submit.said
         assert worker.process.poll() is None
     check_all(pooled, manifest)
 
@@ -207,5 +207,5 @@ def test_a_postgresql_that_is_killed_behind_the_pooler_loses_nothing(
         wait_for_run(pooled.queries, manifest, "done")
         pooled.servers.postgres.end_by(signal.SIGKILL)
         pooled.servers.start_postgres()
-        assert submit.ended(seconds=100) == 0, submit.said
+        assert submit.ended(seconds=70 * PATIENCE) == 0, submit.said
     check_all(pooled, manifest)
