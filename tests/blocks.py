@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from farm.assembly.challenge import challenge_to
+from farm.assembly.images import image_of
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.tiers import Tier
 from farm.judging.verdict import UNREADABLE_STATEMENT, judge_text
@@ -101,6 +102,7 @@ _READ: dict[str, Callable[[bytes], object]] = {
     "text": bytes.decode,
     "json": json.loads,
     "bytea": bytes,
+    "int8": lambda field: struct.unpack("!q", field)[0],
 }
 
 
@@ -141,6 +143,7 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "program_sha256": _sha256(program.text),
         "challenge_sha256": source and hashlib.sha256(source).digest(),
         "challenge_name": challenge and storable(challenge.name),
+        "image": image_of(entry, program),
         "submitted": [list(span) for span in program.submitted],
         "fallback_sha256": other and _sha256(other.text),
         "fallback_submitted": other and [list(span) for span in other.submitted],

@@ -8,19 +8,26 @@ from typing import NamedTuple
 
 from farm.assembly import program
 from farm.assembly.challenge import Challenge, challenge_to
+from farm.assembly.images import image_of
 from farm.assembly.program import AssemblyOptions, Program
 from farm.kinds import Kind
 from farm.manifest.entry import Entry
 
 
+def _the_only_one(_entry: Entry, _program: Program) -> int:
+    return 0
+
+
 class Assembling(NamedTuple):
     """How the lines of one system are assembled; both raise StatementFault for a line that is wrong.
 
+    `image` numbers what can be forked from one process, 0 where that is the environment's only one.
     `challenge` is given a line's header, context and statement, and is None where that states nothing.
     """
 
     assemble: Callable[[Entry, AssemblyOptions], Program]
     challenge: Callable[[str, str, str], Challenge | None]
+    image: Callable[[Entry, Program], int] = _the_only_one
 
 
 def assembling(kind: str) -> Assembling:
@@ -33,5 +40,5 @@ def _stated_in_lean(header: str, _context: str, statement: str) -> Challenge | N
 
 
 _ASSEMBLING: Mapping[Kind, Assembling] = MappingProxyType(
-    {Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean)}
+    {Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean, image=image_of)}
 )

@@ -180,6 +180,7 @@ def _check(number: int, prepared: Prepared, check_id: int) -> dict[str, Any]:
         "wall_seconds": prepared.limits.wall_seconds,
         "cpu_seconds": prepared.limits.cpu_seconds,
         "memory_mib": prepared.limits.memory_mib,
+        "image": prepared.image,
         "judged": prepared.verdict is not None,
     }
 

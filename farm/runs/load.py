@@ -96,11 +96,11 @@ _CHECKS = text("""
         id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted,
         challenge_sha256, challenge_name, environment,
         environment_digest, checker_version, tier, native, axioms, policy,
-        wall_seconds, cpu_seconds, memory_mib, goals, priority, turn, status)
+        wall_seconds, cpu_seconds, memory_mib, image, goals, priority, turn, status)
     SELECT check_id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted,
            challenge_sha256, challenge_name, environment, environments.digest,
            environments.checker_version, :tier, :native,
-           CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib,
+           CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib, image,
            :goals, :priority, begun.turn + ordinal - 1,
            CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM first JOIN begun USING (environment) JOIN environments ON environments.name = environment

@@ -42,6 +42,7 @@ from farm.runs.prepare.rows import (
     NULL,
     Block,
     field,
+    image_field,
     place_fields,
     spans_json,
     verdict_fields,
@@ -169,7 +170,8 @@ class _Plan:
         place = place_fields(line.manifest, line.line)
         parts, verdict = self._parts(line), _verdict(line)
         shared = identity(*parts) if self.options.share and verdict is None else None
-        check = check_fields(*parts) + (NULL if shared is None else field(shared)) + verdict_fields(verdict)
+        check = check_fields(*parts) + (NULL if shared is None else field(shared))
+        check += image_field(line.image) + verdict_fields(verdict)
         return place + _job(line), place + check, shared
 
     def _parts(self, line: OldLine) -> tuple[Part, Part, Part, Text, Text | None]:

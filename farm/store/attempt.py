@@ -25,13 +25,40 @@ Hold = tuple[int, int, datetime]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Alike:
+    """Which checks are to be claimed together: those of one class in one environment that need one image.
+
+    Not `exact`, the image is the one whose number is the first from `image` on. None of them stands before
+    `turn`.
+    """
+
+    environment: str
+    priority: int
+    image: int
+    turn: int = 0
+    exact: bool = True
+
+    def row(self) -> dict[str, object]:
+        """Return what the store is given of it."""
+        return {
+            "environment": self.environment,
+            "class": int(self.priority),
+            "image": self.image,
+            "turn": self.turn,
+            "exact": self.exact,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """A check that this worker holds: what to check, and the attempt under which to report it.
 
     `failures` counts earlier attempts that the farm failed at. With one attempt left it is a `suspect`: it
     may be what brings workers down. One that is claimed `ahead` waits until a thread of its worker is free.
     Its `priority` is that of its class, and it has waited for `waited_seconds` since somebody first asked;
-    the `traceparent` is that of the run that did, None where that is not traced or nobody asks.
+    the `traceparent` is that of the run that did, None where that is not traced or nobody asks. Its `image`
+    is what it has in common with checks that can be forked from the same one, 0 where nobody knows; its
+    `turn` is its place in its queue.
     """
 
     check_id: int
@@ -45,6 +72,8 @@ class Claim:
     priority: int = Priority.BATCH
     waited_seconds: float = 0.0
     traceparent: str | None = None
+    image: int = 0
+    turn: int = 0
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Claim:
@@ -61,6 +90,8 @@ class Claim:
             priority=row["priority"],
             waited_seconds=row["waited_seconds"],
             traceparent=row["traceparent"],
+            image=row["image"],
+            turn=row["turn"],
         )
 
     @property

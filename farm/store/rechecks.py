@@ -63,7 +63,7 @@ _LINES = """
     ) AS job ON true
     JOIN LATERAL (
         SELECT program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256,
-               challenge_name, environment, wall_seconds, cpu_seconds, memory_mib,
+               challenge_name, environment, wall_seconds, cpu_seconds, memory_mib, image,
                cancelled IS NOT NULL AS is_cancelled
         FROM checks WHERE id = check_id LIMIT 1
     ) AS asked ON true
@@ -129,6 +129,7 @@ class OldLine(NamedTuple):
     wall_seconds: float
     cpu_seconds: float
     memory_mib: int
+    image: int
     is_cancelled: bool
     verdict: str | None
     reason: str | None

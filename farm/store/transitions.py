@@ -29,7 +29,7 @@ from farm.judging.verdict import Outcome, Verdict
 from farm.kinds import Kind
 from farm.log import logger
 from farm.store import waiting
-from farm.store.attempt import Claim, Decision, Hold, Returned, unread
+from farm.store.attempt import Alike, Claim, Decision, Hold, Returned, unread
 from farm.store.environments import Served
 from farm.store.postgres import UNHURRIED, reaching, single
 from farm.store.sweeping import Swept, sweep
@@ -99,23 +99,51 @@ _DECLARE = text("""
 # left is claimed one by one: what brings workers down then does not end what only happened to be beside it.
 # A worker begins the first of them at once, which is such a one if there is any; it claims the others ahead.
 # A claim that a crash of PostgreSQL loses was never there: the check is claimed again, and the verdict of the
-# first claim is refused, because it was claimed at another moment.
-_CLAIM = f"""
-    WITH first AS (
-        SELECT id, priority, place, turn, failures >= %(last)s AS suspect,
-               row_number() OVER (PARTITION BY failures >= %(last)s ORDER BY priority, place, turn, id) AS nth
+# first claim is refused, because it was claimed at another moment. All of them need one image: others would
+# have to be made for the rest.
+_QUEUES = """
         FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[]), CAST(%(classes)s AS smallint[]),
                     CAST(%(turns)s AS bigint[]))
-             WITH ORDINALITY AS queue (name, tiers, class, front, place), LATERAL (
-            SELECT id, priority, turn, failures FROM checks
+             WITH ORDINALITY AS queue (name, tiers, class, front, place)
+"""
+_BY_TURN = f"""
+        SELECT id, priority, place, turn, image, failures >= %(last)s AS suspect,
+               row_number() OVER (PARTITION BY failures >= %(last)s ORDER BY priority, place, turn, id) AS nth
+        {_QUEUES}, LATERAL (
+            SELECT id, priority, turn, image, failures FROM checks
             WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
               AND tier = ANY(string_to_array(queue.tiers, ' '))
               AND turn >= queue.front AND (failures < %(last)s OR %(suspects)s)
               AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
             ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
         ) AS queued
-    ), chosen AS (
-        SELECT id, priority, turn, suspect FROM first WHERE nth = 1 OR NOT suspect
+"""  # noqa: S608 - a constant
+# Those of one class in one environment that need one image, unless something of a class before it waits: the
+# image of the number that is asked for, or the next one after it.
+_ALIKE = f"""
+        SELECT id, priority, 1 AS place, turn, image, false AS suspect, 1 AS nth FROM checks
+        WHERE status = 'queued' AND image <> 0
+          AND environment = %(environment)s AND priority = CAST(%(class)s AS smallint)
+          AND image = CASE WHEN %(exact)s THEN CAST(%(image)s AS bigint) ELSE (
+              SELECT image FROM checks
+              WHERE status = 'queued' AND image <> 0
+                AND environment = %(environment)s AND priority = CAST(%(class)s AS smallint)
+                AND image >= CAST(%(image)s AS bigint)
+              ORDER BY image LIMIT 1) END
+          AND turn >= CAST(%(turn)s AS bigint) AND tier = ANY(CAST(%(had)s AS text[])) AND failures < %(last)s
+          AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
+          AND NOT EXISTS (
+              SELECT {_QUEUES} WHERE class < CAST(%(class)s AS smallint) AND EXISTS (
+                  SELECT FROM checks
+                  WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
+                    AND tier = ANY(string_to_array(queue.tiers, ' ')) AND turn >= queue.front))
+        ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+"""  # noqa: S608 - a constant
+_CLAIM = """
+    WITH first AS ({first}), chosen AS (
+        SELECT id, priority, turn, suspect FROM first
+        WHERE (nth = 1 OR NOT suspect)
+          AND image = (SELECT image FROM first ORDER BY priority, place, turn, id LIMIT 1)
         ORDER BY priority, place, turn, id LIMIT %(most)s
     ), claimed AS (
         UPDATE checks SET
@@ -125,8 +153,9 @@ _CLAIM = f"""
         FROM chosen WHERE checks.id = chosen.id
         RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
                   fallback_sha256, fallback_submitted, challenge_sha256, challenge_name, tier,
-                  native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, checks.priority,
-                  checks.turn, extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
+                  native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,
+                  checks.priority, checks.turn,
+                  extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
            fallback.source AS fallback, CASE WHEN %(traced)s THEN (
@@ -135,14 +164,16 @@ _CLAIM = f"""
     ) END AS traceparent, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
-    FROM {UNHURRIED}, claimed
+    FROM {unhurried}, claimed
     JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
     ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = fallback_sha256 LIMIT 1) AS fallback
     ON true
     ORDER BY priority, turn, id
-"""  # noqa: S608 - a constant
+"""
+_CLAIM_BY_TURN = _CLAIM.format(first=_BY_TURN, unhurried=UNHURRIED)
+_CLAIM_ALIKE = _CLAIM.format(first=_ALIKE, unhurried=UNHURRIED)
 
 _WAITING = """
     SELECT name FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[])) AS served (name, tiers)
@@ -330,6 +361,7 @@ class Store:
         front: Front | None = None,
         tiers: Tiers = MappingProxyType({}),
         traced: bool = False,
+        alike: Alike | None = None,
     ) -> list[Claim]:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
@@ -337,7 +369,8 @@ class Store:
         taken at most, and none without `suspects`. `front` is what this worker knows of the queues. With
         `tiers` those checks are left that ask for another tier than can be had in their environment. A check
         that this release cannot read, such as one with a newer release's option, is given back unharmed.
-        Claims have their `traceparent` where they are to be `traced`.
+        Claims have their `traceparent` where they are to be `traced`. With `alike` those are taken that need
+        one image, whatever their turn, and none while anything of a class before theirs waits.
         """
         front = front or Front()
         queues = [(name, priority) for priority in Priority for name in served]
@@ -350,6 +383,9 @@ class Store:
             "tiers": _tiers([name for name, _ in queues], tiers),
             "traced": traced,
         }
+        if alike is not None:
+            had = list(tiers.get(alike.environment, Tier))
+            return self._claim_alike(queues, front, {**values, **alike.row(), "had": had})
         for _ in range(_MOST_CLAIMS):
             found, claims = self._claim(queues, front, values)
             if claims or not found or not front.has_room:
@@ -360,17 +396,29 @@ class Store:
         self, queues: Sequence[Place], front: Front, values: Mapping[str, object]
     ) -> tuple[bool, list[Claim]]:
         """Claim once; returns whether anything was found, and what of it this release can read."""
-        asked = {
-            "names": [name for name, _ in queues],
-            "classes": [int(priority) for _, priority in queues],
-            "turns": front.turns(queues),
-            "unreadable": front.unreadable,
-        }
+        asked = self._asked(queues, front.turns(queues), front)
         with single(self.engine) as cursor:
-            rows = cursor.execute(_CLAIM, {**values, **asked}).fetchall()
+            rows = cursor.execute(_CLAIM_BY_TURN, {**values, **asked}).fetchall()
         first = rows[0]["fronts"] if rows else []
         front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in first})
         return bool(rows), self._read(rows, front)
+
+    def _claim_alike(
+        self, queues: Sequence[Place], front: Front, values: Mapping[str, object]
+    ) -> list[Claim]:
+        """Claim once what is alike, and return what of it this release can read."""
+        asked = self._asked(queues, front.known(queues), front)
+        with single(self.engine) as cursor:
+            return self._read(cursor.execute(_CLAIM_ALIKE, {**values, **asked}).fetchall(), front)
+
+    @staticmethod
+    def _asked(queues: Sequence[Place], turns: list[int], front: Front) -> dict[str, object]:
+        return {
+            "names": [name for name, _ in queues],
+            "classes": [int(priority) for _, priority in queues],
+            "turns": turns,
+            "unreadable": front.unreadable,
+        }
 
     def _read(self, rows: Sequence[Mapping[str, Any]], front: Front) -> list[Claim]:
         """Return the claims that rows are, each read by itself; give back those that cannot be read."""

@@ -65,6 +65,10 @@ class Front:
         self._is_whole = self._asked_at >= self._whole_at
         if self._is_whole:
             self._turns = {}
+        return self.known(places)
+
+    def known(self, places: Sequence[Place]) -> list[int]:
+        """Return the turn at which each of these queues was last seen to begin."""
         return [self._turns.get(place, _BEGINNING) for place in places]
 
     def saw(self, places: Sequence[Place], first: Mapping[Place, int]) -> None:

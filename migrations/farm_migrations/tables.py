@@ -185,6 +185,8 @@ checks = Table(
     Column("challenge_name", Text),
     # How far the program's context reaches, which the dataset brought: 0 where there is none.
     Column("context_end", Integer, nullable=False, server_default=text("0")),
+    # Checks that can be forked from one image have this number in common; 0 where nobody knows.
+    Column("image", BigInteger, nullable=False, server_default=text("0")),
     # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
     Column("environment", Text, nullable=False),
     Column("tier", Text, nullable=False),
@@ -229,6 +231,11 @@ checks = Table(
         "checks_queue_idx",
         *("environment", "priority", "turn", "id"),
         postgresql_where=text("status = 'queued'"),
+    ),
+    Index(
+        "checks_images_idx",
+        *("environment", "priority", "image", "turn", "id"),
+        postgresql_where=text("status = 'queued' AND image <> 0"),
     ),
     Index("checks_identity_idx", "identity", unique=True, postgresql_where=text("identity IS NOT NULL")),
     # Not WHERE status = 'running': a check that is looked up by its id, if it runs, is to be found by its id.

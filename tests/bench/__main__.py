@@ -24,6 +24,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.completions import completions
 from tests.bench.demo import demo
 from tests.bench.figures import table
+from tests.bench.images import images
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
 from tests.bench.pruning import pruning
@@ -44,6 +45,7 @@ class Part(StrEnum):
     METRICS = "metrics"
     TRACES = "traces"
     PRUNE = "prune"
+    IMAGES = "images"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -56,6 +58,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.METRICS: metrics,
     Part.TRACES: traces,
     Part.PRUNE: pruning,
+    Part.IMAGES: images,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
@@ -67,7 +70,8 @@ def parts(
     only: Annotated[list[Part] | None, Option(help="Measure this alone; can be given several times.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, pruning, and a worker.
+    """Measure assembly, policy, completions, metrics, traces, looking at a large farm, pruning, images, and a
+    worker.
 
     `--only demo` is what `make demo` shows.
     """

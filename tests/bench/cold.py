@@ -59,7 +59,7 @@ def cold_checks() -> Iterator[Figure]:
         looped, farmed = [], []
         for _ in range(TURNS):
             looped.append(len(programs) / _loop(files, environment, at_once))
-            farmed.append(len(programs) / _through_farm(farm, manifest))
+            farmed.append(len(programs) / seconds_through_farm(farm, manifest))
     ratio = median(farmed) / median(looped)
     yield Figure(
         key="cold_loop", name=f"cold checks, shell loop x {at_once}", unit="checks/s", samples=tuple(looped)
@@ -116,7 +116,7 @@ _SECONDS = text("""
 """)
 
 
-def _through_farm(farm: FarmAtWork, manifest: Path) -> float:
+def seconds_through_farm(farm: FarmAtWork, manifest: Path) -> float:
     """Return the seconds from the first call to the last verdict, by the database's clock."""
     run = submit(farm.store, [manifest], options(EMBEDDED), known=farm.queries.served()).run_id
     begun = farm.now()

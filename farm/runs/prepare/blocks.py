@@ -33,6 +33,7 @@ from farm.runs.prepare.rows import (
     NULL,
     Block,
     field,
+    image_field,
     place_fields,
     segments_json,
     spans_json,
@@ -71,6 +72,7 @@ class Prepared(NamedTuple):
     fallback: Text | None
     warnings: str
     identity: bytes | None
+    image: int
     verdict: Verdict | None
 
     @property
@@ -143,7 +145,8 @@ class Preparer:
         environment = entry.environment or self._options.environment
         self._require(environment, entry)
         self._require_group(entry)
-        stated, program = self._assembled(entry, self._kinds[environment])
+        kind = self._kinds[environment]
+        stated, program = self._assembled(entry, kind)
         source, verdict = _encoded(program)
         if stated is not None and not stated.is_readable:
             verdict = UNREADABLE_STATEMENT
@@ -163,6 +166,7 @@ class Preparer:
             fallback=second,
             warnings=warnings_json(program),
             identity=None,
+            image=assembling(kind).image(entry, program),
             verdict=verdict,
         )
         if not self._options.share or verdict is not None:
@@ -185,6 +189,7 @@ class Preparer:
             (
                 check_fields(*self._parts(prepared)),
                 NULL if prepared.identity is None else field(prepared.identity),
+                image_field(prepared.image),
                 verdict_fields(prepared.verdict),
             )
         )

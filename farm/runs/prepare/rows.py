@@ -41,6 +41,7 @@ CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
         "fallback_sha256": "bytea",
         "fallback_submitted": "json",
         "identity": "bytea",
+        "image": "int8",
         "verdict": "text",
         "reason": "text",
         "detail": "text",
@@ -75,6 +76,7 @@ class Block:
 NULL = b"\xff\xff\xff\xff"
 _length = Struct("!i").pack
 _place = Struct("!iiii").pack
+_image = Struct("!iq").pack
 _limits = Struct("!ididii").pack
 
 
@@ -91,6 +93,11 @@ def limits_fields(limits: Limits) -> bytes:
 def field(content: bytes) -> bytes:
     """Return a field of these bytes."""
     return _length(len(content)) + content
+
+
+def image_field(image: int) -> bytes:
+    """Return the field of an image's number."""
+    return _image(8, image)
 
 
 def words_field(words: str | None) -> bytes:

@@ -12,9 +12,10 @@ import time
 from collections import deque
 
 from farm import tracing
-from farm.store.attempt import Claim
+from farm.store.attempt import Alike, Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
+from farm_workers.loop.groups import Groups
 from farm_workers.loop.leases import Leases
 from farm_workers.metrics import events
 
@@ -40,7 +41,7 @@ class Claims:
         # The heartbeat asks for what is ahead, and must not wait for a claim, which may hang with PostgreSQL.
         self._claiming = threading.Lock()
         self._lock = threading.Lock()
-        self._front = Front()
+        self._front, self._groups = Front(), Groups()
         self._ahead: deque[Claim] = deque()
         self._claimed_at = 0.0
         self._mean_seconds: float | None = None
@@ -86,23 +87,38 @@ class Claims:
             return claims
 
     def _claim(self, busy: int) -> None:
-        claims = self._store.claim(
-            tuple(self._environments),
-            worker=self._worker,
-            lease_seconds=self._lease_seconds,
-            most=self._how_many(busy),
-            suspects=not self._leases.has_suspect(),
-            front=self._front,
-            tiers=self._tiers,
-            traced=tracing.is_on(),
-        )
+        claims = self._claimed(self._how_many(busy))
         self._leases.hold(claims)
         with self._lock:
             self._claimed_at = time.monotonic()
             # What may bring this worker down is begun first: nothing waits beside it.
             self._ahead.extend(sorted(claims, key=lambda claim: claim.ahead))
+
+    def _claimed(self, most: int) -> list[Claim]:
+        """Claim what needs an image that this worker has, or what is next by turn."""
+        for wish in self._groups.wishes():
+            claims = self._claim_once(most, wish)
+            self._groups.found(wish, claims)
+            if claims:
+                return claims
+        claims = self._claim_once(most)
+        self._groups.took_by_turn(claims)
         if claims:
             self._pass_turn(claims[-1].environment)
+        return claims
+
+    def _claim_once(self, most: int, alike: Alike | None = None) -> list[Claim]:
+        return self._store.claim(
+            tuple(self._environments),
+            worker=self._worker,
+            lease_seconds=self._lease_seconds,
+            most=most,
+            suspects=not self._leases.has_suspect(),
+            front=self._front,
+            tiers=self._tiers,
+            traced=tracing.is_on(),
+            alike=alike,
+        )
 
     def _how_many(self, busy: int) -> int:
         if not self._mean_seconds:
