@@ -125,8 +125,9 @@ _CLAIM = f"""
         FROM chosen WHERE checks.id = chosen.id
         RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
                   fallback_sha256, fallback_submitted, challenge_sha256, challenge_name, tier,
-                  native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, checks.priority,
-                  checks.turn, extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
+                  native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, context_end,
+                  checks.priority, checks.turn,
+                  extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
            fallback.source AS fallback, CASE WHEN %(traced)s THEN (

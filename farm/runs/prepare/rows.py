@@ -40,6 +40,7 @@ CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
         "submitted": "json",
         "fallback_sha256": "bytea",
         "fallback_submitted": "json",
+        "context_end": "int4",
         "identity": "bytea",
         "verdict": "text",
         "reason": "text",
@@ -74,6 +75,7 @@ class Block:
 # https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-BINARY-FORMAT
 NULL = b"\xff\xff\xff\xff"
 _length = Struct("!i").pack
+_integer = Struct("!ii").pack
 _place = Struct("!iiii").pack
 _limits = Struct("!ididii").pack
 
@@ -91,6 +93,11 @@ def limits_fields(limits: Limits) -> bytes:
 def field(content: bytes) -> bytes:
     """Return a field of these bytes."""
     return _length(len(content)) + content
+
+
+def integer_field(number: int) -> bytes:
+    """Return a field of a number of 32 bits."""
+    return _integer(4, number)
 
 
 def words_field(words: str | None) -> bytes:
