@@ -46,6 +46,8 @@ SORTS: tuple[dict[str, object], ...] = (
     {"predicted_proof": "\ud800"},
     {"generation": "\udfff", "header": ""},
     {"predicted_proof": "x\n\0\ud800", "name": ""},
+    {"context": "import A\n\n/-- é -/\n", "header": None},
+    {"context": "import A\ud800\n", "header": ""},
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from farm.assembly import preamble
-from farm.assembly.above import HEADER, Above
+from farm.assembly.above import CONTEXT, HEADER, Above
 from farm.assembly.answer import after_key, without_thinking
 from farm.assembly.choice import choose
 from farm.assembly.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
@@ -34,9 +34,10 @@ class LeanAnswer:
         self._plans = Plans()
         self._text = generation
         self._target = read_target(dataset.statement)
-        if (at := dataset.first_sorry()) >= 0:
-            warning = "sorry_in_header" if dataset.origin == HEADER else "sorry_in_context"
-            self.warnings.append((warning, dataset.origin, at))
+        if (at := dataset.first_sorry()) >= 0 and dataset.origin == HEADER:
+            self.warnings.append(("sorry_in_header", HEADER, at))
+        elif at >= 0:
+            self.warnings.append(("sorry_in_context", CONTEXT, at))
         if self._target.sorry >= 0:
             self.warnings.append(("sorry_in_statement", "formal_statement", self._target.sorry))
         answer, unclosed = without_thinking(self._text)

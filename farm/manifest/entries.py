@@ -199,7 +199,7 @@ def _entry(
         path=path,
         line=line,
         name=_text(fields, "name") or "",
-        header=_part(fields, "header", needed=needed and "header" in fields),
+        header=_part(fields, "header", needed=needed and "header" in fields and not context),
         formal_statement=_part(fields, "formal_statement", needed=needed),
         generation=_part(fields, "generation", needed=needed and not may_lack_answer),
         predicted_proof=proof,
