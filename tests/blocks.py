@@ -47,6 +47,8 @@ SORTS: tuple[dict[str, object], ...] = (
     {"predicted_proof": "\ud800"},
     {"generation": "\udfff", "header": ""},
     {"predicted_proof": "x\n\0\ud800", "name": ""},
+    {"context": "import A\n\n/-- é -/\n", "header": None},
+    {"context": "import A\ud800\n", "header": ""},
 )
 
 
@@ -124,9 +126,12 @@ def expected(path: Path, number: int, options: SubmitOptions = OPTIONS) -> list[
 
 
 def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
-    program, challenge = assemble(entry, options.assembly), challenge_to(entry.header, entry.formal_statement)
+    program, challenge = (
+        assemble(entry, options.assembly),
+        challenge_to(entry.header, entry.formal_statement, entry.context),
+    )
     verdict = judge_text(program.text)
-    if challenge and re.search("[\0\ud800-\udfff]", entry.header + entry.formal_statement):
+    if challenge and re.search("[\0\ud800-\udfff]", entry.header + entry.context + entry.formal_statement):
         verdict = UNREADABLE_STATEMENT
     other = None if verdict else program.fallback
     limits = options.limits(entry.timeout)
@@ -147,6 +152,7 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "submitted": [list(span) for span in program.submitted],
         "fallback_sha256": other and _sha256(other.text),
         "fallback_submitted": other and [list(span) for span in other.submitted],
+        "context_end": program.context_end,
         "fallback_segments": other and [list(segment) for segment in other.segments],
         "segments": [[s.start, s.length, s.origin, s.origin_start] for s in program.segments],
         "warnings": [[w.code, w.origin, w.line, w.column] for w in program.warnings],

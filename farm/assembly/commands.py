@@ -134,6 +134,23 @@ def _end(text: str, head: Command, until: int) -> int:
     return head.keyword + len(text[head.keyword : until].rstrip())
 
 
+def trailing_lead(text: str) -> int:
+    """Return where the lead-in begins that a text ends in, its length where it ends in none.
+
+    Such are doc comments, attributes, modifiers and ``... in``: they belong to the declaration that follows.
+    """
+    spans = opaque_spans(text, 0, len(text))
+    hidden_from, hidden_to = next(spans, (len(text), len(text)))
+    for found in _LINE.finditer(text):
+        at = found.end(1)
+        while hidden_to <= at < len(text) and hidden_from < len(text):
+            hidden_from, hidden_to = next(spans, (len(text), len(text)))
+        is_hidden = hidden_from < at or (hidden_from == at and not text.startswith("/--", at))
+        if not is_hidden and _lead_in(text, at, len(text))[0] >= len(text):
+            return found.start()
+    return len(text)
+
+
 def _heads(text: str, start: int, end: int) -> Iterator[Command]:
     """Yield the same commands, each with the name that its text has, ending at its word."""
     spans = opaque_spans(text, start, end)

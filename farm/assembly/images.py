@@ -19,10 +19,10 @@ def image_of(entry: Entry, program: Program) -> int:
 
     It only says what is better checked one after the other: what an answer imports besides is not looked at.
     """
-    text = program.text
-    if entry.header and text.startswith(entry.header):
-        is_short = len(entry.header) <= _REMEMBERED_CHARACTERS
-        return (_number_of if is_short else _number_of.__wrapped__)(entry.header)
+    text, above = program.text, entry.context or entry.header
+    if above and text.startswith(above):
+        is_short = len(above) <= _REMEMBERED_CHARACTERS
+        return (_number_of if is_short else _number_of.__wrapped__)(above)
     return _number_of.__wrapped__(text)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from farm.assembly.above import Above
 from farm.assembly.preamble import Plan
 from farm.assembly.segments import Draft
 
@@ -11,17 +10,16 @@ from farm.assembly.segments import Draft
 class Dataset:
     """Writes the dataset's part of a program; `kept` is how much of the statement goes into it."""
 
-    def __init__(self, draft: Draft, sources: Mapping[str, str], kept: int) -> None:
+    def __init__(self, draft: Draft, dataset: Above, kept: int) -> None:
         self._draft, self._kept = draft, kept
-        self._header_length = len(sources["header"])
-        self._statement = sources["formal_statement"]
+        self._above, self._statement = dataset, dataset.statement
         self._written = 0
         self._is_broken = False
 
     def write_header(self) -> None:
-        """Write the header, and have it end its line."""
-        self._draft.copy("header", 0, self._header_length)
-        if not self._draft.ends_line():
+        """Write the header or the context, and have a header end its line."""
+        self._draft.copy(self._above.origin, 0, len(self._above.text))
+        if self._above.ends_line:
             self._draft.write("\n")
 
     def write_statement(self, plan: Plan) -> None:

@@ -35,8 +35,8 @@ def assembling(kind: str) -> Assembling:
     return _ASSEMBLING[Kind(kind)]
 
 
-def _stated_in_lean(header: str, _context: str, statement: str) -> Challenge | None:
-    return challenge_to(header, statement)
+def _stated_in_lean(header: str, context: str, statement: str) -> Challenge | None:
+    return challenge_to(header, statement, context)
 
 
 _ASSEMBLING: Mapping[Kind, Assembling] = MappingProxyType(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
 
 from farm.assembly import preamble
+from farm.assembly.above import CONTEXT, HEADER, Above
 from farm.assembly.answer import after_key, without_thinking
 from farm.assembly.choice import choose
 from farm.assembly.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
@@ -15,15 +14,10 @@ from farm.assembly.preamble import Plan, Plans
 from farm.assembly.proof import Joint
 from farm.assembly.segments import Draft
 from farm.assembly.vocabulary import COMMAND_LINE, looks_like_english
-from farm.lean_text.scanner import code_tokens, sorry_tokens
+from farm.lean_text.scanner import code_tokens
 
 _TACTICS_TOO = ("open", "set_option", "/-")
 _LEAN_3 = re.compile(r"\s*begin\b")
-
-
-@lru_cache(maxsize=256)
-def _sorry_in(header: str) -> int:
-    return next(iter(sorry_tokens(header)), -1)
 
 
 class LeanAnswer:
@@ -32,17 +26,18 @@ class LeanAnswer:
     `warnings` holds ``(code, origin, offset)``.
     """
 
-    def __init__(self, sources: Mapping[str, str], key: str, *, last: bool) -> None:
+    def __init__(self, dataset: Above, generation: str, key: str, *, last: bool) -> None:
         self.warnings: list[tuple[str, str, int]] = []
-        self._sources = sources
+        self._above = dataset
         self._declared: Declaration | None = None
         self._ends: Signature | None = None
         self._plans = Plans()
-        self._text = sources["generation"]
-        self._header = sources["header"]
-        self._target = read_target(sources["formal_statement"])
-        if (at := _sorry_in(self._header)) >= 0:
-            self.warnings.append(("sorry_in_header", "header", at))
+        self._text = generation
+        self._target = read_target(dataset.statement)
+        if (at := dataset.first_sorry()) >= 0 and dataset.origin == HEADER:
+            self.warnings.append(("sorry_in_header", HEADER, at))
+        elif at >= 0:
+            self.warnings.append(("sorry_in_context", CONTEXT, at))
         if self._target.sorry >= 0:
             self.warnings.append(("sorry_in_statement", "formal_statement", self._target.sorry))
         answer, unclosed = without_thinking(self._text)
@@ -67,7 +62,7 @@ class LeanAnswer:
             return
         self._declared = self._declaration()
         if self._declared is None:
-            body = preamble.after_header(self._text, self._start, self._end, self._header)
+            body = self._after_header()
         else:
             self._read_preamble(self._declared)
             self._ends = self._signature(self._declared)
@@ -90,14 +85,18 @@ class LeanAnswer:
             draft.copy("formal_statement", 0, self._target.kept)
             if not draft.ends_line():
                 draft.write("\n")
-        start = preamble.after_header(self._text, self._start, self._end, self._header)
-        draft.copy("generation", start, self._end)
+        draft.copy("generation", self._after_header(), self._end)
+
+    def _after_header(self) -> int:
+        """Return where code that declares nothing begins."""
+        start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
+        return preamble.after_header(self._text, start, self._end, self._above.settings)
 
     def _dataset(self, draft: Draft) -> Dataset:
-        return Dataset(draft, self._sources, self._target.kept)
+        return Dataset(draft, self._above, self._target.kept)
 
     def _read_preamble(self, declared: Declaration) -> None:
-        dataset = (self._header, self._sources["formal_statement"], self._target)
+        dataset = (self._above.text, self._above.statement, self._target)
         self._plans = preamble.read(self._text, self._start, declared, dataset)
         for code, at in self._plans.notes:
             self._note(code, at)
@@ -129,8 +128,7 @@ class LeanAnswer:
 
     def _is_body(self) -> bool:
         """Return whether code without a declaration of the target reads as a proof alone."""
-        body = preamble.after_header(self._text, self._start, self._end, self._header)
-        first = self._first_code(body)
+        first = self._first_code(self._after_header())
         command = COMMAND_LINE.match(self._text, self._text.rfind("\n", 0, first) + 1, self._end)
         if command is not None and command[0].strip() not in _TACTICS_TOO:
             return False

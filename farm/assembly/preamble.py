@@ -155,7 +155,7 @@ def read(text: str, start: int, declared: Declaration, dataset: tuple[str, str, 
     `dataset` is the header, the statement and what it declares.
     """
     header, statement, target = dataset
-    began, start = start, _after_prefix(text, start, header.strip())
+    began, start = start, after_prefix(text, start, header.strip())
     before = text[start : declared.start].strip()
     if not before or before == statement[: target.start].strip():
         return Plans()
@@ -238,7 +238,7 @@ def _without(some: Sequence[Command], others: Sequence[Command]) -> list[Command
     return [command for command in some if command.start not in unwanted]
 
 
-def _after_prefix(text: str, start: int, header: str) -> int:
+def after_prefix(text: str, start: int, header: str) -> int:
     """Return where the text goes on after the header, when it begins with it to the letter."""
     first = start
     while text.startswith("\n", first):

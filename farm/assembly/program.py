@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from farm.assembly import nemo
+from farm.assembly.above import CONTEXT, Above, above
 from farm.assembly.answer import Span
 from farm.assembly.lean_answer import LeanAnswer
 from farm.assembly.segments import Draft, Segment
@@ -72,13 +73,15 @@ class Program:
     """The exact text given to Lean, and where it came from.
 
     `fallback` is the program with the farm's own preamble, for when what the model wrote before the target
-    changes what that says; None where it would be the same.
+    changes what that says; None where it would be the same. The text begins with the line's context up to
+    `context_end`, 0 where it does not.
     """
 
     text: str
     segments: tuple[Segment, ...]
     warnings: tuple[AssemblyWarning, ...]
     fallback: Program | None = None
+    context_end: int = 0
 
     @property
     def submitted(self) -> tuple[tuple[int, int], ...]:
@@ -94,37 +97,48 @@ _SUBMITTED = frozenset({"generation", "predicted_proof"})
 def assemble(entry: Entry, options: AssemblyOptions) -> Program:
     """Return the program of a manifest line."""
     if entry.predicted_proof and not options.reassemble:
-        return _preassembled(entry.predicted_proof)
+        return _preassembled(entry)
     if options.profile == "farm":
         return _assemble_farm(entry, options)
     return _assemble_nemo(entry, options)
 
 
-def _preassembled(text: str) -> Program:
+def _preassembled(entry: Entry) -> Program:
+    text = entry.predicted_proof
     whole = Segment(start=0, length=len(text), origin="predicted_proof", origin_start=0)
-    return Program(text=text, segments=(whole,), warnings=())
+    return Program(text=text, segments=(whole,), warnings=(), context_end=_above(entry).context_end(text))
+
+
+def _above(entry: Entry) -> Above:
+    return above(entry.header, entry.context, entry.formal_statement)
 
 
 def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
-    sources = _sources(entry)
-    answer = LeanAnswer(sources, options.key, last=options.extract_code_mode == "last")
+    dataset = _above(entry)
+    sources = _sources(entry, dataset)
+    answer = LeanAnswer(dataset, entry.generation, options.key, last=options.extract_code_mode == "last")
     draft = Draft(sources)
     answer.write(draft, restate=options.restate_formal_statement, strip=options.strip_theorem_from_proof)
-    warnings = tuple(_warning(code, origin, sources[origin], at) for code, origin, at in answer.warnings)
-    program, other = _program(draft, warnings), Draft(sources)
+    warnings = tuple(
+        _warning(entry, code, *dataset.place(origin, at)) for code, origin, at in answer.warnings
+    )
+    program, other = _program(draft, dataset, warnings), Draft(sources)
     if not answer.write_fallback(other):
         return program
-    fallback = _program(other)
+    fallback = _program(other, dataset)
     return program if fallback.text == program.text else replace(program, fallback=fallback)
 
 
-def _program(draft: Draft, warnings: tuple[AssemblyWarning, ...] = ()) -> Program:
+def _program(draft: Draft, dataset: Above, warnings: tuple[AssemblyWarning, ...] = ()) -> Program:
     text, segments = draft.finish()
-    return Program(text=text, segments=segments, warnings=warnings)
+    if dataset.moved:
+        segments = tuple(placed for segment in segments for placed in dataset.placed(segment))
+    end = dataset.context_end(text)
+    return Program(text=text, segments=segments, warnings=warnings, context_end=end)
 
 
-def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:
-    line, column = line_and_column(text, offset)
+def _warning(entry: Entry, code: str, origin: str, offset: int) -> AssemblyWarning:
+    line, column = line_and_column(getattr(entry, origin), offset)
     return AssemblyWarning(code=code, origin=origin, line=line, column=column)
 
 
@@ -133,14 +147,17 @@ def _assemble_nemo(entry: Entry, options: AssemblyOptions) -> Program:
     last = not august and options.extract_code_mode == "last"
     code = nemo.extract_code(entry.generation, options.key, last=last)
     proof = nemo.strip_theorem(entry.generation, code) if options.strip_theorem_from_proof else [code]
-    draft = Draft(_sources(entry))
+    dataset = _above(entry)
+    draft = Draft(_sources(entry, dataset))
     # August's operator precedence: what is not stripped stands alone.
     if options.strip_theorem_from_proof or not august:
-        draft.copy("header", 0, len(entry.header))
+        draft.copy(dataset.origin, 0, len(dataset.text))
+        if dataset.origin == CONTEXT and dataset.ends_line:
+            draft.write("\n")
         if options.restate_formal_statement:
-            draft.copy("formal_statement", 0, len(entry.formal_statement))
+            draft.copy("formal_statement", 0, len(dataset.statement))
     _copy_lines(draft, entry.generation, proof)
-    return _program(draft)
+    return _program(draft, dataset)
 
 
 def _copy_lines(draft: Draft, text: str, lines: list[Span]) -> None:
@@ -154,9 +171,9 @@ def _copy_lines(draft: Draft, text: str, lines: list[Span]) -> None:
         draft.copy("generation", start, end)
 
 
-def _sources(entry: Entry) -> dict[str, str]:
+def _sources(entry: Entry, dataset: Above) -> dict[str, str]:
     return {
-        "header": entry.header,
-        "formal_statement": entry.formal_statement,
+        dataset.origin: dataset.text,
+        "formal_statement": dataset.statement,
         "generation": entry.generation,
     }

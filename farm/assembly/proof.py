@@ -20,6 +20,7 @@ INDENT = 2
 _INK = re.compile(r"\s*+(?=\S)")
 _BY = re.compile(r"by(?![\w'.!?])")
 _BEGIN = re.compile(r"begin\b")
+_GOES_ON = re.compile(r"where\b|\|(?!\|)")
 _TERM = re.compile(r"fun\b|λ|⟨|@\w")
 _COMMAND = re.compile(
     r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|private|axiom)\b"
@@ -80,6 +81,10 @@ class Joint:
             return self.write_body(Signature("assign", first, first + 2))
         if first >= self._end:
             return False
+        if self._assign and _GOES_ON.match(self._text, first, self._end):
+            self._draft.write("\n" if self._text[first] == "|" else " ")
+            self._copy(first)
+            return True
         is_by = _BY.match(self._text, first, self._end) is not None
         if self._wants_term and (is_by or not begins_tactic(self._text, self._first_code(first), self._end)):
             self._write_value(first, first, gap=" ")

@@ -13,7 +13,7 @@ class Segment(NamedTuple):
     """A piece of a program that was copied verbatim from a manifest field.
 
     ``program[start:start + length] == field[origin_start:origin_start + length]``, in code points; `origin`
-    is the field's name: ``header``, ``formal_statement``, ``generation`` or ``predicted_proof``.
+    is the field's name: ``header``, ``context``, ``formal_statement``, ``generation`` or ``predicted_proof``.
     """
 
     start: int

@@ -40,9 +40,17 @@ class Stated(NamedTuple):
     comment: str
 
 
-@lru_cache(maxsize=1024)
+#: What is said by longer texts is read again: contexts have hundreds of lines, and thousands of them differ.
+_LONGEST_KEPT = 1 << 14
+
+
 def read_stated(header: str, statement: str, target: Target) -> Stated:
     """Return what a header and a statement with this target declare."""
+    is_long = len(header) + len(statement) > _LONGEST_KEPT
+    return (_read_stated if is_long else _kept_stated)(header, statement, target)
+
+
+def _read_stated(header: str, statement: str, target: Target) -> Stated:
     before, lead = split_lead(statement, 0, target.start, target.name_end)
     names: dict[str, Known] = {}
     others: dict[str, tuple[int, ...]] = {}
@@ -61,6 +69,9 @@ def read_stated(header: str, statement: str, target: Target) -> Stated:
     ends = tuple(command.end for command in before)
     comment = statement[max(ends, default=0) : start].strip()
     return Stated(start, ins, names, others, frozenset(kinds), ends, comment)
+
+
+_kept_stated = lru_cache(maxsize=1024)(_read_stated)
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,8 @@ class Check:
     all of it. `challenge` is None where nothing says what is to be proved. Without an `assurance` a program
     is only given to Lean: nothing looks at its text. `fallback` is checked where what the model wrote before
     its theorem changes the statement; None where it would be the same program. With `goals` the report tells
-    the goals at errors and sorries, where they can be had.
+    the goals at errors and sorries, where they can be had. Both programs begin with the dataset's context up
+    to `context_end`, 0 without one: reading that is no part of what the limits hold for.
     """
 
     program: str
@@ -35,3 +36,4 @@ class Check:
     assurance: Assurance | None = None
     fallback: Fallback | None = None
     goals: bool = False
+    context_end: int = 0

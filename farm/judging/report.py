@@ -128,9 +128,10 @@ class Report:
       besides the kernel.
 
     `kernel_limit` says how audit or replay ended without an answer: ``time``, ``memory`` or ``depth``.
-    `kind` is the proof system that all this is about. `preamble` says which of two programs was judged, None
-    where there is but one. `goals` are what was to be proved at errors and sorries, None where they were not
-    asked for, or could not be had.
+    `context_ends` is where the dataset's own context ends in the program, line and column, None without one:
+    what Lean says above it is not about the submission. `kind` is the proof system that all this is about.
+    `preamble` says which of two programs was judged, None where there is but one. `goals` are what was to be
+    proved at errors and sorries, None where they were not asked for, or could not be had.
     """
 
     run: Execution = Execution()
@@ -147,6 +148,13 @@ class Report:
     preamble: Preamble | None = None
     goals: tuple[Goal, ...] | None = None
     kind: Kind = Kind.LEAN
+    context_ends: tuple[int, int] | None = None
+
+    def is_of_context(self, message: Message) -> bool:
+        """Whether a message is about the dataset's own context; one without a place is not."""
+        if self.context_ends is None or message.line == 0:
+            return False
+        return (message.line, message.column) < self.context_ends
 
     @property
     def statement(self) -> str:

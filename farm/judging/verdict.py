@@ -176,7 +176,8 @@ LACKS_ANSWER = _verdict(Reason.NO_ANSWER, "There is no answer: the line's genera
 #: The verdict on a line whose statement cannot be given to Lean, whatever its answer is.
 UNREADABLE_STATEMENT = _verdict(
     Reason.BAD_CHALLENGE,
-    "The header or the formal_statement contains a NUL character or a lone surrogate: Lean cannot read it.",
+    "The header, context or formal_statement contains a NUL character or a lone surrogate: "
+    "Lean cannot read it.",
 )
 
 
@@ -386,7 +387,7 @@ def _first_line(text: str, length: int = 160) -> str:
 
 
 def _failed_without_an_error(report: Report) -> Verdict | None:
-    if report.run.exit_status == 0 or any(map(_is_sorry, report.answer.messages)):
+    if report.run.exit_status == 0 or next(_sorries(report), None) is not None:
         return None
     return _refused(report) or _panicked(report) or _unanswered(report)
 
@@ -421,9 +422,14 @@ def _is_sorry(message: Message) -> bool:
     return says_sorry(message) or _SORRY_AXIOM.match(message.text) is not None
 
 
+def _sorries(report: Report) -> Iterator[Message]:
+    """Yield the messages of a sorry, apart from those about the dataset's own context."""
+    return (each for each in report.answer.messages if _is_sorry(each) and not report.is_of_context(each))
+
+
 def _sorry(report: Report) -> Verdict | None:
     """Say where Lean warns of a sorry, unless an audit has found that the statement holds it, or is none."""
-    admitted = next(filter(_is_sorry, report.answer.messages), None)
+    admitted = next(_sorries(report), None)
     audit = report.audit or {}
     if admitted is None or audit.get("statement_has_sorry") or next(_of_challenge(audit), None):
         return None

@@ -12,13 +12,14 @@ from pathlib import Path
 from farm.characters import encoded
 from farm.errors import ManifestError
 from farm.limits import LONGEST_TIMEOUT
+from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Fingerprint, Lines, opened, printable, unusable
 
 FIELDS = frozenset(
     {
-        *("name", "header", "formal_statement", "generation", "predicted_proof"),
+        *("name", "header", "context", "formal_statement", "generation", "predicted_proof"),
         *("environment", "timeout", "group", "proof_status", "farm"),
     }
 )
@@ -191,14 +192,18 @@ def _entry(
 ) -> Entry:
     proof = _brought(fields)
     needed = reassemble or not proof
+    context = _text(fields, "context") or ""
+    if (fault := fault_of(context, _text(fields, "header") or "")) is not None:
+        raise _LineError(fault.problem, fault.remedy, "context")
     return Entry(
         path=path,
         line=line,
         name=_text(fields, "name") or "",
-        header=_part(fields, "header", needed=needed and "header" in fields),
+        header=_part(fields, "header", needed=needed and "header" in fields and not context),
         formal_statement=_part(fields, "formal_statement", needed=needed),
         generation=_part(fields, "generation", needed=needed and not may_lack_answer),
         predicted_proof=proof,
+        context=context,
         lacks_answer=needed and fields.get("generation") is None,
         environment=_text(fields, "environment"),
         timeout=_timeout(fields),

@@ -12,8 +12,9 @@ class Entry:
     `line` counts from 1 with blank lines counted. A string that the line does not have, where it may be
     left out, is `""`; so is a `predicted_proof` that an export of the farm wrote into the line. Strings may
     hold NUL and lone surrogates: JSON can say them, UTF-8 and databases cannot.
-    `timeout` is in seconds, above 0 and at most LONGEST_TIMEOUT. `lacks_answer` says that the line has no
-    generation, not even an empty one, and needs it.
+    `context` is all of a file before the theorem and stands in place of a `header`: at most one of the two is
+    not `""`. `timeout` is in seconds, above 0 and at most LONGEST_TIMEOUT. `lacks_answer` says that the line
+    has no generation, not even an empty one, and needs it.
     """
 
     path: str
@@ -23,6 +24,7 @@ class Entry:
     formal_statement: str
     generation: str
     predicted_proof: str
+    context: str = ""
     lacks_answer: bool = False
     environment: str | None = None
     timeout: float | None = None

@@ -174,6 +174,7 @@ def _check(number: int, prepared: Prepared, check_id: int) -> dict[str, Any]:
         "submitted": json.loads(first.submitted),
         "fallback": second and second.sha256.hex(),
         "fallback_submitted": second and json.loads(second.submitted),
+        "context_end": first.context_end,
         "challenge": stated and stated.sha256.hex(),
         "challenge_name": stated and storable(stated.name),
         "environment": prepared.environment,

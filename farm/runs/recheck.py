@@ -183,7 +183,8 @@ class _Plan:
         if line.challenge_sha256 is not None:
             stated = self._challenge(bytes(line.challenge_sha256), line.challenge_name or "")
         limits = self._limits(self._asked.limits(line))
-        return self._environment, limits, stated, _text(line.program_sha256, line.submitted), second
+        first = _text(line.program_sha256, line.submitted)._replace(context_end=line.context_end)
+        return self._environment, limits, stated, first, second
 
 
 def _plan(run: StoredRun, sorts: Sequence[Sort], asked: Recheck, known: Sequence[ServedEnvironment]) -> _Plan:

@@ -28,7 +28,7 @@ class Message(BaseModel):
     """One message of Lean.
 
     `origin` says what its lines, from 1, and columns, from 0, count in: the `answer` (program, proof or
-    generation), the `header`, the `formal_statement`, or the whole `assembled` program.
+    generation), the `header`, the `context`, the `formal_statement`, or the whole `assembled` program.
     """
 
     severity: str
@@ -37,7 +37,7 @@ class Message(BaseModel):
     column: int
     end_line: int | None
     end_column: int | None
-    origin: Literal["answer", "header", "formal_statement", "assembled"]
+    origin: Literal["answer", "header", "context", "formal_statement", "assembled"]
 
 
 class Goal(BaseModel):
@@ -45,7 +45,7 @@ class Goal(BaseModel):
 
     line: int
     column: int
-    origin: Literal["answer", "header", "formal_statement", "assembled"]
+    origin: Literal["answer", "header", "context", "formal_statement", "assembled"]
     kind: Literal["sorry", "error"]
     goal: str
 

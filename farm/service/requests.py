@@ -14,6 +14,7 @@ from farm.characters import first_unstorable
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
+from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.runs.prepare.options import SubmitOptions
 
@@ -82,13 +83,15 @@ USUAL_CLASS: Final = "online"
 class Item(Exact):
     """What is to be judged: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
-    A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does.
+    A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. Above the
+    statement stands a `header`, or a `context`: all of a file before the theorem.
     """
 
     model_config = _EXACTLY
 
     program: Text | None = None
     header: Text = ""
+    context: Text = ""
     formal_statement: Text = ""
     proof: Text | None = None
     generation: Text | None = None
@@ -107,6 +110,8 @@ class Item(Exact):
             raise ValueError("the formal_statement is blank; write the theorem that is to be proved")
         if given != ["program"] and not self.formal_statement:
             raise ValueError(f"a {given[0]} needs the formal_statement that it proves")
+        if (fault := fault_of(self.context, self.header)) is not None:
+            raise ValueError(f"the context {fault.problem}; {fault.remedy}")
         return self
 
     def entry(self, number: int) -> Entry:
@@ -123,6 +128,7 @@ class Item(Exact):
             environment=self.environment,
             timeout=self.timeout,
             group=self.group,
+            context=self.context,
         )
 
 
@@ -180,7 +186,8 @@ class Batch(Options):
         options = self.model_dump(exclude={"items", "wait_seconds", "deadline_seconds"}) | {
             "accept": sorted(set(self.accept))
         }
-        said = [item.model_dump(exclude={"key"}), options]
+        unsaid = {"key"} if item.context else {"key", "context"}  # which older farms did not know
+        said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
 

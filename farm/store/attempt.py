@@ -193,6 +193,7 @@ def _check(row: Mapping[str, Any]) -> Check:
         ),
         fallback=None if row["fallback"] is None else _fallback(row),
         goals=row["goals"],
+        context_end=row["context_end"],
     )
 
 
@@ -204,7 +205,9 @@ def _fallback(row: Mapping[str, Any]) -> Fallback:
 
 
 def _challenge(row: Mapping[str, Any]) -> Challenge:
-    return Challenge(program=decoded(row["challenge"]), name=row["challenge_name"])
+    return Challenge(
+        program=decoded(row["challenge"]), name=row["challenge_name"], context_end=row["context_end"]
+    )
 
 
 def _statement(report: Report, verdict: Verdict) -> str | None:

@@ -81,16 +81,18 @@ _CHECKS = f"""
     WITH asked AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
             id bigint, line integer, identity text, program text, submitted json, fallback text,
-            fallback_submitted json, challenge text, challenge_name text, environment text,
+            fallback_submitted json, context_end integer, challenge text, challenge_name text,
+            environment text,
             wall_seconds float8, cpu_seconds float8, memory_mib integer, image bigint,
             judged boolean)
     ), {_BEGUN}
     INSERT INTO checks (
         id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256,
-        challenge_name, environment, environment_digest, checker_version, tier, native, axioms, policy,
-        wall_seconds, cpu_seconds, memory_mib, image, goals, priority, turn, status)
+        challenge_name, context_end, environment, environment_digest, checker_version, tier, native, axioms,
+        policy, wall_seconds, cpu_seconds, memory_mib, image, goals, priority, turn, status)
     SELECT id, decode(identity, 'hex'), decode(program, 'hex'), submitted, decode(fallback, 'hex'),
-           fallback_submitted, decode(challenge, 'hex'), challenge_name, environment, environments.digest,
+           fallback_submitted, decode(challenge, 'hex'), challenge_name, context_end, environment,
+           environments.digest,
            environments.checker_version, %(tier)s, %(native)s, %(axioms)s, %(policy)s, wall_seconds,
            cpu_seconds, memory_mib, image, %(goals)s, %(priority)s, begun.turn + line - 1,
            CASE WHEN judged THEN 'done' ELSE 'queued' END

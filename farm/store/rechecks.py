@@ -63,7 +63,7 @@ _LINES = """
     ) AS job ON true
     JOIN LATERAL (
         SELECT program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256,
-               challenge_name, environment, wall_seconds, cpu_seconds, memory_mib, image,
+               challenge_name, context_end, environment, wall_seconds, cpu_seconds, memory_mib, image,
                cancelled IS NOT NULL AS is_cancelled
         FROM checks WHERE id = check_id LIMIT 1
     ) AS asked ON true
@@ -125,6 +125,7 @@ class OldLine(NamedTuple):
     fallback_submitted: list[tuple[int, int]] | None
     challenge_sha256: bytes | None
     challenge_name: str | None
+    context_end: int
     environment: str
     wall_seconds: float
     cpu_seconds: float

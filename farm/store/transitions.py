@@ -154,6 +154,7 @@ _CLAIM = """
         RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
                   fallback_sha256, fallback_submitted, challenge_sha256, challenge_name, tier,
                   native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,
+                  context_end,
                   checks.priority, checks.turn,
                   extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )

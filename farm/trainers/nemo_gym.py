@@ -16,8 +16,9 @@ from farm.trainers.problems import item
 async def verify(body: Mapping[str, Any], output_text: str, **options: Any) -> dict[str, Any]:
     """Return the fields of a verify response: `reward` is 1.0, 0.0, or None where nobody knows.
 
-    `body` is the request, which has `formal_statement` and optionally `header`, `name`, `environment` and
-    `timeout`; `output_text` is the model's answer. Raises BadColumn where it lacks the statement.
+    `body` is the request, which has `formal_statement` and optionally `header`, `context`, `name`,
+    `environment` and `timeout`; `output_text` is the model's answer. Raises BadColumn where it lacks the
+    statement.
     """
     (result,) = await ask_async([item(output_text, **{"the request": body})], options)
     failed = result.reward is None

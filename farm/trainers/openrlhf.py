@@ -1,6 +1,6 @@
 """Rewards for OpenRLHF: `--reward.remote_url my_reward.py`, where that file imports `reward_func` from here.
 
-A label (`--data.label_key`) is JSON text with `formal_statement`, and optionally `header`, `name`,
+A label (`--data.label_key`) is JSON text with `formal_statement`, and optionally `header`, `context`, `name`,
 `environment` and `timeout`. OpenRLHF logs an error of `reward_func` and leaves the reward unset; at the batch
 with such a sample its trainer stops (0.11, `trainer/ppo_utils/experience_maker.py`).
 """

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from farm.client import Item
 
 #: The fields of an item that a dataset may have; all but `formal_statement` may be absent or None.
-FIELDS = ("formal_statement", "header", "name", "environment", "timeout")
-_TEXTS = frozenset({"formal_statement", "header", "environment"})
+FIELDS = ("formal_statement", "header", "context", "name", "environment", "timeout")
+_TEXTS = frozenset({"formal_statement", "header", "context", "environment"})
 
 
 class BadColumn(ValueError):

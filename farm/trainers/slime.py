@@ -2,7 +2,7 @@
 
 Also give `--dynamic-sampling-filter-path farm.trainers.slime.keep_known`: it leaves out each group with a
 reward that nobody knows, and slime samples another. A sample's `label` (JSON text), or else its `metadata`,
-has `formal_statement`, and optionally `header`, `name`, `environment` and `timeout`.
+has `formal_statement`, and optionally `header`, `context`, `name`, `environment` and `timeout`.
 """
 
 from __future__ import annotations

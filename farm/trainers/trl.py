@@ -1,7 +1,7 @@
 """Rewards for TRL: `GRPOTrainer(reward_funcs=farm.trainers.trl.rewards())`.
 
-The dataset has a column `formal_statement`, and optionally `header`, `name`, `environment` and `timeout`. TRL
-leaves a sample out where the reward is None (`GRPOTrainer`, custom reward functions).
+The dataset has a column `formal_statement`, and optionally `header`, `context`, `name`, `environment` and
+`timeout`. TRL leaves a sample out where the reward is None (`GRPOTrainer`, custom reward functions).
 """
 
 from __future__ import annotations

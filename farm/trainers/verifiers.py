@@ -1,8 +1,8 @@
 """Rewards for verifiers, and so for prime-rl: `lean_proof` as a reward of a task.
 
-The data of a task has `formal_statement`, and optionally `header`, `name` and `environment`; its `timeout` is
-the rollout's. An error of a reward is the machinery's in verifiers: the rollout gets no reward, and may be
-tried again.
+The data of a task has `formal_statement`, and optionally `header`, `context`, `name` and `environment`; its
+`timeout` is the rollout's. An error of a reward is the machinery's in verifiers: the rollout gets no
+reward, and may be tried again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rewards for verl: `reward.custom_reward_function.path=pkg://farm.trainers.verl`.
 
 The function's name is `compute_score`. `reward_model.ground_truth` of the dataset, or else `extra_info`, is a
-mapping or JSON text with `formal_statement`, and optionally `header`, `name`, `environment` and `timeout`.
+mapping or JSON text with `formal_statement`, and optionally `header`, `context`, `name`, `environment` and
+`timeout`.
 
 verl has no value that leaves a sample out, so both functions raise where nobody knows: verl's trainer then
 leaves out the prompt's group (0.9, `trainer/ppo/v1/agent_loop_tq.py`) or stops. The reward managers

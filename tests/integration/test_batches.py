@@ -98,6 +98,21 @@ def settled(queries: Queries, batch: Batch) -> list[bool]:
     return [found[each].is_settled for each in batch.items]
 
 
+def test_a_check_knows_where_its_context_ends_and_is_another_one_without(store: Store) -> None:
+    stated = {"predicted_proof": "", "formal_statement": "theorem t : True", "generation": ":= trivial"}
+    below = item("a", **stated, context="import A\n\nnamespace N\n\n/-- Doc. -/\n")
+    plain = item("b", **stated, header=below.context)
+    for entries in ((below, plain), (below, plain, below)):  # the third is the first one's
+        stored(store, *entries)
+    first, second = (claim.check for claim in claims(store))
+    assert first.program == second.program
+    assert first.challenge is not None
+    assert second.challenge is not None
+    end = len("import A\n\nnamespace N\n\n")
+    assert (first.context_end, first.challenge.context_end) == (end, end)
+    assert (second.context_end, second.challenge.context_end) == (0, 0)
+
+
 class TestEqualItemsAreOneCheck:
     def test_within_a_batch(self, store: Store, queries: Queries) -> None:
         batch = stored(store, item("a"), item("b"), item("a"), item("a"))

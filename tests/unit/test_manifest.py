@@ -184,6 +184,46 @@ def test_a_field_of_the_users_own_may_stand_twice(tmp_path: Path) -> None:
     assert len(list(read(path))) == 1
 
 
+CONTEXT = {"context": "import A\n", **{name: TASK[name] for name in ("formal_statement", "generation")}}
+
+
+@pytest.mark.parametrize("header", [{}, {"header": ""}, {"header": None}], ids=str)
+def test_a_line_may_have_a_context_in_place_of_a_header(tmp_path: Path, header: dict[str, object]) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps(CONTEXT | header) + "\n")
+    (entry,) = read(path)
+    assert (entry.context, entry.header) == ("import A\n", "")
+
+
+@pytest.mark.parametrize("context", [None, ""])
+def test_a_context_that_is_null_or_empty_is_none(tmp_path: Path, context: str | None) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps(TASK | {"context": context}) + "\n")
+    assert [(entry.context, entry.header) for entry in read(path)] == [("", TASK["header"])]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (CONTEXT | {"header": "import B\n"}, "give one"),
+        (CONTEXT | {"context": "import A\n\n-- é\tb"}, "tab at line 3, column 4"),
+        (CONTEXT | {"context": "import A\r\n"}, "carriage return at line 1, column 8"),
+        (CONTEXT | {"context": 1}, "not a string but a number"),
+        (CONTEXT | {"context": "\t", "predicted_proof": "theorem t : True := trivial"}, "tab"),
+    ],
+    ids=str,
+)
+def test_a_context_that_cannot_be_is_told_with_its_field(
+    tmp_path: Path, line: dict[str, object], said: str
+) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    told = message_of(path)
+    assert said in told
+    assert "context" in told
+    assert f"{path}:1" in told
+
+
 def test_a_line_without_a_header_has_an_empty_one(tmp_path: Path) -> None:
     line = without("header")
     path = tmp_path / "m.jsonl"

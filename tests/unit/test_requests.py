@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -35,6 +36,7 @@ def batch(*items: object, **options: object) -> dict[str, object]:
         batch(),
         batch({"program": "\0\ud800"}),
         batch(STATED | {"proof": ""}),
+        batch(STATED | {"generation": "", "context": "import A\n", "header": ""}),
         batch(STATED | {"generation": ""}),
         batch(STATED | ONE | {"header": "import Core", "key": "k" * 200, "name": "\0", "group": "\ufffd"}),
         batch(*[ONE] * MOST_ITEMS),
@@ -203,3 +205,24 @@ def test_what_is_not_said_is_as_the_farm_has_it() -> None:
 def test_an_item_is_the_entry_of_a_manifest(item: dict[str, str], generation: str, program: str) -> None:
     entry = Item(**item).entry(3)
     assert (entry.line, entry.generation, entry.predicted_proof) == (3, generation, program)
+
+
+@pytest.mark.parametrize("context", ["a\tb", "a\r\n"])
+def test_a_context_is_refused_as_in_a_manifest(context: str) -> None:
+    assert faults(batch(STATED | {"proof": "", "context": context})) == [("items", 0)]
+
+
+def test_a_context_beside_a_header_is_refused() -> None:
+    item = STATED | {"proof": "", "context": "import A\n", "header": "import B\n"}
+    assert faults(batch(item)) == [("items", 0)]
+
+
+def test_a_context_makes_another_item_and_none_leaves_it_what_it_was() -> None:
+    plain = Batch.model_validate(batch(STATED | {"proof": ""}))
+    below = Batch.model_validate(batch(STATED | {"proof": "", "context": "import A\n"}))
+    assert below.items[0].entry(1).context == "import A\n"
+    assert plain.sha256(plain.items[0]) != below.sha256(below.items[0])
+    said = plain.items[0].model_dump(exclude={"key", "context"})
+    options = plain.model_dump(exclude={"items", "wait_seconds", "deadline_seconds"}) | {"accept": []}
+    asked = json.dumps([said, options], sort_keys=True).encode()
+    assert plain.sha256(plain.items[0]) == hashlib.sha256(asked).digest()

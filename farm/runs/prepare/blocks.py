@@ -227,9 +227,9 @@ class Preparer:
             ) from fault
 
     def _stated(self, entry: Entry, kind: str) -> Stated | None:
-        is_short = len(entry.header) + len(entry.formal_statement) <= _REMEMBERED_CHARACTERS
-        state = _state if is_short else _state.__wrapped__
-        stated = state(kind, entry.header, "", entry.formal_statement)
+        said = len(entry.header) + len(entry.context) + len(entry.formal_statement)
+        state = _state if said <= _REMEMBERED_CHARACTERS else _state.__wrapped__
+        stated = state(kind, entry.header, entry.context, entry.formal_statement)
         if stated is None and self._options.assurance.requires_statement:
             raise ManifestError(
                 entry.path,
@@ -278,6 +278,7 @@ def _text(program: Program, source: bytes) -> Text:
         source=source,
         submitted=spans_json(program.submitted),
         segments=segments_json(program),
+        context_end=program.context_end,
     )
 
 

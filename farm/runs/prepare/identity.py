@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from farm.judging.assurance import Assurance
 from farm.limits import Limits
-from farm.runs.prepare.rows import NULL, field, limits_fields, words_field
+from farm.runs.prepare.rows import NULL, field, integer_field, limits_fields, words_field
 from farm.store.environments import ServedEnvironment
 
 
@@ -20,17 +20,22 @@ class Part(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A program as rows and identities name it; `submitted` and `segments` are JSON."""
+    """A program as rows and identities name it; `submitted` and `segments` are JSON.
+
+    It begins with the line's context up to `context_end`, 0 without one.
+    """
 
     sha256: bytes
     source: bytes
     submitted: str
     segments: str
+    context_end: int = 0
 
     @property
     def json(self) -> str:
         """What identities name."""
-        return f'"{self.sha256.hex()}",{self.submitted}'
+        within = f',{{"context_end":{self.context_end}}}' if self.context_end else ""
+        return f'"{self.sha256.hex()}",{self.submitted}{within}'
 
 
 def limits_part(limits: Limits) -> Part:
@@ -78,6 +83,7 @@ def check_fields(environment: Part, limits: Part, challenge: Part, first: Text, 
             challenge.fields,
             field(first.submitted.encode()),
             fallback,
+            integer_field(first.context_end),
         )
     )
 

@@ -40,6 +40,7 @@ CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
         "submitted": "json",
         "fallback_sha256": "bytea",
         "fallback_submitted": "json",
+        "context_end": "int4",
         "identity": "bytea",
         "image": "int8",
         "verdict": "text",
@@ -75,6 +76,7 @@ class Block:
 # https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-BINARY-FORMAT
 NULL = b"\xff\xff\xff\xff"
 _length = Struct("!i").pack
+_integer = Struct("!ii").pack
 _place = Struct("!iiii").pack
 _image = Struct("!iq").pack
 _limits = Struct("!ididii").pack
@@ -98,6 +100,11 @@ def field(content: bytes) -> bytes:
 def image_field(image: int) -> bytes:
     """Return the field of an image's number."""
     return _image(8, image)
+
+
+def integer_field(number: int) -> bytes:
+    """Return a field of a number of 32 bits."""
+    return _integer(4, number)
 
 
 def words_field(words: str | None) -> bytes:

@@ -22,6 +22,7 @@ MOST_IN_A_NOTE = 6_000
 #: Where a piece of a program came from, by the field of its segment.
 _ORIGINS = {
     "header": "header",
+    "context": "header",
     "formal_statement": "statement",
     "generation": "answer",
     "predicted_proof": "answer",

@@ -24,19 +24,21 @@ def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...
 
 
 def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:
-    """Whether Lean's first error is about what the dataset has written: the header, or the statement.
+    """Whether Lean's first error is about what the dataset has written: header, context or statement.
 
     What a submission says before the statement may be to blame all the same. What declares nothing that has a
     name is always to be asked about.
     """
     if not challenge.name:
         return True
+    first = report.answer.first_error
+    if first is not None and report.is_of_context(first):
+        return True
+    at = None if first is None else Positions(check.program).offset(first.line, first.column)
     if max(len(check.program), len(challenge.program)) > LONGEST_READ:
         return False
-    first = report.answer.first_error
-    at = None if first is None else Positions(check.program).offset(first.line, first.column)
-    core = read_target(challenge.program).core
-    begins = check.program.find(core) if core else -1
+    core = read_target(challenge.program[challenge.context_end :]).core
+    begins = check.program.find(core, check.context_end) if core else -1
     if at is None or begins < 0:
         return False
     submitted = check.submitted or ()

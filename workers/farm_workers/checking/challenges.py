@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from farm import tracing
 from farm.assembly.challenge import Challenge
+from farm.judging.report import Message
+from farm.lean_text.positions import line_and_column
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
 from farm_workers.lean.compile import LeanRunner
@@ -37,13 +39,13 @@ class Challenges:
         found = self._kept.get(key)
         if found is None:
             with tracing.step("farm.challenge"):
-                found = self._compiled(question.instead(challenge.program))
+                found = self._compiled(question.instead(challenge.program), challenge)
             self._kept.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)
         return found
 
-    def _compiled(self, question: Question) -> bytes | str:
+    def _compiled(self, question: Question, challenge: Challenge) -> bytes | str:
         """Return the statement's module, or Lean's first error where there is none."""
         with self._runner.compiled(question) as reply:
             run = reply.report.run
@@ -52,8 +54,16 @@ class Challenges:
                 raise BoxFailed(f"the challenge was not compiled: {why}")
             error = reply.report.answer.first_error
             if error is not None:
-                return error.text.partition("\n")[0][:500]
+                return error.text.partition("\n")[0][:500] + _where(error, challenge)
             if reply.module is None:  # Lean says why it refuses a text; a fork that lost its image does not
                 said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
                 raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
             return reply.module.read()
+
+
+def _where(error: Message, challenge: Challenge) -> str:
+    """Return where in the line's context an error is, "" where it is not there."""
+    ends = line_and_column(challenge.program, challenge.context_end)
+    return (
+        f" (line {error.line} of the context)" if error.line > 0 and (error.line, error.column) < ends else ""
+    )

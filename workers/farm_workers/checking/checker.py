@@ -11,9 +11,10 @@ from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check, Fallback
-from farm.judging.report import Preamble, Report
+from farm.judging.report import Execution, Preamble, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason, judge, judge_text, needs_seal
+from farm.lean_text.positions import line_and_column
 from farm.lean_text.scanner import sorry_tokens
 from farm.log import logger
 from farm_workers.box import once as box
@@ -23,7 +24,8 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.blame import blames_statement, screened
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import BadChallenge, Challenges
-from farm_workers.checking.seals import KernelLimit, Sealable, Seals
+from farm_workers.checking.contexts import TIMES, Contexts
+from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage
 from farm_workers.lean.compile import LeanRunner
@@ -61,6 +63,7 @@ class Checker:
             snapshot_mib=snapshot_mib,
         )
         self._challenges = Challenges(self._runner)
+        self._contexts = Contexts(self._runner, self._challenges)
         self._seals, self._boxed = Seals(isolation, self._runner.images), Boxed(isolation)
 
     def __enter__(self) -> Checker:
@@ -99,7 +102,7 @@ class Checker:
         report = self._judged(check, environment, cancelled, way)
         if check.fallback is None:
             return report
-        second = _second(check, check.fallback, report)
+        second = _second(check, check.fallback, report, self._reading(check, environment, cancelled, way))
         if second is None:
             return replace(report, preamble=Preamble.MODEL)
         again = self._judged(second, environment, cancelled, way)
@@ -133,12 +136,28 @@ class Checker:
         hits, refused = screened(check, environment)
         if refused is not None:
             return Report(tier=assurance.tier, hits=hits, refused=refused)
-        question = Question.of(check.program, environment, check.limits, cancelled, goals=check.goals)
+        question = _question(check, environment, cancelled)
+        try:
+            reading = self._contexts.reading(question, check.challenge, way)
+        except (BadChallenge, BoxFailed) as error:
+            return _unread(error, assurance)
+        question = question.allowing(reading, TIMES)
+        ends = line_and_column(check.program, check.context_end) if check.context_end else None
         with self._runner.compiled(question, way) as reply:
-            report = replace(self._runner.report(question, reply), tier=assurance.tier, hits=hits)
+            found = self._runner.report(question, reply)
+            report = replace(found, tier=assurance.tier, hits=hits, context_ends=ends)
             if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
                 return self._sealed(report, reply, check, assurance, question)
         return self._with_blame(check, question, report)
+
+    def _reading(
+        self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str | None
+    ) -> Execution:
+        """Return how Lean read the context of a check that was judged; no time where it could not."""
+        try:
+            return self._contexts.reading(_question(check, environment, cancelled), check.challenge, way)
+        except (BadChallenge, BoxFailed):
+            return Execution()
 
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
         """Return the report of a program that Lean refused, with its statement's error where that has one."""
@@ -176,16 +195,49 @@ class Checker:
         with tracing.step("farm.seal"):
             return self._facts(sealable)
 
+    def _sealed_in_time(self, sealable: Sealable) -> Sealed:
+        """Return a seal; where time runs out, another one that is allowed what the context alone takes.
+
+        Reading a context is told apart from the proof beforehand, checking it again is not: only where that
+        matters is it worth a seal of its own.
+        """
+        try:
+            return self._seals.seal(sealable)
+        except KernelLimit as limit:
+            if not sealable.question.context_end or str(limit) != "time":
+                raise
+            alone = self._seals.of_challenge(sealable)
+            question = sealable.question.allowing(alone, TIMES)
+            return self._seals.seal(replace(sealable, question=question))
+
     def _facts(self, sealable: Sealable) -> dict[str, object]:
         """Return what audit and kernels find in a module."""
         try:
-            sealed = self._seals.seal(sealable)
+            sealed = self._sealed_in_time(sealable)
         except NoImage as error:
             _log.debug("Sealing a module in boxes: %s", error)
             return self._boxed.seal(sealable)
         if sealed.module is None:
             return sealed.facts
         return sealed.facts | {"second": self._boxed.replay(sealed.module, sealable.question)}
+
+
+def _question(check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool]) -> Question:
+    return Question.of(
+        check.program,
+        environment,
+        check.limits,
+        cancelled,
+        goals=check.goals,
+        context_end=check.context_end,
+    )
+
+
+def _unread(error: BadChallenge | BoxFailed, assurance: Assurance) -> Report:
+    """Return the report of a check whose context cannot be read."""
+    if isinstance(error, BadChallenge):
+        return Report(tier=assurance.tier, challenge_error=str(error))
+    return Report(tier=assurance.tier, run=Execution(box_error=str(error)))
 
 
 def _answered(report: Report, ask: Callable[[], Mapping[str, object]]) -> Report:
@@ -214,8 +266,11 @@ _STATED_OTHERWISE = frozenset({Reason.STATEMENT_MISMATCH})
 _LEAST_SECONDS = 0.1
 
 
-def _second(check: Check, fallback: Fallback, report: Report) -> Check | None:
-    """Return the check of the fallback, within what is left of the limits, where it is to be tried."""
+def _second(check: Check, fallback: Fallback, report: Report, reading: Execution) -> Check | None:
+    """Return the check of the fallback, within what is left of the limits, where it is to be tried.
+
+    What reading the context took is not taken from them.
+    """
     reason = judge(report).reason
     in_the_way = reason in _STATED_OTHERWISE or (
         reason is Reason.ERROR
@@ -224,14 +279,18 @@ def _second(check: Check, fallback: Fallback, report: Report) -> Check | None:
     )
     limits = replace(
         check.limits,
-        wall_seconds=check.limits.wall_seconds - report.run.wall_seconds,
-        cpu_seconds=check.limits.cpu_seconds - report.run.cpu_seconds,
+        wall_seconds=check.limits.wall_seconds - _spent(report.run.wall_seconds, reading.wall_seconds),
+        cpu_seconds=check.limits.cpu_seconds - _spent(report.run.cpu_seconds, reading.cpu_seconds),
     )
     if not in_the_way or min(limits.wall_seconds, limits.cpu_seconds) < _LEAST_SECONDS:
         return None
     return replace(
         check, program=fallback.program, submitted=fallback.submitted, fallback=None, limits=limits
     )
+
+
+def _spent(seconds: float, reading: float) -> float:
+    return max(0.0, seconds - TIMES * reading)
 
 
 @functools.lru_cache(maxsize=8)  # many attempts at one statement come one after the other

@@ -30,7 +30,7 @@ from farm_workers.images.fork import Fork
 from farm_workers.images.image import Image
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.lean.forked import forked, watched
-from farm_workers.lean.way import Question
+from farm_workers.lean.way import FIRST_LOAD, Question
 
 _log = logger(__name__)
 
@@ -152,6 +152,23 @@ class Seals:
                 return run, _moved(into) if into else None
         except NotWanted:
             raise BoxFailed(box.CANCELLED) from None
+
+    def of_challenge(self, sealable: Sealable) -> Execution:
+        """Return how a seal of the statement's own module went, which may take as long as a first load.
+
+        Raises what `seal` does.
+        """
+        if sealable.challenge is None:
+            return Execution()
+        with as_file(sealable.challenge) as module:
+            request = {"with_challenge": False, "request": {"replay": sealable.assurance.tier == Tier.KERNEL}}
+            alone = replace(sealable, question=replace(sealable.question, limits=FIRST_LOAD))
+            run, _ = self._forked(alone, request, [module, module])
+        if run.limit is not None:
+            raise KernelLimit.of(run.limit)
+        if run.box_error is not None:
+            raise BoxFailed(run.box_error)
+        return run
 
     def _require_working(self, sealable: Sealable) -> None:
         """Seal the statement's own module; raises BoxFailed when that gets no answer either."""

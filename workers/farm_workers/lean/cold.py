@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
 from farm.judging.report import Execution
@@ -49,15 +48,8 @@ class Cold:
 
     def _with_reading(self, question: Question) -> Question:
         """Return a question whose limits allow for reading its imports anew."""
-        limits, reading = question.limits, self._shortest.get(_key(question))
-        if reading is None:
-            return question
-        more = replace(
-            limits,
-            wall_seconds=limits.wall_seconds + reading.wall_seconds,
-            cpu_seconds=limits.cpu_seconds + reading.cpu_seconds,
-        )
-        return replace(question, limits=more)
+        reading = self._shortest.get(_key(question))
+        return question if reading is None else question.allowing(reading)
 
 
 def _key(question: Question) -> bytes:

@@ -64,14 +64,15 @@ def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: 
     return [*environment.lean, *_ONE_CORE, f"--incr-header-save={snapshot}", str(header)]
 
 
-def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str) -> Answer:
+def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end: int = 0) -> Answer:
     """Read the answer of ``lean --json`` to a program that ends with this mark.
 
     It has one JSON object a line; anything at all may stand between. NUL and lone surrogates become U+FFFD,
     so that a database takes every text. Elaboration can print to the same stream: a message survives what was
     printed before it on its line. It can also print what looks like a message of Lean's: of such a one no
     place is kept that the program does not have. Messages stand in the order of their places, for the order
-    in which Lean gets them done is chance.
+    in which Lean gets them done is chance. Where there are too many, what is no error of the dataset's own
+    context, which ends at `context_end`, goes first.
     """
     messages: list[Message] = []
     foreign: list[str] = []
@@ -84,8 +85,9 @@ def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str) -> Answer:
     marks = frozenset(message.line for message in messages if message.text.strip() == mark)
     said = [_as_without_mark(message, marks) for message in messages if message.text.strip() != mark]
     lines = Positions(program if said else "")
+    plain = sorted((_plain(message, lines) for message in said), key=_place_of)
     return Answer(
-        messages=_most_telling(sorted((_plain(message, lines) for message in said), key=_place_of)),
+        messages=_most_telling(plain, lines.position(context_end) if context_end and said else (0, 0)),
         foreign_output=_clean("\n".join(foreign).strip()),
         reached_end=bool(marks),
     )
@@ -207,11 +209,14 @@ def _clean(text: str) -> str:
     return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
 
 
-def _most_telling(messages: list[Message]) -> tuple[Message, ...]:
+def _most_telling(messages: list[Message], context_ends: tuple[int, int]) -> tuple[Message, ...]:
     if len(messages) <= MOST_MESSAGES:
         return tuple(messages)
     weight = {"error": 0, "warning": 1, "information": 2}
     # That something is admitted is as telling as an error: no number of other warnings may hide it.
     ranks = [0 if says_sorry(each) else weight[each.severity] for each in messages]
+    for number, each in enumerate(messages):
+        if each.severity != "error" and each.line > 0 and (each.line, each.column) < context_ends:
+            ranks[number] = len(weight)
     order = sorted(range(len(messages)), key=lambda i: (ranks[i], i))
     return tuple(messages[i] for i in sorted(order[:MOST_MESSAGES]))

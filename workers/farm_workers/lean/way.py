@@ -25,9 +25,9 @@ FIRST_LOAD = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 class Question:
     """One program for Lean, which ends with a command that prints `mark`.
 
-    `header_end` is an offset in it, see `farm.lean_text.header`. `cancelled` is called now and then, and says
-    whether nobody wants the answer any more. With `goals` the goals at errors and sorries are asked for,
-    which only a fork can tell.
+    `header_end` is an offset in it, see `farm.lean_text.header`, and so is `context_end`, where the dataset's
+    own context ends, 0 without one. `cancelled` is called now and then, and says whether nobody wants the
+    answer any more. With `goals` the goals at errors and sorries are asked for, which only a fork can tell.
     """
 
     program: str
@@ -37,6 +37,7 @@ class Question:
     limits: Limits
     cancelled: Callable[[], bool]
     goals: bool = False
+    context_end: int = 0
 
     @classmethod
     def of(
@@ -47,6 +48,7 @@ class Question:
         cancelled: Callable[[], bool],
         *,
         goals: bool = False,
+        context_end: int = 0,
     ) -> Question:
         """Return the question about a program, whose end mark nobody can guess."""
         mark = secrets.token_hex(16)
@@ -58,11 +60,26 @@ class Question:
             limits=limits,
             cancelled=cancelled,
             goals=goals,
+            context_end=context_end,
         )
 
     def instead(self, program: str) -> Question:
         """Return the question about a program of the farm's, which may take as long as a first load."""
         return Question.of(program, self.environment, FIRST_LOAD, self.cancelled)
+
+    def allowing(self, run: Execution, times: float = 1.0) -> Question:
+        """Return the question with time for what a run has done, so many times, besides its own limits."""
+        more = replace(
+            self.limits,
+            wall_seconds=self.limits.wall_seconds + times * run.wall_seconds,
+            cpu_seconds=self.limits.cpu_seconds + times * run.cpu_seconds,
+        )
+        return replace(self, limits=more)
+
+    @property
+    def context(self) -> str:
+        """The dataset's own context, "" without one."""
+        return self.program[: self.context_end]
 
     @property
     def header(self) -> str:
@@ -89,7 +106,13 @@ class Reply:
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:
         """Return the reply that Lean gave in this run; `module` is called where it ended well."""
-        answer = parse(run.stdout, run.stderr, program=question.program, mark=question.mark)
+        answer = parse(
+            run.stdout,
+            run.stderr,
+            program=question.program,
+            mark=question.mark,
+            context_end=question.context_end,
+        )
         return cls(
             report=Report(run=replace(run, stdout=b"", stderr=b""), answer=answer, way=way),
             module=module() if run.is_undisturbed and run.exit_status == 0 else None,

@@ -1,0 +1,104 @@
+"""Assembly step, what stands above the statement: a header, or a context.
+
+A context is all of a file before the theorem. It may end in the middle of the theorem's own lead-in: a doc
+comment, attributes, ``open ... in``. That part belongs to the statement, for nothing may stand between it and
+the theorem, and nothing can be compiled that ends in it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from farm.assembly.commands import OPENERS, SCOPES, SETTINGS, trailing_lead
+from farm.assembly.segments import Segment
+from farm.lean_text.scanner import sorry_tokens
+
+HEADER, CONTEXT, STATEMENT = "header", "context", "formal_statement"
+#: Of a context, lines that a model may repeat before a bare proof begin with one of these.
+_REPEATED = (*sorted(SETTINGS | SCOPES | OPENERS), "import", "end", "noncomputable", "public")
+
+
+class Above(NamedTuple):
+    """What stands above a statement, and the statement with the lead-in that its context ends in.
+
+    `text` is the beginning of the field named by `origin`; `lead` is how much of that field the `statement`
+    begins with, and `moved` where its own field begins in it. `ends_line` says that the farm has to end the
+    last line.
+    """
+
+    origin: str
+    text: str
+    statement: str
+    lead: int
+    moved: int
+    ends_line: bool
+
+    @property
+    def written(self) -> str:
+        """The text as a program has it."""
+        return f"{self.text}\n" if self.ends_line else self.text
+
+    @property
+    def settings(self) -> str:
+        """The lines that a model may repeat before a proof; a tactic of a context is none of them."""
+        return self.text if self.origin == HEADER else _settings(self.text)
+
+    def context_end(self, program: str) -> int:
+        """Return where the context ends in a program that begins with it, 0 without one."""
+        is_context = self.origin == CONTEXT and program.startswith(self.written)
+        return len(self.written) if is_context else 0
+
+    def first_sorry(self) -> int:
+        """Return the offset of a sorry in the text, -1 without one."""
+        return _first_sorry(self.text)
+
+    def placed(self, segment: Segment) -> list[Segment]:
+        """Return the segments of the fields themselves that one of the statement with its lead-in is."""
+        if segment.origin != STATEMENT or not self.moved:
+            return [segment]
+        start, end = segment.origin_start, segment.origin_start + segment.length
+        found = []
+        if start < self.lead:
+            length = min(end, self.lead) - start
+            found.append(Segment(segment.start, length, CONTEXT, len(self.text) + start))
+        if end > self.moved:
+            first = max(start, self.moved)
+            found.append(Segment(segment.start + first - start, end - first, STATEMENT, first - self.moved))
+        return found
+
+    def place(self, origin: str, offset: int) -> tuple[str, int]:
+        """Return the field of an offset in the statement with its lead-in, and the offset there."""
+        if origin != STATEMENT or not self.moved:
+            return origin, offset
+        if offset < self.moved:
+            return CONTEXT, len(self.text) + min(offset, self.lead)
+        return origin, offset - self.moved
+
+
+def above(header: str, context: str, statement: str) -> Above:
+    """Return what stands above a statement; a context is there in place of a header."""
+    if not context:
+        ends_line = bool(header) and not header.endswith("\n")
+        return Above(HEADER, header, statement, 0, 0, ends_line)
+    joint = "" if context[-1].isspace() else "\n"
+    body, lead = _parted(context)
+    if not lead:
+        return Above(CONTEXT, body, statement, 0, 0, bool(joint))
+    return Above(CONTEXT, body, f"{lead}{joint}{statement}", len(lead), len(lead) + len(joint), False)
+
+
+@lru_cache(maxsize=256)
+def _parted(context: str) -> tuple[str, str]:
+    end = trailing_lead(context)
+    return context[:end], context[end:]
+
+
+@lru_cache(maxsize=256)
+def _settings(context: str) -> str:
+    return "\n".join(line for line in context.split("\n") if line.startswith(_REPEATED))
+
+
+@lru_cache(maxsize=256)
+def _first_sorry(text: str) -> int:
+    return next(iter(sorry_tokens(text)), -1)
