@@ -235,6 +235,24 @@ def test_the_time_of_a_context_is_charged_to_no_proof(
 _ENDLESS = "theorem endless (a b c : Nat) : a + b + c = c + b + a := by\n  repeat rw [Nat.add_comm]"
 
 
+#: Lean believes the theorem at once; the kernel takes a moment to check it.
+UNCHECKED = SLOW.replace("theorem slow", "set_option debug.skipKernelTC true in\ntheorem slow")
+
+
+def test_the_time_of_sealing_a_context_is_charged_to_no_proof(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    plain = checker.check(Check(program=f"{UNCHECKED}{STATEMENT} := same n\n"), core).run
+    slow = checker.check(Check(program=SLOW), core).run
+    assert plain.wall_seconds < 0.2 * slow.wall_seconds
+    limits = Limits(wall_seconds=0.6 * slow.wall_seconds, cpu_seconds=0.6 * slow.cpu_seconds)
+    below = check_of(UNCHECKED, STATEMENT, ":= same n", limits=limits)
+    assert worth(checker.check(below, core)) == (Outcome.PROVED, Reason.OK)
+    own = UNCHECKED.removeprefix(CONTEXT)
+    beside = check_of(CONTEXT, STATEMENT, f"{own}{STATEMENT} := same n", limits=limits)
+    assert worth(checker.check(beside, core)) == (Outcome.TIMEOUT, Reason.KERNEL_TIME)
+
+
 def test_a_context_that_does_not_end_is_the_datasets_fault(
     checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
