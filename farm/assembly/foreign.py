@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from farm.assembly.declaration import read_target
+from farm.assembly.faults import StatementFault
 from farm.lean_text.scanner import Kind, Token, code_tokens
 
 _ISABELLE_REMEDY = (
@@ -60,6 +61,15 @@ def foreign(text: str) -> Foreign | None:
         return _isabelle(fence[0].strip()) if is_isabelle else _lean3(fence[0].strip())
     first = [text[each.start : each.end] for each in islice(code_tokens(text), _FIRST)]
     return _isabelle_in(text, first) or _lean3_in(text, first)
+
+
+def refuse_foreign(**fields: str) -> None:
+    """Raise StatementFault where one of a line's fields is written in another system."""
+    for field, text in fields.items():
+        found = foreign(text)
+        if found is not None:
+            problem = f"this is {found.system}, not Lean 4: {found.sign}"
+            raise StatementFault(problem, found.remedy, field)
 
 
 def _isabelle(sign: str) -> Foreign:

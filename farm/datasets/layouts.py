@@ -11,7 +11,7 @@ from farm.datasets.hol_files import term
 from farm.datasets.lean_files import Stated, only_theorem, theorems
 from farm.datasets.metamath_files import block
 from farm.datasets.problem import LeftOut, Place, Problem, Unstated
-from farm.datasets.reading import data_files, files, is_data, objects, text_of
+from farm.datasets.reading import data_files, files, is_data, object_of, objects, text_field, text_of
 from farm.datasets.records import lean_records, split_of
 from farm.errors import UsageError
 from farm.manifest.lines import printable, unusable
@@ -122,7 +122,7 @@ def metamath_of_minif2f(path: Path) -> Found:
         except Unstated as error:
             yield LeftOut(place=place, why=str(error))
             continue
-        more = {"label_mended": True} if mended else {}
+        more = {**_words_of_minif2f(each), **({"label_mended": True} if mended else {})}
         yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
 
 
@@ -135,7 +135,19 @@ def hol_of_minif2f(path: Path) -> Found:
         except Unstated as error:
             yield LeftOut(place=place, why=str(error))
             continue
-        yield Problem(place=place, name=each.stem, split=split, statement=statement)
+        more = _words_of_minif2f(each)
+        yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
+
+
+def _words_of_minif2f(path: Path) -> dict[str, object]:
+    """Return the words of a problem, where the clone has them beside the folders of the systems."""
+    clone, split = path.parent.parent.parent, path.parent.name
+    words = clone / "informal" / split / f"{path.stem.replace('-', '_')}.json"
+    if not words.is_file():
+        return {}
+    place = Place(path=words)
+    found = text_field(place, object_of(words), ("informal_statement",))
+    return {} if found is None else {"informal_statement": found}
 
 
 def _of_splits(path: Path, name: str, suffix: str) -> Iterator[tuple[str, Path]]:

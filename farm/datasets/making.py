@@ -15,6 +15,7 @@ from farm.datasets.catalogue import ALL, DATASETS, Dataset
 from farm.datasets.problem import LeftOut, Problem
 from farm.errors import UsageError
 from farm.files import write_whole
+from farm.kinds import Kind
 from farm.manifest.lines import printable, unusable
 
 
@@ -97,7 +98,8 @@ def _told_apart(dataset: Dataset, problems: Sequence[Problem]) -> tuple[list[Pro
     twice: list[LeftOut] = []
     for each in problems:
         known = each.group or each.name
-        others = seen.setdefault((each.split, known), {})
+        # Names that are unique are so in their split; others must not meet in a report of several.
+        others = seen.setdefault(("" if dataset.has_twins else each.split, known), {})
         text = (each.context or each.header) + each.statement
         if others and not dataset.has_twins:
             raise each.place.fault(
@@ -131,12 +133,13 @@ def _notes(
             yield f"{dataset.title} was published with {number} problems{of_split}; this later copy has {has}"
     twins = sum(1 for each in problems if each.group is not None and "#" in each.group)
     if twins:
-        yield f"{twins} problems have the name of another one; their lines have a group of their own"
+        have = "problem has" if twins == 1 else "problems have"
+        yield f"{twins} {have} the name of another one; their lines have a group of their own"
     answers = [each for each in problems if "open_answer" in each.more]
     if answers:
         yield (
-            f"{len(answers)} problems leave their answer open with a sorry, such as {answers[0].name}: "
-            "none of their lines can be proved until an answer stands there"
+            f"problems whose answer is an open sorry: {len(answers)}, such as {answers[0].name}; none of "
+            "their lines can be proved until an answer stands there"
         )
     for each in left_out:
         yield f"{each.place}: left out: {each.why}"
@@ -167,7 +170,7 @@ def _fields(problem: Problem, wanted: Wanted) -> dict[str, object]:
     fields: dict[str, object] = {
         "name": problem.name,
         "split": problem.split or None,
-        "source": f"{wanted.dataset.title} ({wanted.system})",
+        "source": f"{wanted.dataset.title} ({Kind(wanted.system).system})",
         "group": problem.group,
         "environment": wanted.environment,
         "header": problem.header if problem.context is None and wanted.system == "lean" else None,

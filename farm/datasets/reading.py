@@ -73,6 +73,12 @@ def objects(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
                 yield place, _object(place, _value(place, line))
 
 
+def object_of(path: Path) -> Mapping[str, object]:
+    """Return the one object that a `.json` file holds; raises ManifestError."""
+    place = Place(path=path)
+    return _object(place, _value(place, _content(path)))
+
+
 def _of_one_value(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
     place = Place(path=path)
     value = _value(place, _content(path))

@@ -1,22 +1,25 @@
-"""Statement step: has the statements of a benchmark compiled without a proof, and says which are wrong."""
+"""Statement step: has the statements of a benchmark checked without a proof, and says which are wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from farm.assembly.challenge import challenge_to
+from farm.assembly.faults import StatementFault
+from farm.assembly.kinds import assembling
 from farm.datasets.problem import Problem
+from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
+from farm.kinds import Kind
 from farm.limits import Limits
-from farm_workers.checking.machine import Machine
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.checking.systems import Judges
+from farm_workers.environments.environment import Environment
 
 #: What a statement may take: a slow one is slow, not wrong, and so is the first to read its header.
 _LIMITS = Limits(wall_seconds=300.0, cpu_seconds=600.0, memory_mib=Limits().memory_mib)
@@ -57,43 +60,66 @@ class Tried:
         }
 
 
+def require_kind(environment: Environment, system: str) -> None:
+    """Raise UsageError where an environment is not one of a benchmark's proof system."""
+    if environment.kind != system:
+        raise UsageError(
+            f"--check: {environment.name!r} is an environment of {environment.kind.system}, and the "
+            f"statements are of {Kind(system).system}; name one of that with --environment"
+        )
+
+
 def tried(
     problems: Iterable[Problem],
-    ask: Callable[[Problem], Tried],
+    judges: Judges,
+    environment: Environment,
     *,
     at_once: int,
     done: Callable[[], None],
 ) -> Iterator[Tried]:
     """Yield what comes of each statement, in their order; `done` is called after each."""
     with ThreadPoolExecutor(at_once) as pool:
-        for each in pool.map(ask, problems):
+        for each in pool.map(lambda problem: _tried(problem, judges, environment), problems):
             done()
             yield each
 
 
-def _of_lean(machine: Machine, environment: LeanEnvironment, problem: Problem) -> Tried:
-    """Return what Lean says of a statement: with a ``sorry`` for its proof nothing else may be wrong."""
-    challenge = challenge_to(problem.context or problem.header, problem.statement)
+def _tried(problem: Problem, judges: Judges, environment: Environment) -> Tried:
+    """Return what the judge says of a problem's challenge, handed in as if it were the answer."""
+    state = assembling(environment.kind).challenge
+    try:
+        challenge = state(problem.header, problem.context or "", problem.statement)
+    except StatementFault as fault:
+        return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong=f"{fault}; {fault.remedy}")
     if challenge is None or not challenge.name:
-        return Tried(problem=problem, reason="no_theorem", wrong="it declares no theorem")
+        return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong="it states no theorem with a name")
+    # Lean says by itself what is wrong with a statement; nothing of it is to be sealed.
+    tier = Tier.LEAN if environment.kind is Kind.LEAN else environment.tiers[0]
     check = Check(
-        program=challenge.program, limits=_LIMITS, challenge=challenge, assurance=Assurance(tier=Tier.LEAN)
+        program=challenge.program, limits=_LIMITS, challenge=challenge, assurance=Assurance(tier=tier)
     )
-    report = machine.checker.check(check, environment)
+    answer = judges.check(check, environment)
+    report = answer.result() if isinstance(answer, Future) else answer
     verdict = judge(report)
-    return Tried(problem=problem, reason=verdict.reason, wrong=_wrong(report, verdict), detail=verdict.detail)
+    is_unknown = verdict.outcome is Outcome.JUDGE_ERROR
+    wrong = None if is_unknown else _WRONG[environment.kind](report, verdict)
+    return Tried(problem=problem, reason=verdict.reason, wrong=wrong, detail=verdict.detail)
 
 
-def _wrong(report: Report, verdict: Verdict) -> str | None:
+def _wrong_in_lean(report: Report, verdict: Verdict) -> str:
+    """Return what is wrong with a statement of Lean: with a ``sorry`` for its proof, nothing else may be."""
     if verdict.reason is Reason.HAS_SORRY:
         return ""
-    if verdict.outcome is Outcome.JUDGE_ERROR:
-        return None
     error = report.answer.first_error
     return verdict.detail if error is None else error.text
 
 
-#: How the statements of each proof system are tried.
-TRIED: Mapping[str, Callable[[Machine, LeanEnvironment, Problem], Tried]] = MappingProxyType(
-    {"lean": _of_lean}
+def _wrong_challenge(_report: Report, verdict: Verdict) -> str:
+    """Return what is wrong with a statement that its judge compares by itself with what was handed in."""
+    return verdict.detail if verdict.reason is Reason.BAD_CHALLENGE else ""
+
+
+#: What is wrong with a statement of each proof system, "" for nothing.
+_WRONG: Mapping[Kind, Callable[[Report, Verdict], str]] = MappingProxyType(
+    {Kind.LEAN: _wrong_in_lean, Kind.METAMATH: _wrong_challenge, Kind.HOL_LIGHT: _wrong_challenge}
 )

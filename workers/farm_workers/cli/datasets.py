@@ -10,7 +10,6 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
-from farm.errors import UsageError
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def dataset(
     write(output, made)
     for note in found.notes:
         terminal.say(f"Note: {note}")
-    terminal.say(f"Wrote {terminal.count(len(made), 'line')} of {_splits(found)} into {output}")
+    terminal.say(f"Wrote {terminal.count(len(made), 'line')} ({_splits(found)}) into {output}")
     tried = _tried(found, wanted) if check else None
     if as_json:
         print_json(**_facts(found, wanted, output, len(made), tried))
@@ -90,23 +89,21 @@ def _splits(found: Copy) -> str:
 
 
 def _tried(found: Copy, wanted: Wanted) -> list[Tried]:
-    """Have this machine compile every statement."""
+    """Have this machine try every statement."""
     from farm.cli.terminal import trying
     from farm.settings import Settings
     from farm_workers.checking.machine import opened
-    from farm_workers.checking.statements import TRIED, tried
+    from farm_workers.checking.statements import require_kind, tried
 
     settings = Settings.load()
-    if wanted.system not in TRIED:
-        raise UsageError(
-            f"--check: statements of {wanted.system} cannot be tried by themselves; leave it out"
-        )
-    with opened(settings, concurrency=settings.concurrency) as machine, trying(len(found.problems)) as done:
+    with opened(settings, concurrency=settings.concurrency) as machine:
         machine.installed.require_any()
         environment = machine.installed[wanted.environment or settings.environment]
-        found_of = TRIED[wanted.system]
-        ask = lambda problem: found_of(machine, environment, problem)  # noqa: E731 # the two stay together
-        return list(tried(found.problems, ask, at_once=settings.concurrency, done=done))
+        require_kind(environment, wanted.system)
+        with trying(len(found.problems)) as done:
+            return list(
+                tried(found.problems, machine.judges, environment, at_once=settings.concurrency, done=done)
+            )
 
 
 def _facts(
