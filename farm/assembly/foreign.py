@@ -59,6 +59,7 @@ def foreign(text: str) -> Foreign | None:
     if fence is not None:
         is_isabelle = fence[1].lower().startswith("isa")
         return _isabelle(fence[0].strip()) if is_isabelle else _lean3(fence[0].strip())
+    text = text[_behind_comments(text) :]
     first = [text[each.start : each.end] for each in islice(code_tokens(text), _FIRST)]
     return _isabelle_in(text, first) or _lean3_in(text, first)
 
@@ -70,6 +71,17 @@ def refuse_foreign(**fields: str) -> None:
         if found is not None:
             problem = f"this is {found.system}, not Lean 4: {found.sign}"
             raise StatementFault(problem, found.remedy, field)
+
+
+def _behind_comments(text: str) -> int:
+    """Return where Isabelle's comments at the beginning of a text end; nothing of Lean begins like them."""
+    at = 0
+    while text.startswith("(*", start := at + len(text[at:]) - len(text[at:].lstrip())):
+        end = text.find("*)", start)
+        if end < 0:
+            break
+        at = end + 2
+    return at
 
 
 def _isabelle(sign: str) -> Foreign:

@@ -62,7 +62,7 @@ def read_copy(path: Path, wanted: Wanted) -> Copy:
     _refuse_others(path, dataset, problems)
     problems, twins = _told_apart(dataset, problems)
     left_out = [*left_out, *twins]
-    notes = tuple(_notes(dataset, wanted.system, problems, left_out))
+    notes = tuple(_notes(wanted, problems, left_out))
     return Copy(
         problems=tuple(_of_split(path, problems, wanted.split)), left_out=tuple(left_out), notes=notes
     )
@@ -118,19 +118,8 @@ def _first(problems: dict[str, Problem]) -> str:
     return str(next(iter(problems.values())).place)
 
 
-def _notes(
-    dataset: Dataset, system: str, problems: Sequence[Problem], left_out: Sequence[LeftOut]
-) -> Iterator[str]:
-    found = Counter(each.split for each in problems) + Counter({ALL: len(problems)})
-    for split, number in dataset.counts.get(system, {}).items():
-        of_split = "" if split == ALL else f" in {split}"
-        has = found[split]
-        if split != ALL and not has:
-            continue  # a copy of one split is nothing odd
-        if has != number and not (dataset.grows and has > number):
-            yield f"{dataset.title} has {number} problems{of_split} as published; this copy has {has}"
-        elif has > number:
-            yield f"{dataset.title} was published with {number} problems{of_split}; this later copy has {has}"
+def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftOut]) -> Iterator[str]:
+    yield from _counted(wanted, problems)
     twins = sum(1 for each in problems if each.group is not None and "#" in each.group)
     if twins:
         have = "problem has" if twins == 1 else "problems have"
@@ -143,6 +132,23 @@ def _notes(
         )
     for each in left_out:
         yield f"{each.place}: left out: {each.why}"
+
+
+def _counted(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield what is to be said of the numbers of problems, beside those that are published."""
+    dataset = wanted.dataset
+    found = Counter(each.split for each in problems) + Counter({ALL: len(problems)})
+    for split, number in dataset.counts.get(wanted.system, {}).items():
+        if wanted.split and split not in (ALL, wanted.split):
+            continue
+        of_split = "" if split == ALL else f" in {split}"
+        has = found[split]
+        if split != ALL and not has:
+            continue  # a copy of one split is nothing odd
+        if has != number and not (dataset.grows and has > number):
+            yield f"{dataset.title} has {number} problems{of_split} as published; this copy has {has}"
+        elif has > number:
+            yield f"{dataset.title} was published with {number} problems{of_split}; this later copy has {has}"
 
 
 def _of_split(path: Path, problems: Sequence[Problem], split: str) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ FILES = ["minif2f-test.jsonl", "minif2f-valid.jsonl", "proofnet-valid.jsonl", "p
 ISABELLE = {
     "a theory": 'theory t\n  imports Complex_Main\nbegin\n\ntheorem t: shows "1 = 1"\n  sorry\n\nend\n',
     "a theory with a comment before": "theory t imports\n  HOL.Real begin end",
+    "a comment before": "(*\n  Authors: theorem t := by\n*)\n\n(* more *) theory t imports Main begin end",
     "a theorem alone": 'theorem t:\n  fixes x::real\n  assumes h0: "x = 1"\n  shows "x = 1"\n  sorry',
     "a lemma in a locale": 'lemma (in group) inv: assumes "a \\<in> G" shows "a = a"',
     "what it shows has a name": 'theorem t: fixes x::nat shows goal: "x = x"',

@@ -101,7 +101,7 @@ def _tried(problem: Problem, judges: Judges, environment: Environment) -> Tried:
     answer = judges.check(check, environment)
     report = answer.result() if isinstance(answer, Future) else answer
     verdict = judge(report)
-    is_unknown = verdict.outcome is Outcome.JUDGE_ERROR
+    is_unknown = verdict.outcome is Outcome.JUDGE_ERROR and verdict.reason is not Reason.BAD_CHALLENGE
     wrong = None if is_unknown else _WRONG[environment.kind](report, verdict)
     return Tried(problem=problem, reason=verdict.reason, wrong=wrong, detail=verdict.detail)
 
@@ -111,12 +111,12 @@ def _wrong_in_lean(report: Report, verdict: Verdict) -> str:
     if verdict.reason is Reason.HAS_SORRY:
         return ""
     error = report.answer.first_error
-    return verdict.detail if error is None else error.text
+    return report.challenge_error or (verdict.detail if error is None else error.text)
 
 
-def _wrong_challenge(_report: Report, verdict: Verdict) -> str:
+def _wrong_challenge(report: Report, verdict: Verdict) -> str:
     """Return what is wrong with a statement that its judge compares by itself with what was handed in."""
-    return verdict.detail if verdict.reason is Reason.BAD_CHALLENGE else ""
+    return report.challenge_error or verdict.detail if verdict.reason is Reason.BAD_CHALLENGE else ""
 
 
 #: What is wrong with a statement of each proof system, "" for nothing.
