@@ -17,12 +17,16 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.kinds import Kind
+from farm.lean_text.policy.rules import RULES, Action
+from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
 from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 
 #: What a statement may take: a slow one is slow, not wrong, and so is the first to read its header.
 _LIMITS = Limits(wall_seconds=300.0, cpu_seconds=600.0, memory_mib=Limits().memory_mib)
+#: A dataset may say what an answer may not.
+_NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +100,11 @@ def _tried(problem: Problem, judges: Judges, environment: Environment) -> Tried:
     # Lean says by itself what is wrong with a statement; nothing of it is to be sealed.
     tier = Tier.LEAN if environment.kind is Kind.LEAN else environment.tiers[0]
     check = Check(
-        program=challenge.program, limits=_LIMITS, challenge=challenge, assurance=Assurance(tier=tier)
+        program=challenge.program,
+        limits=_LIMITS,
+        challenge=challenge,
+        assurance=Assurance(tier=tier, policy=_NO_POLICY),
+        submitted=(),
     )
     answer = judges.check(check, environment)
     report = answer.result() if isinstance(answer, Future) else answer
