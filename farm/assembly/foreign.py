@@ -34,8 +34,9 @@ class Foreign:
     remedy: str
 
 
-#: A text without any of these is not read at all.
-_MAY_BE = re.compile(r"\btheory\b|\bshows\b|\bopen_locale\b|\bbegin\b|\bimport\s+[a-z]|\A\s*```")
+#: A text without any of these, or an import of a small letter, is not read at all.
+_SIGNS = ("theory", "shows", "open_locale", "begin", "```")
+_SMALL_IMPORT = re.compile(r"import\s+[a-z]")
 _FENCE = re.compile(r"\s*```[ \t]*(isabelle|isar|lean3|lean_3|lean 3)\b", re.IGNORECASE)
 
 #: The first parts of the modules of mathlib for Lean 3, of its core, and of miniF2F's Lean 3 files.
@@ -53,7 +54,7 @@ _FIRST = 60
 
 def foreign(text: str) -> Foreign | None:
     """Return which other system a header or a statement is written in, None for what may be Lean 4."""
-    if _MAY_BE.search(text) is None:
+    if not any(sign in text for sign in _SIGNS) and _SMALL_IMPORT.search(text) is None:
         return None
     fence = _FENCE.match(text)
     if fence is not None:

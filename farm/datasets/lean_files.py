@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from farm.assembly.commands import Command, commands
 from farm.assembly.declaration import read_target
 from farm.datasets.problem import Unstated
-from farm.lean_text.scanner import Kind, tokens
+from farm.lean_text.scanner import Kind, Token, tokens
 
 _THEOREMS = frozenset({"theorem", "lemma"})
 _ANSWERS = frozenset({"abbrev", "def"})
@@ -90,6 +90,21 @@ def _with_answers(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     return text, tuple(reversed(answers)), tuple(reversed(left))
 
 
+def _comments_behind(text: str, at: int, found: Sequence[Token]) -> list[Token]:
+    """Return the comments on the lines right behind a place; a blank line ends them, and so does a note."""
+    behind: list[Token] = []
+    for each in found:
+        if each.start < at:
+            continue
+        is_next = text.count("\n", at, each.start) <= 1
+        words = text[each.start : each.end]
+        if not is_next or not words.startswith("--") or words.removeprefix("--").lstrip().startswith("Note"):
+            break
+        behind.append(each)
+        at = each.end
+    return behind
+
+
 def _sorry_and_comments(text: str, command: Command) -> tuple[int, int, Sequence[str]] | None:
     """Return the span of a definition's ``sorry`` with the comments right behind it, and what these say.
 
@@ -102,7 +117,7 @@ def _sorry_and_comments(text: str, command: Command) -> tuple[int, int, Sequence
     code = [each for each in body if each.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
     if [text[each.start : each.end] for each in code] != ["sorry"]:
         return None
-    behind = [each for each in body if each.start > code[0].end and text.startswith("--", each.start)]
+    behind = _comments_behind(text, code[0].end, body)
     lines = [text[each.start + 2 : each.end].rstrip().removeprefix(" ") for each in behind]
     end = behind[-1].end if behind else code[0].end
     return code[0].start, end, [line for line in lines if line.strip()]

@@ -16,6 +16,7 @@ from farm.datasets.problem import LeftOut, Problem
 from farm.errors import UsageError
 from farm.files import write_whole
 from farm.kinds import Kind
+from farm.lean_text.scanner import sorry_tokens
 from farm.manifest.lines import printable, unusable
 
 
@@ -124,11 +125,12 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
     if twins:
         have = "problem has" if twins == 1 else "problems have"
         yield f"{twins} {have} the name of another one; their lines have a group of their own"
-    answers = [each for each in problems if "open_answer" in each.more]
-    if answers:
+    is_lean = wanted.system == "lean"
+    holed = [each for each in problems if is_lean and sorry_tokens(each.header + each.statement)]
+    if holed:
         yield (
-            f"problems whose answer is an open sorry: {len(answers)}, such as {answers[0].name}; none of "
-            "their lines can be proved until an answer stands there"
+            f"problems with a sorry in what they state: {len(holed)}, such as {holed[0].name}; none of their "
+            "lines can be proved until something stands there"
         )
     for each in left_out:
         yield f"{each.place}: left out: {each.why}"

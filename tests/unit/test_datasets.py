@@ -17,6 +17,7 @@ from farm.assembly.challenge import challenge_to
 from farm.assembly.declaration import find_like
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.datasets.catalogue import DATASETS, dataset
+from farm.datasets.lean_files import only_theorem
 from farm.datasets.making import Copy, Wanted, lines, read_copy, require_writable, write
 from farm.errors import ManifestError, UsageError
 from farm.manifest.entries import entries
@@ -186,9 +187,31 @@ def test_an_answer_in_a_comment_takes_the_place_of_its_sorry() -> None:
     assert found["header"] == ("import Mathlib\nopen BigOperators\n\nopen Topology Filter Polynomial\n\n")
 
 
+@pytest.mark.parametrize(
+    ("behind", "answer"),
+    [
+        ("\n-- fun n => n\n", "fun n => n"),
+        ("\n--fun n => n", "fun n => n"),
+        (" -- 3\n", "3"),
+        ("\n-- fun n =>\n--   n + 1\n\n", "fun n =>\n    n + 1"),
+        ("\n-- 3\n\n-- Another comment.\n", "3"),
+        ("\n-- 3\n-- Note: the numbers differ.\n", "3"),
+        ("\n\n-- Another comment.\n", "sorry"),
+        ("\n-- Note: this is no answer.\n", "sorry"),
+        ("\n/- no answer -/\n", "sorry"),
+    ],
+)
+def test_only_the_comment_right_behind_a_sorry_is_an_answer(behind: str, answer: str) -> None:
+    head = "abbrev putnam_1_solution : ℕ → ℕ := "
+    stated = only_theorem(f"import Mathlib\n\n{head}sorry{behind}\ntheorem putnam_1 : 1 = 1 := sorry\n")
+    assert stated.statement.startswith(f"{head}{answer}")
+    assert stated.statement[len(head + answer)] in "\n "
+    assert bool(stated.open_answers) == (answer == "sorry")
+
+
 def test_an_answer_that_nothing_tells_stays_open_and_a_note_says_so() -> None:
     found = copy("putnam-bench", CASES / "PutnamBench")
-    assert any("open sorry: 1, such as putnam_1964_a2" in note for note in found.notes)
+    assert any("a sorry in what they state: 1, such as putnam_1964_a2" in note for note in found.notes)
     (problem,) = (each for each in found.problems if each.name == "putnam_1964_a2")
     assert problem.statement.startswith("abbrev putnam_1964_a2_solution : ℕ := sorry\n\ntheorem helper")
     assert problem.more["open_answer"] == "putnam_1964_a2_solution"
@@ -206,6 +229,52 @@ def test_a_whole_program_in_a_field_is_taken_apart() -> None:
     found = made("mobench", CASES / "mobench.jsonl")["imo_2020_p2"]
     assert found["header"] == "import Mathlib\n\nopen Real\n\n"
     assert found["formal_statement"] == "theorem imo_2020_p2 (x : ℝ) : x = x :="
+
+
+def written_as_file(fields: dict[str, str]) -> str:
+    told = fields["informal_prefix"]
+    statement = fields["formal_statement"].rstrip()
+    return f"{fields['header']}{told}{statement}{'' if statement.endswith('by') else ' by'}\n  sorry\n"
+
+
+def same_text(found: dict[str, object], fields: dict[str, str]) -> bool:
+    bare = fields["formal_statement"].rstrip().removesuffix("by").rstrip()
+    before = fields["header"] + fields["informal_prefix"]
+    return f"{found['header']}{found['formal_statement']}" == before + bare
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "folder"),
+    [
+        ("minif2f-test.jsonl", "minif2f", "MiniF2F/Test"),
+        ("minif2f-valid.jsonl", "minif2f", "MiniF2F/Valid"),
+        ("putnam-test.jsonl", "putnam-bench", "lean4/src"),
+    ],
+)
+def test_published_problems_in_a_file_each_give_the_same_statements(
+    name: str, word: str, folder: str, tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in shared(name).read_text().splitlines()]
+    (tmp_path / folder).mkdir(parents=True)
+    for row in rows:
+        (tmp_path / folder / f"{row['name']}.lean").write_text(written_as_file(row))
+    found = made(word, tmp_path)
+    # One has its solution open, with the answer in a comment, which takes its place.
+    odd = [row["name"] for row in rows if not same_text(found[row["name"]], row)]
+    assert odd == (["putnam_1968_b1"] if word == "putnam-bench" else [])
+    assert len(found) == len(rows)
+
+
+@pytest.mark.parametrize("name", ["minif2f-test.jsonl", "minif2f-valid.jsonl"])
+def test_published_problems_in_one_file_give_the_same_statements(name: str, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in shared(name).read_text().splitlines()]
+    header = rows[0]["header"]
+    path = tmp_path / f"{rows[0]['split'].capitalize()}.lean"
+    path.write_text(header + "\n".join(written_as_file({**row, "header": ""}) for row in rows))
+    found = made("minif2f", tmp_path)
+    assert list(found) == [row["name"] for row in rows]
+    other = [row["name"] for row in rows if not same_text(found[row["name"]], row)]
+    assert other == []
 
 
 # Files of other systems
