@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -81,14 +82,28 @@ def tried(
     at_once: int,
     done: Callable[[], None],
 ) -> Iterator[Tried]:
-    """Yield what comes of each statement, in their order; `done` is called after each."""
-    with ThreadPoolExecutor(at_once) as pool:
-        for each in pool.map(lambda problem: _tried(problem, judges, environment), problems):
+    """Yield what comes of each statement, in their order; `done` is called after each.
+
+    Whoever stops asking waits for no check: those that run are cancelled.
+    """
+    left = threading.Event()
+
+    def ask(problem: Problem) -> Tried:
+        return _tried(problem, judges, environment, left.is_set)
+
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        for each in pool.map(ask, problems):
             done()
             yield each
+    finally:
+        left.set()
+        pool.shutdown(cancel_futures=True)
 
 
-def _tried(problem: Problem, judges: Judges, environment: Environment) -> Tried:
+def _tried(
+    problem: Problem, judges: Judges, environment: Environment, cancelled: Callable[[], bool]
+) -> Tried:
     """Return what the judge says of a problem's challenge, handed in as if it were the answer."""
     state = assembling(environment.kind).challenge
     try:
@@ -106,7 +121,7 @@ def _tried(problem: Problem, judges: Judges, environment: Environment) -> Tried:
         assurance=Assurance(tier=tier, policy=_NO_POLICY),
         submitted=(),
     )
-    answer = judges.check(check, environment)
+    answer = judges.check(check, environment, cancelled=cancelled)
     report = answer.result() if isinstance(answer, Future) else answer
     verdict = judge(report)
     is_unknown = verdict.outcome is Outcome.JUDGE_ERROR and verdict.reason is not Reason.BAD_CHALLENGE
