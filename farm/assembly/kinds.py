@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from farm.assembly import program
 from farm.assembly.challenge import Challenge, challenge_to
+from farm.assembly.foreign import refuse_foreign
 from farm.assembly.images import image_of
 from farm.assembly.program import AssemblyOptions, Program
 from farm.kinds import Kind
@@ -36,6 +37,7 @@ def assembling(kind: str) -> Assembling:
 
 
 def _stated_in_lean(header: str, context: str, statement: str) -> Challenge | None:
+    refuse_foreign(header=header, formal_statement=statement)
     return challenge_to(header, statement, context)
 
 

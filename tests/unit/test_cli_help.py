@@ -47,7 +47,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
         *("serve", "mcp", "metrics"),
-        *("check", "audit", "selftest", "worker", "bench"),
+        *("check", "audit", "dataset", "selftest", "worker", "bench"),
         *("environments", "environments add", "environments declare", "environments verify"),
         *("environments pack", "environments remove"),
         *("down", "db reader", "db upgrade", "doctor"),

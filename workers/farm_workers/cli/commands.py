@@ -28,7 +28,7 @@ from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
-from farm_workers.cli import environments
+from farm_workers.cli import datasets, environments
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def add_to(app: typer.Typer) -> None:
         "check",
         epilog="Example: echo 'prelude import Core theorem t : True := .intro' | farm check -",
     )(check_file)
+    datasets.add_to(app)
     environments.add_to(app)
 
 

@@ -1,0 +1,1 @@
+"""Datasets step: local copies of public benchmarks become manifests."""

@@ -1,0 +1,94 @@
+"""Datasets step, the table: every benchmark that the farm knows, with its systems and its papers' counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from farm.datasets import layouts
+from farm.datasets.layouts import Reads
+from farm.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dataset:
+    """A benchmark: its word in commands, its name for people, and how a copy of it is read.
+
+    `counts` are the numbers of problems by system and split that are published, a number that versions of the
+    benchmark may exceed where it `grows`. `names` is the pattern of its problems' names, None where anything
+    may be one, and `has_twins` says that names repeat in it for different problems.
+    """
+
+    word: str
+    title: str
+    reads: Mapping[str, Reads]
+    counts: Mapping[str, Mapping[str, int]]
+    grows: bool = False
+    names: re.Pattern[str] | None = None
+    has_twins: bool = False
+
+
+#: The split that stands for all splits together.
+ALL = "all"
+
+_MINIF2F = re.compile(r"(?:aime|amc|imo|mathd|mathb|algebra|numbertheory|induction)", re.IGNORECASE)
+
+_DATASETS = (
+    Dataset(
+        word="minif2f",
+        title="miniF2F",
+        reads={
+            "lean": layouts.lean_of_minif2f,
+            "metamath": layouts.metamath_of_minif2f,
+            "hol-light": layouts.hol_of_minif2f,
+            "isabelle": layouts.isabelle_of_minif2f,
+        },
+        counts={
+            "lean": {"test": 244, "valid": 244},
+            "metamath": {"test": 244, "valid": 244},
+            "hol-light": {"test": 163, "valid": 163},
+        },
+        names=_MINIF2F,
+    ),
+    Dataset(
+        word="proofnet",
+        title="ProofNet",
+        reads={"lean": layouts.records_with_splits},
+        counts={"lean": {"test": 186, "valid": 185}},
+        names=re.compile(r"(?:.*\|)?exercise_"),
+        has_twins=True,
+    ),
+    Dataset(
+        word="putnam-bench",
+        title="PutnamBench",
+        reads={"lean": layouts.lean_of_putnam},
+        counts={"lean": {"test": 660}},
+        grows=True,
+        names=re.compile(r"putnam_\d{4}_[ab]\d"),
+    ),
+    Dataset(
+        word="minictx",
+        title="miniCTX",
+        reads={"lean": layouts.contexts_of_minictx},
+        counts={"lean": {ALL: 376}},
+        has_twins=True,
+    ),
+    Dataset(
+        word="mobench",
+        title="MathOlympiadBench",
+        reads={"lean": layouts.records_of_tests},
+        counts={"lean": {ALL: 360}},
+    ),
+)
+
+DATASETS: Mapping[str, Dataset] = MappingProxyType({each.word: each for each in _DATASETS})
+"""The benchmarks by their words."""
+
+
+def dataset(word: str) -> Dataset:
+    """Return a benchmark by its word; raises UsageError for one that the farm does not know."""
+    if word not in DATASETS:
+        raise UsageError(f"{word}: no such dataset; choose one of {', '.join(DATASETS)}")
+    return DATASETS[word]

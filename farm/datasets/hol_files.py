@@ -1,0 +1,19 @@
+"""Datasets step, files of HOL Light: the term between the backquotes."""
+
+from __future__ import annotations
+
+from farm.datasets.problem import Unstated
+
+
+def term(text: str) -> str:
+    """Return the one term of a file with its backquotes; raises Unstated.
+
+    What stands around it is no OCaml where a name has dashes, and is not needed.
+    """
+    parts = text.split("`")
+    if len(parts) != 3:
+        raise Unstated(f"holds {len(parts) // 2} terms between backquotes instead of one")
+    inside = parts[1].strip()
+    if not inside:
+        raise Unstated("its term is empty")
+    return f"`{inside}`"

@@ -1,0 +1,226 @@
+"""Datasets step, layouts: where a copy of each benchmark has its problems, by proof system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from farm.assembly.foreign import foreign
+from farm.datasets.contexts import context_records
+from farm.datasets.hol_files import term
+from farm.datasets.lean_files import Stated, only_theorem, theorems
+from farm.datasets.metamath_files import block
+from farm.datasets.problem import LeftOut, Place, Problem, Unstated
+from farm.datasets.reading import data_files, files, is_data, object_of, objects, text_field, text_of
+from farm.datasets.records import lean_records, split_of
+from farm.errors import UsageError
+from farm.manifest.lines import printable, unusable
+
+Found = Iterator[Problem | LeftOut]
+
+_SPLITS = ("test", "valid")
+
+
+def lean_of_minif2f(path: Path) -> Found:
+    """Yield the Lean 4 problems of miniF2F: lines of JSON, a folder for each split, or a file for each."""
+    if path.is_file():
+        yield from _one_file(path, split="")
+        return
+    for folder in (path, path / "MiniF2F", path / "lean4", path / "lean4" / "src", path / "src"):
+        found = _splits_of(folder, ".lean")
+        if found:
+            for split, place in found.items():
+                yield from _of_files(files(place, ".lean"), split) if place.is_dir() else _many(place, split)
+            return
+    if split_of(path) and files(path, ".lean"):
+        yield from _of_files(files(path, ".lean"), split_of(path))
+        return
+    yield from _of_data(path, split="")
+
+
+def _splits_of(folder: Path, suffix: str) -> dict[str, Path]:
+    """Return the folder or the file of each split, a folder with files of that suffix first."""
+    if not folder.is_dir():
+        return {}
+    found: dict[str, Path] = {}
+    for each in sorted(folder.iterdir()):
+        split = each.name.removesuffix(suffix).lower()
+        if split in _SPLITS and each.is_dir() and files(each, suffix):
+            found[split] = each
+        elif split in _SPLITS and each.is_file() and each.suffix == suffix:
+            found.setdefault(split, each)
+    return {split: found[split] for split in _SPLITS if split in found}
+
+
+def _one_file(path: Path, *, split: str) -> Found:
+    if is_data(path):
+        yield from lean_records(path, split=split)
+    elif path.suffix == ".lean":
+        yield from _many(path, split_of(path) or split)
+    else:
+        raise unusable(
+            path, "is no file of this benchmark", "give its folder, or a .jsonl, .json or .lean file"
+        )
+
+
+def _of_data(path: Path, *, split: str) -> Found:
+    """Yield the problems of the files with JSON in a folder, or in its folder of data."""
+    for folder in (path, path / "data", path / "dataset", path / "datasets", path / "benchmark"):
+        found = data_files(folder)
+        if found:
+            for each in found:
+                yield from lean_records(each, split=split)
+            return
+
+
+def _many(path: Path, split: str) -> Found:
+    text = text_of(path)
+    _refuse_lean3(path, text)
+    try:
+        for stated in theorems(text):
+            yield _lean_problem(Place(path=path, line=stated.line), stated, stated.name, split, {})
+    except Unstated as error:
+        raise Place(path=path).fault(str(error), "mend the file, or take it out of the copy") from error
+
+
+def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[str, object]] = {}) -> Found:
+    for path in paths:
+        text = text_of(path)
+        _refuse_lean3(path, text)
+        try:
+            stated = only_theorem(text, path.stem)
+        except Unstated as error:
+            raise Place(path=path).fault(str(error), "mend the file, or take it out of the copy") from error
+        yield _lean_problem(Place(path=path), stated, path.stem, split, words.get(path.stem, {}))
+
+
+def _lean_problem(
+    place: Place, stated: Stated, name: str, split: str, words: Mapping[str, object]
+) -> Problem:
+    more = dict(words)
+    if stated.answers:
+        more["answer"] = "\n".join(stated.answers)
+    if stated.open_answers:
+        more["open_answer"] = ", ".join(stated.open_answers)
+    return Problem(
+        place=place, name=name, split=split, header=stated.header, statement=stated.statement, more=more
+    )
+
+
+def _refuse_lean3(path: Path, text: str) -> None:
+    found = foreign(text)
+    if found is not None:
+        raise unusable(path, f"is written in {found.system} ({found.sign})", found.remedy)
+
+
+def metamath_of_minif2f(path: Path) -> Found:
+    """Yield the Metamath problems of miniF2F: a block in a file of its own for each."""
+    for split, each in _of_splits(path, "metamath", ".mm"):
+        place = Place(path=each)
+        try:
+            statement, mended = block(text_of(each), each.stem)
+        except Unstated as error:
+            yield LeftOut(place=place, why=str(error))
+            continue
+        more = {**_words_of_minif2f(each), **({"label_mended": True} if mended else {})}
+        yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
+
+
+def hol_of_minif2f(path: Path) -> Found:
+    """Yield the HOL Light problems of miniF2F: a term in a file of its own for each."""
+    for split, each in _of_splits(path, "hollight", ".ml"):
+        place = Place(path=each)
+        try:
+            statement = term(text_of(each))
+        except Unstated as error:
+            yield LeftOut(place=place, why=str(error))
+            continue
+        more = _words_of_minif2f(each)
+        yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
+
+
+def _words_of_minif2f(path: Path) -> dict[str, object]:
+    """Return the words of a problem, where the clone has them beside the folders of the systems."""
+    clone, split = path.parent.parent.parent, path.parent.name
+    words = clone / "informal" / split / f"{path.stem.replace('-', '_')}.json"
+    if not words.is_file():
+        return {}
+    place = Place(path=words)
+    found = text_field(place, object_of(words), ("informal_statement",))
+    return {} if found is None else {"informal_statement": found}
+
+
+def _of_splits(path: Path, name: str, suffix: str) -> Iterator[tuple[str, Path]]:
+    if not path.is_dir():
+        raise unusable(path, "is not a folder", f"give the clone, or its folder {name}")
+    for folder in (path / name, path):
+        found = _splits_of(folder, suffix)
+        if found:
+            for split, place in found.items():
+                yield from ((split, each) for each in files(place, suffix))
+            return
+    for each in files(path, suffix) if split_of(path) else ():
+        yield split_of(path), each
+
+
+def isabelle_of_minif2f(path: Path) -> Found:
+    """Raise UsageError: no Isabelle can be served here yet."""
+    raise UsageError(
+        f"{printable(path, None)}: --system isabelle: this farm has no Isabelle, so nothing could check "
+        "these statements. Take the same problems in Lean 4 (--system lean), Metamath or HOL Light; "
+        "docs/isabelle.md says what a farm with Isabelle needs"
+    )
+
+
+def lean_of_putnam(path: Path) -> Found:
+    """Yield the problems of PutnamBench: a file of Lean for each, or lines of JSON."""
+    if path.is_file():
+        yield from _one_file(path, split="test")
+        return
+    for folder in (path / "lean4" / "src", path / "src", path):
+        found = files(folder, ".lean")
+        if found:
+            yield from _of_files(found, "test", _words_of_putnam(folder))
+            return
+    yield from _of_data(path, split="test")
+
+
+def _words_of_putnam(folder: Path) -> dict[str, Mapping[str, object]]:
+    """Return the problems' own words and tags, by name, where the clone has them."""
+    path = folder.parent.parent / "informal" / "putnam.json"
+    if not path.is_file():
+        return {}
+    found: dict[str, Mapping[str, object]] = {}
+    for _, fields in objects(path):
+        told = {"informal_statement": fields.get("informal_statement"), "tags": fields.get("tags")}
+        found[str(fields.get("problem_name"))] = {k: v for k, v in told.items() if v is not None}
+    return found
+
+
+def records_of_tests(path: Path) -> Found:
+    """Yield the problems of a benchmark that comes as lines of JSON, all of them its test."""
+    yield from _one_file(path, split="test") if path.is_file() else _of_data(path, split="test")
+
+
+def records_with_splits(path: Path) -> Found:
+    """Yield the problems of a benchmark that comes as lines of JSON, in splits."""
+    yield from _one_file(path, split="") if path.is_file() else _of_data(path, split="")
+
+
+def contexts_of_minictx(path: Path) -> Found:
+    """Yield the problems of miniCTX: lines of JSON, a file for each project."""
+    if path.is_file():
+        yield from context_records(path, split="")
+        return
+    for folder in (path, path / "minictx-test", path / "test", path / "data", path / "minictx"):
+        found = tuple(each for each in data_files(folder) if not each.name.startswith(_NO_CONTEXT))
+        if found:
+            for each in found:
+                yield from context_records(each, split="")
+            return
+
+
+#: Beside its own projects miniCTX carries miniF2F, in another form.
+_NO_CONTEXT = "minif2f"
+
+Reads = Callable[[Path], Found]

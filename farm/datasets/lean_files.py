@@ -1,0 +1,123 @@
+"""Datasets step, files of Lean 4: the header and the statements of a file, found by the farm's own reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from farm.assembly.commands import Command, commands
+from farm.assembly.declaration import read_target
+from farm.datasets.problem import Unstated
+from farm.lean_text.scanner import Kind, Token, tokens
+
+_THEOREMS = frozenset({"theorem", "lemma"})
+_ANSWERS = frozenset({"abbrev", "def"})
+_ANSWER_ENDING = "_solution"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """A theorem of a file: what stands before it, the text that states it through ``:=``, and its line.
+
+    `answers` are the values of its ``..._solution`` that comments gave; `open_answers` the names of those
+    that are left with a ``sorry``.
+    """
+
+    name: str
+    header: str
+    statement: str
+    line: int
+    answers: tuple[str, ...] = ()
+    open_answers: tuple[str, ...] = ()
+
+
+def only_theorem(text: str, name: str = "") -> Stated:
+    """Return the one problem that a file states: the theorem of this name, else its last one.
+
+    Definitions and lemmas before it belong to its statement. Raises Unstated.
+    """
+    filled, answers, left = _with_answers(text)
+    found = list(commands(filled, 0, len(filled)))
+    theorems = [each for each in found if each.word in _THEOREMS]
+    if not theorems:
+        raise Unstated("states no theorem")
+    target = next((each for each in theorems if name and each.name == name), theorems[-1])
+    first = next(each for each in found if each.declares)
+    stated = _stated(filled, filled[: first.start], first.start, target)
+    return replace(stated, answers=answers, open_answers=left)
+
+
+def theorems(text: str) -> Iterator[Stated]:
+    """Yield every theorem of a file that states many; raises Unstated.
+
+    What other commands between the theorems say holds for those that follow: it is added to their header.
+    """
+    found = list(commands(text, 0, len(text)))
+    first = next((each.start for each in found if each.declares), len(text))
+    header = text[:first]
+    for command in found:
+        if command.word in _THEOREMS:
+            yield _stated(text, header, command.start, command)
+        elif command.start >= first:
+            header = f"{header.rstrip()}\n\n{text[command.start : command.end]}\n\n"
+
+
+def _stated(text: str, header: str, start: int, target: Command) -> Stated:
+    line = text.count("\n", 0, target.keyword) + 1
+    part = text[start : target.end]
+    read = read_target(part)
+    if not read.core or start + read.start != target.keyword:
+        raise Unstated(f"line {line}: the theorem {target.name or 'without a name'} has no `:=` of its own")
+    return Stated(name=read.name, header=header, statement=part[: read.core_end], line=line)
+
+
+def _with_answers(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return the text with the answers that comments give in the place of a ``sorry``; see `Stated`."""
+    answers: list[str] = []
+    left: list[str] = []
+    for command in reversed(list(commands(text, 0, len(text)))):
+        if command.word not in _ANSWERS or not command.name.endswith(_ANSWER_ENDING):
+            continue
+        place = _sorry_and_comments(text, command)
+        if place is None:
+            continue
+        start, end, lines = place
+        if lines:
+            answers.append("\n".join(lines))
+            text = text[:start] + "\n  ".join(lines) + text[end:]
+        else:
+            left.append(command.name)
+    return text, tuple(reversed(answers)), tuple(reversed(left))
+
+
+def _comments_behind(text: str, at: int, found: Sequence[Token]) -> list[Token]:
+    """Return the comments on the lines right behind a place; a blank line ends them, and so does a note."""
+    behind: list[Token] = []
+    for each in found:
+        if each.start < at:
+            continue
+        is_next = text.count("\n", at, each.start) <= 1
+        words = text[each.start : each.end]
+        if not is_next or not words.startswith("--") or words.removeprefix("--").lstrip().startswith("Note"):
+            break
+        behind.append(each)
+        at = each.end
+    return behind
+
+
+def _sorry_and_comments(text: str, command: Command) -> tuple[int, int, Sequence[str]] | None:
+    """Return the span of a definition's ``sorry`` with the comments right behind it, and what these say.
+
+    None where the definition has a body already.
+    """
+    read = read_target(text[command.start : command.end])
+    if not read.core:
+        return None
+    body = list(tokens(text, command.start + read.core_end, command.end))
+    code = [each for each in body if each.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
+    if [text[each.start : each.end] for each in code] != ["sorry"]:
+        return None
+    behind = _comments_behind(text, code[0].end, body)
+    lines = [text[each.start + 2 : each.end].rstrip().removeprefix(" ") for each in behind]
+    end = behind[-1].end if behind else code[0].end
+    return code[0].start, end, [line for line in lines if line.strip()]

@@ -1,0 +1,83 @@
+"""Datasets step, files of Metamath: the block of a theorem without its proof.
+
+Files without a proof hold their block in a comment, with ``@`` for ``$``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from farm.datasets.problem import Unstated
+
+_TOKEN = re.compile(r"\S+")
+_WRAPPED = {
+    "@{": "${",
+    "@}": "$}",
+    "@(": "$(",
+    "@)": "$)",
+    "@=": "$=",
+    "@.": "$.",
+    "$@": "$.",
+    "@e": "$e",
+    "@p": "$p",
+    "@d": "$d",
+}
+
+
+def block(text: str, name: str) -> tuple[str, bool]:
+    """Return the block that states a theorem, with ``?`` for its proof, and whether its label was mended.
+
+    Comments are left out. A theorem with the label of one of its own hypotheses gets the file's name for a
+    label: a label says nothing, and Metamath reads none twice. Raises Unstated.
+    """
+    bare = _without_comments(_unwrapped(text)).strip()
+    words = [found.group() for found in _TOKEN.finditer(bare)]
+    if words.count("$p") != 1 or words.count("$=") != 1:
+        raise Unstated("holds no block with exactly one $p and its $=")
+    at = words.index("$p")
+    label = words[at - 1] if at else ""
+    if not label or label.startswith("$"):
+        raise Unstated("its $p has no label")
+    labels = [words[i - 1] for i, word in enumerate(words) if word == "$e" and i]
+    stated = _with_open_proof(bare)
+    if label not in labels:
+        return stated, False
+    place = re.search(rf"(?<!\S){re.escape(label)}(?=\s+\$p(?!\S))", stated)
+    if place is None or name in labels:
+        raise Unstated(f"the label {label} is given twice")
+    return stated[: place.start()] + name + stated[place.end() :], True
+
+
+def _unwrapped(text: str) -> str:
+    words = text.split()
+    if "@p" not in words:
+        return text
+    inside = text.strip()
+    if words[0] == "$(" and words[-1] == "$)":
+        inside = inside[2:-2]
+    return _TOKEN.sub(lambda found: _WRAPPED.get(found.group(), found.group()), inside)
+
+
+def _without_comments(text: str) -> str:
+    """Return the text without comments and the lines that only they stood on."""
+    kept: list[str] = []
+    is_comment = False
+    reached = 0
+    for found in _TOKEN.finditer(text):
+        if found.group() == "$(" and not is_comment:
+            kept.append(text[reached : found.start()])
+            is_comment = True
+        elif found.group() == "$)" and is_comment:
+            reached, is_comment = found.end(), False
+    if is_comment:
+        raise Unstated("a comment is never closed")
+    kept.append(text[reached:])
+    return "\n".join(line.rstrip() for line in "".join(kept).split("\n") if line.strip())
+
+
+def _with_open_proof(text: str) -> str:
+    begins = re.search(r"(?<!\S)\$=(?!\S)", text)
+    ends = None if begins is None else re.compile(r"(?<!\S)\$\.(?!\S)").search(text, begins.end())
+    if begins is None or ends is None:
+        raise Unstated("its proof has no $.")
+    return f"{text[: begins.end()]} ? {text[ends.start() :]}"

@@ -1,0 +1,57 @@
+"""Datasets step, the values: one problem of a benchmark, and what was found in a copy of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from farm.errors import ManifestError
+from farm.manifest.lines import printable
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a problem was found: the file, and the line where the file holds several."""
+
+    path: Path
+    line: int | None = None
+
+    def fault(self, problem: str, remedy: str, *, field: str | None = None) -> ManifestError:
+        """Return the error that says what is wrong there."""
+        path = printable(self.path, None)
+        return ManifestError(path, problem, remedy=remedy, line=self.line, field=field)
+
+    def __str__(self) -> str:
+        path = printable(self.path, None)
+        return path if self.line is None else f"{path}:{self.line}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One problem: what a manifest says of it before any model has answered.
+
+    `statement` is the `formal_statement`; either `header` or `context` is what stands before it. `group`
+    tells apart problems of one name, and is None where names are unique. `more` are further fields.
+    """
+
+    place: Place
+    name: str
+    split: str
+    statement: str
+    header: str = ""
+    context: str | None = None
+    group: str | None = None
+    more: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """A problem of the copy from which no line could be made, and why."""
+
+    place: Place
+    why: str
+
+
+class Unstated(Exception):
+    """A text from which no statement can be read; the message says why."""

@@ -1,0 +1,158 @@
+"""Datasets step, reading: files of a copy as texts and as JSON objects, or one clear error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from farm.datasets.problem import Place
+from farm.manifest.lines import opened, printable, reading, unusable
+
+#: No file of a benchmark comes near this; what is larger is something else.
+MOST_MIB = 512
+
+_DATA = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".json.gz")
+
+
+def is_data(path: Path) -> bool:
+    """Return whether a file's name says that it holds JSON."""
+    return path.name.lower().endswith(_DATA)
+
+
+def files(folder: Path, suffix: str) -> tuple[Path, ...]:
+    """Return the files right in a folder with this suffix, by name; none where there is no such folder."""
+    if not folder.is_dir():
+        return ()
+    with reading(folder):
+        return tuple(sorted(each for each in folder.iterdir() if each.suffix == suffix and each.is_file()))
+
+
+def data_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files with JSON right in a folder, by name."""
+    if not folder.is_dir():
+        return ()
+    with reading(folder):
+        return tuple(sorted(each for each in folder.iterdir() if is_data(each) and each.is_file()))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file; raises ManifestError when it cannot be read or is not UTF-8."""
+    with reading(path):
+        if path.stat().st_size > MOST_MIB << 20:
+            raise unusable(path, f"is larger than {MOST_MIB} MiB", "give a file of the benchmark")
+        content = path.read_bytes()
+    return _decoded(Place(path=path), content)
+
+
+def _decoded(place: Place, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = place.line or content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise Place(path=place.path, line=line).fault(
+            f"invalid UTF-8 at byte {column} of the line", "save the file as UTF-8"
+        ) from error
+
+
+def objects(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
+    """Yield the objects of a `.jsonl` or `.json` file, each with its place; raises ManifestError.
+
+    A `.json` file holds an array of objects, or an object whose values are objects, with names for keys.
+    """
+    if path.name.lower().endswith((".json", ".json.gz")):
+        yield from _of_one_value(path)
+        return
+    with opened(path) as lines:
+        for number, line in lines:
+            place = Place(path=path, line=number)
+            if not line.isspace():
+                yield place, _object(place, _value(place, line))
+
+
+def object_of(path: Path) -> Mapping[str, object]:
+    """Return the one object that a `.json` file holds; raises ManifestError."""
+    place = Place(path=path)
+    return _object(place, _value(place, _content(path)))
+
+
+def _of_one_value(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
+    place = Place(path=path)
+    value = _value(place, _content(path))
+    if isinstance(value, dict) and value and all(isinstance(each, dict) for each in value.values()):
+        value = [{"name": name, **each} for name, each in value.items()]
+    if not isinstance(value, list):
+        raise place.fault(
+            "holds no list of problems", "give an array of objects, or write one a line (.jsonl)"
+        )
+    for each in value:
+        yield place, _object(place, each)
+
+
+def _content(path: Path) -> bytes:
+    if path.suffix.lower() != ".gz":
+        return text_of(path).encode("utf-8")
+    with reading(path), gzip.open(path) as packed:
+        try:
+            content = packed.read((MOST_MIB << 20) + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise unusable(path, f"is not a complete .gz file: {error}", "compress it again") from error
+    if len(content) > MOST_MIB << 20:
+        raise unusable(path, f"is larger than {MOST_MIB} MiB", "give a file of the benchmark")
+    return content
+
+
+def _value(place: Place, line: bytes) -> object:
+    try:
+        return json.loads(_decoded(place, line))
+    except json.JSONDecodeError as error:
+        at = place if place.line is not None else Place(path=place.path, line=error.lineno)
+        raise at.fault(
+            f"malformed JSON at column {error.colno}: {error.msg}",
+            "download the file again, or mend this line",
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise place.fault(f"cannot be read as JSON: {error}", "mend this line") from error
+
+
+def _object(place: Place, value: object) -> Mapping[str, object]:
+    if isinstance(value, dict):
+        return value
+    raise place.fault("is not an object", "write each problem as one JSON object")
+
+
+def text_field(place: Place, fields: Mapping[str, object], names: Sequence[str]) -> str | None:
+    """Return the text of the first of these fields that is there and not null; raises ManifestError."""
+    for name in names:
+        value = fields.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            raise place.fault("is not a string", "write it as a string", field=name)
+        if not _can_be_written(value):
+            raise place.fault("holds half of a character (a lone surrogate)", "mend the text", field=name)
+        return value
+    return None
+
+
+def require_field(place: Place, fields: Mapping[str, object], names: Sequence[str], what: str) -> str:
+    """Return the same, and raise ManifestError where there is none of them, or it is blank."""
+    text = text_field(place, fields, names)
+    if text is not None and text.strip():
+        return text
+    there = ", ".join(printable(each) for each in list(fields)[:12]) or "no field"
+    raise place.fault(
+        f"has no {what}; the line has {there}",
+        f"give a file with the field {names[0]}, or check that this is a file of that benchmark",
+    )
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

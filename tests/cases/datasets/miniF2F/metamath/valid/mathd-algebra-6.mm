@@ -1,0 +1,5 @@
+$(
+  @{
+    Nothing is stated here.
+  @}
+$)

@@ -1,0 +1,151 @@
+"""The command `farm dataset`: makes a manifest from a local copy of a public benchmark, and tries it here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+
+# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm.datasets.making import Copy, Wanted
+    from farm_workers.checking.statements import Tried
+
+#: Exit status when some statements do not compile.
+SOME_WRONG = 4
+#: So many wrong statements are printed; `--json` has all.
+_MOST = 30
+
+_Name = Annotated[str, Argument(help="minif2f, proofnet, putnam-bench, minictx or mobench.")]
+_Path = Annotated[Path, Argument(help="The folder of a clone, or a data file. Nothing is downloaded.")]
+_Output = Annotated[
+    Path, Option("-o", "--output", help="The manifest to write: .jsonl, .jsonl.gz, .jsonl.zst.")
+]
+_System = Annotated[str, Option(help="The proof system: lean, metamath or hol-light.")]
+_Split = Annotated[str, Option(help="Only this split, such as test.", show_default=False)]
+_Samples = Annotated[
+    int | None,
+    Option(min=1, max=100_000, help="Write each line so often, with `sample` from 0.", show_default=False),
+]
+_Environment = Annotated[
+    str | None, Option(help="Write this environment into each line.", show_default=False)
+]
+_Force = Annotated[bool, Option("--force", help="Replace the manifest if it is there already.")]
+_Check = Annotated[bool, Option("--check", help="Compile each statement on this machine, with `sorry`.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add `farm dataset` to the `farm` command."""
+    app.command(
+        "dataset", epilog="Example: farm dataset minif2f miniF2F-lean4 -o minif2f.jsonl --split test"
+    )(dataset)
+
+
+def dataset(
+    name: _Name,
+    path: _Path,
+    output: _Output,
+    system: _System = "lean",
+    split: _Split = "",
+    samples: _Samples = None,
+    environment: _Environment = None,
+    force: _Force = False,
+    check: _Check = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a manifest from a local copy of a public benchmark, for a model to fill in.
+
+    Lines have no `generation`. With --check, statements that do not compile are listed, and the exit status
+    is 4 when there are any, 3 when some could not be tried.
+    """
+    from farm.cli import terminal
+    from farm.datasets.catalogue import dataset as known
+    from farm.datasets.making import Wanted, lines, read_copy, require_writable, write
+
+    wanted = Wanted(dataset=known(name), system=system, split=split, samples=samples, environment=environment)
+    require_writable(output, path, force=force)
+    found = read_copy(path, wanted)
+    made = list(lines(found, wanted))
+    write(output, made)
+    for note in found.notes:
+        terminal.say(f"Note: {note}")
+    terminal.say(f"Wrote {terminal.count(len(made), 'line')} ({_splits(found)}) into {output}")
+    tried = _tried(found, wanted) if check else None
+    if as_json:
+        print_json(**_facts(found, wanted, output, len(made), tried))
+    elif tried is not None:
+        _print(tried)
+    if tried is not None:
+        _leave(tried)
+
+
+def _splits(found: Copy) -> str:
+    return ", ".join(f"{number} {split or 'problems'}" for split, number in found.splits.items())
+
+
+def _tried(found: Copy, wanted: Wanted) -> list[Tried]:
+    """Have this machine try every statement."""
+    from farm.cli.terminal import trying
+    from farm.settings import Settings
+    from farm_workers.checking.machine import opened
+    from farm_workers.checking.statements import require_kind, tried
+
+    settings = Settings.load()
+    with opened(settings, concurrency=settings.concurrency) as machine:
+        machine.installed.require_any()
+        environment = machine.installed[wanted.environment or settings.environment]
+        require_kind(environment, wanted.system)
+        with trying(len(found.problems)) as done:
+            return list(
+                tried(found.problems, machine.judges, environment, at_once=settings.concurrency, done=done)
+            )
+
+
+def _facts(
+    found: Copy, wanted: Wanted, output: Path, written: int, tried: Sequence[Tried] | None
+) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "dataset": wanted.dataset.word,
+        "system": wanted.system,
+        "output": str(output),
+        "lines": written,
+        "problems": len(found.problems),
+        "splits": found.splits,
+        "notes": found.notes,
+        "left_out": [{"place": str(each.place), "why": each.why} for each in found.left_out],
+    }
+    if tried is not None:
+        facts["tried"] = len(tried)
+        facts["wrong"] = [each.facts() for each in tried if each.is_wrong]
+        facts["unjudged"] = [each.facts() for each in tried if each.is_unjudged]
+    return facts
+
+
+def _print(tried: Sequence[Tried]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from farm.cli.terminal import count, out, say, visible
+
+    odd = [each for each in tried if each.is_wrong or each.is_unjudged]
+    table = Table("problem", "split", "reason", "first error")
+    for each in odd[:_MOST]:
+        table.add_row(*(Text(visible(cell)) for cell in each.cells()))
+    if odd:
+        out.print(table)
+    if len(odd) > _MOST:
+        say(f"{count(len(odd) - _MOST, 'more statement')}: --json has all")
+    wrong = sum(each.is_wrong for each in tried)
+    typer.echo(f"{len(tried) - len(odd)} of {count(len(tried), 'statement')} compile; {wrong} do not")
+
+
+def _leave(tried: Sequence[Tried]) -> None:
+    if any(each.is_wrong for each in tried):
+        raise typer.Exit(SOME_WRONG)
+    if any(each.is_unjudged for each in tried):
+        raise typer.Exit(SOME_UNJUDGED)
