@@ -120,6 +120,7 @@ def _tried(
         challenge=challenge,
         assurance=Assurance(tier=tier, policy=_NO_POLICY),
         submitted=(),
+        context_end=challenge.context_end,
     )
     answer = judges.check(check, environment, cancelled=cancelled)
     report = answer.result() if isinstance(answer, Future) else answer
