@@ -58,11 +58,14 @@ let rec harmless ty =
   | Types.Tconstr(path,args,_) -> is_harmless path && List.for_all harmless args
   | _ -> false;;
 
+let variables ty = List.map Ctype.repr (Ctype.free_variables ty);;
+
 (* What returns a value of any type returns none, or is a cast. *)
-let rec casts above ty =
-  match (Ctype.repr ty).Types.desc with
-    Types.Tarrow(_,a,b,_) -> casts (a::above) b
-  | Types.Tvar _ -> not (List.exists (Ctype.occur_in Env.empty ty) above)
+let rec casts given ty =
+  let result = Ctype.repr ty in
+  match result.Types.desc with
+    Types.Tarrow(_,a,b,_) -> casts (variables a @ given) b
+  | Types.Tvar _ -> not (List.memq result given)
   | _ -> false;;
 
 let allowed : (string,unit) Hashtbl.t = Hashtbl.create 4096;;
@@ -167,7 +170,8 @@ let phrase_of text =
   | None -> ended "refused" nowhere ("The proof "^not_one^".")
   | Some item ->
       if Stream.count stream < String.length wrapped
-      then ended "refused" nowhere ("The proof "^not_one^".") else Ast2pt.phrase item;;
+      then ended "refused" nowhere ("The proof "^not_one^".") else
+      try Ast2pt.phrase item with Failure m -> ended "error" nowhere ("Syntax error: "^m);;
 
 let tactic_type = Ast_helper.Typ.constr (Location.mknoloc (Longident.Lident "tactic")) [];;
 let unit_pattern = Ast_helper.Pat.construct (Location.mknoloc (Longident.Lident "()")) None;;
