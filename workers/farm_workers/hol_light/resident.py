@@ -17,6 +17,8 @@ from farm_workers.images.image import UNLIMITED, Image, words
 _PACKAGE = Path(__file__).resolve().parent
 #: How often somebody who waits for an image looks whether it is still wanted.
 _LOOK_SECONDS = 0.25
+#: Loading takes a minute and a half of a core that has nothing else to do.
+_START_SECONDS = 1800.0
 #: An image that could not be made is not begun again sooner: loading takes minutes of a core.
 _RETRY_SECONDS = 300.0
 
@@ -87,4 +89,6 @@ def _image(environment: HolLightEnvironment, isolation: Isolation) -> Image:
         visible=(*images.FOLDERS, _PACKAGE, environment.folder, environment.ocaml),
         trusted=True,
     )
-    return Image(environment.name, environment.script, isolation, lambda: command)
+    return Image(
+        environment.name, environment.script, isolation, lambda: command, start_seconds=_START_SECONDS
+    )

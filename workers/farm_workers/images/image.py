@@ -48,11 +48,21 @@ class Image:
     `memory_kib` is its private memory when it was ready, 0 before that.
     """
 
-    def __init__(self, name: str, header: str, isolation: Isolation, command: Callable[[], Command]) -> None:
+    def __init__(
+        self,
+        name: str,
+        header: str,
+        isolation: Isolation,
+        command: Callable[[], Command],
+        *,
+        start_seconds: float = _START_SECONDS,
+    ) -> None:
         """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
 
-        `name` is its environment's, `command` returns what is run in its box, or raises NoImage.
+        `name` is its environment's, `command` returns what is run in its box, or raises NoImage; it has
+        `start_seconds` to be ready.
         """
+        self._start_seconds = start_seconds
         self._name, self._header, self._isolation, self._command = name, header, isolation, command
         self.begun_at = time.monotonic()
         self._made, self._closing = threading.Event(), threading.Event()
@@ -147,7 +157,7 @@ class Image:
     def _answer(self, ours: socket.socket) -> bytes:
         """Return what the image says when it has imported its header, nothing when it died of that."""
         ours.settimeout(_LOOK_SECONDS)
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self._start_seconds
         while not self._closing.is_set():
             try:
                 return ours.recv(order.MOST_BYTES)
@@ -156,7 +166,7 @@ class Image:
             except TimeoutError:
                 pass
             if time.monotonic() > deadline:
-                raise NoImage(f"an image was not ready within {_START_SECONDS:g} s")
+                raise NoImage(f"an image was not ready within {self._start_seconds:g} s")
         raise BoxFailed("an image was closed before it was ready")
 
     def _said(self) -> str:
