@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from farm.assembly import program
+from farm.assembly import hol_light, program
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.assembly.foreign import refuse_foreign
 from farm.assembly.images import image_of
@@ -42,5 +42,8 @@ def _stated_in_lean(header: str, context: str, statement: str) -> Challenge | No
 
 
 _ASSEMBLING: Mapping[Kind, Assembling] = MappingProxyType(
-    {Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean, image=image_of)}
+    {
+        Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean, image=image_of),
+        Kind.HOL_LIGHT: Assembling(assemble=hol_light.assemble, challenge=hol_light.challenge),
+    }
 )

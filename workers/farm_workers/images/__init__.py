@@ -15,7 +15,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 _WORKERS = _PACKAGE.parent
-_START = "import sys; sys.path.insert(0, {!r}); from farm_workers.images.serve import main; main()"
+_START = "import sys; sys.path.insert(0, {!r}); from {} import main; main()"
 
 #: What an image has to be able to read, besides its Python, Lean and the compiled modules.
 FOLDERS = (
@@ -34,5 +34,9 @@ def command(python: str, words: Sequence[str], library: Path, options: Sequence[
 
     `words` say where it forks, see `farm_workers.images.serve`.
     """
-    start = _START.format(str(_WORKERS.parent))
-    return [python, "-I", "-S", "-c", start, *words, str(library), *options]
+    return started(python, "farm_workers.images.serve", [*words, str(library), *options])
+
+
+def started(python: str, module: str, words: Sequence[str]) -> list[str]:
+    """Return the command line of an image whose `main` is in this module."""
+    return [python, "-I", "-S", "-c", _START.format(str(_WORKERS.parent), module), *words]

@@ -86,8 +86,23 @@ class Place:
 
 def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
     """Do the work of one check in this process, which is to end with the status that is returned."""
+    asked = confined(place, files)
+    if asked is None:
+        return 1
+    began = time.monotonic()
+    status = _elaborate(frontend, asked, in_own_folder=place.namespaces)
+    if asked.get("goals"):
+        _add_goals(frontend, asked, began)
+    return status
+
+
+def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
+    """Confine this process, the fork of a check, and return what it is asked; None where nobody waits.
+
+    It waits at the gate, then gives up all that the image has: only its own output is open when this returns.
+    """
     held = _at_the_gate(files, order.CHECK, lambda: [_folder(place, files)])
-    return 1 if held is None else _check(frontend, place, files, *held)
+    return None if held is None else _given_up(place, files, *held)
 
 
 def seal_in(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -> int:
@@ -138,9 +153,8 @@ def _furnished(owner: int) -> int:
     return os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _check(frontend: Frontend, place: Place, files: Sequence[int], folder: int) -> int:
-    """Give up all that the image has, then have Lean elaborate the program."""
-    began = time.monotonic()
+def _given_up(place: Place, files: Sequence[int], folder: int) -> dict[str, Any] | None:
+    """Give up all that the image has, and return what is asked; None where the image has ended."""
     os.fchdir(folder)
     if not place.namespaces:
         os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
@@ -154,13 +168,10 @@ def _check(frontend: Frontend, place: Place, files: Sequence[int], folder: int) 
     launch.become(place.user, reads_all=False)
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != place.parent:
-        return 1
+        return None
     if place.check_calls:
         place.check_calls.take()
-    status = _elaborate(frontend, asked, in_own_folder=place.namespaces)
-    if asked.get("goals"):
-        _add_goals(frontend, asked, began)
-    return status
+    return asked
 
 
 def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool) -> int:

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from farm.limits import Limits
@@ -25,7 +25,8 @@ from farm_workers.metrics import events
 
 #: Seconds that an image may take to import its header: the largest libraries take a minute on a slow disk.
 _START_SECONDS = 600.0
-_UNLIMITED = Limits(
+#: An image works for many lines: no line's limits hold for it.
+UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
 #: How often one that is being made looks whether it is still to be.
@@ -47,9 +48,22 @@ class Image:
     `memory_kib` is its private memory when it was ready, 0 before that.
     """
 
-    def __init__(self, environment: LeanEnvironment, header: str, isolation: Isolation) -> None:
-        """Begin to make it, in a thread of its own, with which it would die; `wait` for it."""
-        self._environment, self._header, self._isolation = environment, header, isolation
+    def __init__(
+        self,
+        name: str,
+        header: str,
+        isolation: Isolation,
+        command: Callable[[], Command],
+        *,
+        start_seconds: float = _START_SECONDS,
+    ) -> None:
+        """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
+
+        `name` is its environment's, `command` returns what is run in its box, or raises NoImage; it has
+        `start_seconds` to be ready.
+        """
+        self._start_seconds = start_seconds
+        self._name, self._header, self._isolation, self._command = name, header, isolation, command
         self.begun_at = time.monotonic()
         self._made, self._closing = threading.Event(), threading.Event()
         self._error: Exception | None = None
@@ -79,7 +93,7 @@ class Image:
     def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
         fork = Fork(self._send, order.CHECK, request, isolation=self._isolation, limits=limits)
-        events.forked(self._environment.name, "check")
+        events.forked(self._name, "check")
         return fork
 
     def seal(
@@ -92,7 +106,7 @@ class Image:
         request = {**request, "with_sealed": into is not None}
         files = [*files, files[0] if into is None else into]
         fork = Fork(self._send, order.SEAL, request, isolation=self._isolation, limits=limits, files=files)
-        events.forked(self._environment.name, "seal")
+        events.forked(self._name, "seal")
         return fork
 
     def _send(self, what: bytes, files: Sequence[int]) -> None:
@@ -118,7 +132,7 @@ class Image:
     def _tell(self, result: str) -> None:
         """Have it counted what became of the image, unless nobody waits for it any more."""
         if not self._closing.is_set():
-            events.image_begun(self._environment.name, result, time.monotonic() - self.begun_at)
+            events.image_begun(self._name, result, time.monotonic() - self.begun_at)
 
     def _make(self, files: contextlib.ExitStack) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -143,7 +157,7 @@ class Image:
     def _answer(self, ours: socket.socket) -> bytes:
         """Return what the image says when it has imported its header, nothing when it died of that."""
         ours.settimeout(_LOOK_SECONDS)
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self._start_seconds
         while not self._closing.is_set():
             try:
                 return ours.recv(order.MOST_BYTES)
@@ -152,21 +166,8 @@ class Image:
             except TimeoutError:
                 pass
             if time.monotonic() > deadline:
-                raise NoImage(f"an image was not ready within {_START_SECONDS:g} s")
+                raise NoImage(f"an image was not ready within {self._start_seconds:g} s")
         raise BoxFailed("an image was closed before it was ready")
-
-    def _command(self) -> Command:
-        library = self._environment.library
-        if library is None:
-            raise NoImage("the farm does not know the shared library of this Lean")
-        words = ["1" if self._isolation.namespaces else "0", str(user_of_checks(self._isolation))]
-        return Command(
-            words=images.command(python(), words, library, self._environment.lean[1:]),
-            limits=_UNLIMITED,
-            environment=environment_variables(self._environment),
-            visible=(*images.FOLDERS, *self._environment.folders),
-            trusted=True,
-        )
 
     def _said(self) -> str:
         """Return the last line of what the image said on its standard error."""
@@ -180,3 +181,26 @@ class Image:
         self._socket = None
         self._closing.set()
         self._thread.join()
+
+
+def of_lean(environment: LeanEnvironment, header: str, isolation: Isolation) -> Image:
+    """Begin to make an image of a header of a Lean environment."""
+    return Image(environment.name, header, isolation, lambda: _lean(environment, isolation))
+
+
+def words(isolation: Isolation) -> list[str]:
+    """Return the words that tell an image where it forks: whether in namespaces, and whom a check becomes."""
+    return ["1" if isolation.namespaces else "0", str(user_of_checks(isolation))]
+
+
+def _lean(environment: LeanEnvironment, isolation: Isolation) -> Command:
+    library = environment.library
+    if library is None:
+        raise NoImage("the farm does not know the shared library of this Lean")
+    return Command(
+        words=images.command(python(), words(isolation), library, environment.lean[1:]),
+        limits=UNLIMITED,
+        environment=environment_variables(environment),
+        visible=(*images.FOLDERS, *environment.folders),
+        trusted=True,
+    )

@@ -14,7 +14,7 @@ from farm_workers import cache
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.images.image import Image, ImageDied, NoImage
+from farm_workers.images.image import Image, ImageDied, NoImage, of_lean
 
 _log = logger(__name__)
 
@@ -133,7 +133,7 @@ class Images:
         best = min(ready or alike[:1], key=self._used.__getitem__, default=None)
         is_busy = best is not None and len(ready) == len(alike) and self._used[best] >= _AT_ONCE
         if best is None or (is_busy and self._has_room(best)):
-            alike.append(Image(*key, self._isolation))
+            alike.append(of_lean(*key, self._isolation))
         self._images[key] = alike
         self._images.move_to_end(key)
         return best or alike[-1]

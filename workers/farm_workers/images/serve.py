@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -46,32 +46,83 @@ class CannotFork(Exception):
     """The image has something that its forks would share with it."""
 
 
+#: What a fork does, given what was ordered, the place that it is in and the files of its order.
+Work = Callable[[bytes, Place, Sequence[int]], int]
+
+
 def main() -> NoReturn:
-    """Be an image, to the end."""
+    """Be an image of Lean, to the end."""
     namespaces, user, library, *options = sys.argv[1:]
+    # libuv's rings would be memory that is shared with every fork, and writable there.
+    os.environ["UV_USE_IO_URING"] = "0"
+    worker, keepers = begin(namespaces=namespaces == "1")
+    try:
+        frontend, kernel = _ready(worker, Path(library), options)
+    except (LeanError, OSError, AttributeError) as error:
+        give_up(worker, error)
+
+    def work(what: bytes, place: Place, files: Sequence[int]) -> int:
+        if what == order.CHECK:
+            return check_in(frontend, place, files)
+        return seal_in(frontend, kernel, place, files)
+
+    serve(worker, keepers, work, user=int(user))
+
+
+def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
+    """Make this process, which is still small, one that can be an image.
+
+    Return the socket to the worker, and the keepers where there may be namespaces.
+    """
     launch.prctl(launch.PR_SET_DUMPABLE, 0)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
     launch.drop_bounding_set()
-    # libuv's rings would be memory that is shared with every fork, and writable there.
-    os.environ["UV_USE_IO_URING"] = "0"
-    with socket.socket(fileno=os.dup(0)) as worker:
-        _silence(0, 1)
-        try:
-            keepers = Keepers(_KEEPERS) if namespaces == "1" else None
-            launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # for what is left where there are no keepers
-            if keepers:
-                os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # of every cell
-            frontend, kernel = _ready(worker, Path(library), options)
-            place = _place(worker, keepers, user=int(user))
-            if keepers:
-                clear_away()
-        except (LeanError, CannotFork, OSError, AttributeError) as error:
-            worker.send(f"could not create an image: {error}".encode()[: order.MOST_BYTES])
-            os._exit(1)
-        _silence(2)
-        worker.send(order.READY)
-        _Server(worker, frontend, kernel, place, keepers).serve()
+    worker = socket.socket(fileno=os.dup(0))
+    _silence(0, 1)
+    try:
+        keepers = Keepers(_KEEPERS) if namespaces else None
+        launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # for what is left where there are no keepers
+    except OSError as error:
+        give_up(worker, error)
+    if keepers:
+        os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # of every cell
+    return worker, keepers
+
+
+def give_up(worker: socket.socket, error: Exception) -> NoReturn:
+    """End this process, and say why it is no image."""
+    worker.send(f"could not create an image: {error}".encode()[: order.MOST_BYTES])
+    os._exit(1)
+
+
+def serve(worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int) -> NoReturn:
+    """Fork for every order until nobody can order any more; each fork does the work and ends."""
+    settle()
+    try:
+        place = _place(worker, keepers, user=user)
+        if keepers:
+            clear_away()
+    except (CannotFork, OSError) as error:
+        give_up(worker, error)
+    _silence(2)
+    worker.send(order.READY)
+    _Server(worker, work, place, keepers).serve()
     os._exit(0)
+
+
+def settle() -> None:
+    """Have what is in memory stay as it is, so that no fork copies it for nothing."""
+    gc.collect()
+    gc.freeze()  # what is there stays: no fork looks through it, and copies it by that
+    gc.disable()
+    gather()
+
+
+def header_of(worker: socket.socket) -> str:
+    """Return the text that the worker sends first."""
+    _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
+    with open(files[0], encoding="utf-8", newline="") as file:  # noqa: PTH123
+        return file.read()
 
 
 def _silence(*descriptors: int) -> None:
@@ -85,9 +136,7 @@ def _silence(*descriptors: int) -> None:
 def _ready(worker: socket.socket, library: Path, options: list[str]) -> tuple[Frontend, int]:
     """Return Lean with the header imported and a few programs behind it, and what its kernel has of that."""
     frontend = Frontend(library, options)
-    _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
-    with open(files[0], encoding="utf-8", newline="") as file:  # noqa: PTH123
-        header = file.read()
+    header = header_of(worker)
     frontend.import_header(header)
     kernel = frontend.kernel_environment()
     for program in programs(header):
@@ -95,10 +144,6 @@ def _ready(worker: socket.socket, library: Path, options: list[str]) -> tuple[Fr
         with contextlib.suppress(LeanError):
             Goals(frontend, program).write(io.StringIO())
     _seal_once_or_more(frontend, kernel, header)
-    gc.collect()
-    gc.freeze()  # what is there stays: no fork looks through it, and copies it by that
-    gc.disable()
-    gather()
     return frontend, kernel
 
 
@@ -177,10 +222,8 @@ class _Fork(NamedTuple):
 class _Server:
     """Forks for every order, and says what became of each fork."""
 
-    def __init__(
-        self, worker: socket.socket, frontend: Frontend, kernel: int, place: Place, keepers: Keepers | None
-    ) -> None:
-        self._worker, self._frontend, self._kernel = worker, frontend, kernel
+    def __init__(self, worker: socket.socket, work: Work, place: Place, keepers: Keepers | None) -> None:
+        self._worker, self._work = worker, work
         self._place, self._keepers = place, keepers
         self._forks: dict[int, _Fork] = {}
         self._clearing: dict[int, Keeper] = {}
@@ -219,7 +262,7 @@ class _Server:
         try:
             pid = keeper.fork() if keeper else os.fork()
             if pid == 0:
-                leave(lambda: self._work(what, files))
+                leave(lambda: self._work(what, self._place, files))
             handle = _handle(pid)
         except OSError:
             if keeper:
@@ -227,12 +270,6 @@ class _Server:
             raise
         self._forks[handle] = _Fork(pid, files[order.SOCKET], what, keeper)
         self._poll.register(handle, select.POLLIN)
-
-    def _work(self, what: bytes, files: Sequence[int]) -> int:
-        """Do what was ordered: this process is the fork."""
-        if what == order.CHECK:
-            return check_in(self._frontend, self._place, files)
-        return seal_in(self._frontend, self._kernel, self._place, files)
 
     def _ended(self, handle: int) -> None:
         """Reap a fork, have killed what it leaves behind, and have said what became of it."""

@@ -1,0 +1,183 @@
+"""HOL Light: what deceives proves nothing, what is honest is proved, and the image outlives all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from farm_workers.box.isolation import Isolation
+from farm_workers.environments.hol_light import HolLightEnvironment, environment
+from farm_workers.hol_light.canary import CANARIES
+from farm_workers.hol_light.judge import HolLightJudge
+
+from farm.assembly.challenge import Challenge
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.judging.verdict import Outcome, Reason, Verdict, judge
+from farm.limits import Limits
+from tests.levels import isolated
+from tests.processes import PATIENCE
+from tests.systems.hol_light_cases import BAD_GOALS, EXPLOITS, HONEST
+
+#: The limits are for what goes on without end, not for a machine that is busy.
+LIMITS = Limits(wall_seconds=60.0 * PATIENCE, cpu_seconds=60.0 * PATIENCE, memory_mib=2048)
+
+
+class Subject:
+    """A judge with one image, and what it makes of a tactic."""
+
+    def __init__(self, isolation: Isolation, hol_light: HolLightEnvironment) -> None:
+        self.judge, self.environment = HolLightJudge(isolation), hol_light
+
+    def report(self, goal: str, tactic: str, limits: Limits = LIMITS) -> Report:
+        """Return the facts of one check."""
+        program = f"prove(`{goal}`,\n{tactic}\n);;\n"
+        check = Check(program=program, limits=limits, challenge=Challenge(program=goal, name="goal"))
+        return self.judge.check(check, self.environment)
+
+    def verdict(self, goal: str, tactic: str, limits: Limits = LIMITS) -> Verdict:
+        """Return what a tactic is worth."""
+        return judge(self.report(goal, tactic, limits))
+
+    def still_judges(self) -> None:
+        """Fail unless the image is there, and knows right from wrong."""
+        assert self.verdict("1 + 1 = 2", "ARITH_TAC").reason is Reason.OK
+        assert self.verdict("1 + 1 = 3", "ARITH_TAC").reason is Reason.ERROR
+
+
+@pytest.fixture(scope="module", params=["cgroup+bwrap"])
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    """One image for all tests: it takes minutes to load."""
+    with isolated(tmp_path_factory.mktemp("box"), request.param) as isolation:
+        subject = Subject(isolation, environment("hol", {}, Path("/nowhere")))
+        try:
+            yield subject
+        finally:
+            subject.judge.close()
+
+
+def test_the_canaries_come_out_as_they_should(subject: Subject) -> None:
+    """Right, wrong, incomplete, cheating, forged, endless, growing."""
+    subject.judge.require_sound(subject.environment)
+    assert subject.judge.trial(subject.environment) == ()
+    assert {each.expected for each in CANARIES} >= {Reason.OK, Reason.AXIOM, Reason.AUDIT, Reason.WALL_LIMIT}
+
+
+@pytest.mark.parametrize("name", EXPLOITS)
+def test_what_deceives_proves_nothing(subject: Subject, name: str) -> None:
+    """It is rejected for what it is: no failure of the farm, no crash, no limit."""
+    verdict = subject.verdict("F", EXPLOITS[name])
+    ended_by_a_limit = name.startswith("endless")
+    assert verdict.outcome is (Outcome.TIMEOUT if ended_by_a_limit else Outcome.REJECTED), verdict.detail
+    assert verdict.reason is not Reason.CRASH, verdict.detail
+    for word in ("Lean", "module's", "Stdlib__"):
+        assert word not in verdict.detail
+
+
+def test_the_image_outlives_what_deceives(subject: Subject) -> None:
+    """The same process serves after everything at once."""
+    assert subject.verdict("1 + 1 = 2", "ARITH_TAC").reason is Reason.OK
+    before = subject.judge.images()
+    quick = [text for name, text in EXPLOITS.items() if name not in {"deep", "long", "endless justification"}]
+    with ThreadPoolExecutor(4) as pool:
+        verdicts = list(pool.map(lambda text: subject.verdict("F", text), quick))
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.REJECTED}
+    assert subject.judge.images() == before
+    subject.still_judges()
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_is_honest_is_proved(subject: Subject, name: str) -> None:
+    """With the three axioms, and what it rests on told."""
+    report = subject.report(*HONEST[name])
+    verdict = judge(report)
+    assert verdict.reason is Reason.OK, verdict.detail
+    assert verdict.detail == "The kernel accepted the theorem; trusts the gate on OCaml's syntax."
+    assert report.audit is not None
+    assert sorted(report.audit["axioms"]) == ["ETA_AX", "INFINITY_AX", "SELECT_AX"]
+    assert report.statement == "compared"
+
+
+@pytest.mark.parametrize("name", BAD_GOALS)
+def test_a_goal_that_cannot_be_proved_is_told_as_that(subject: Subject, name: str) -> None:
+    """It is no fault of the proof, and is not tried again."""
+    verdict = subject.verdict(BAD_GOALS[name], "ARITH_TAC")
+    assert verdict.reason is Reason.BAD_CHALLENGE, verdict.detail
+    assert not verdict.is_tried_again
+
+
+@pytest.mark.parametrize("goal", ["x + foo = foo + x", "!x:real. sin x <= &1"])
+def test_a_goal_with_a_free_variable_names_it(subject: Subject, goal: str) -> None:
+    """An unknown function is a variable that nothing binds."""
+    detail = subject.verdict(goal, "ARITH_TAC").detail
+    assert ("foo, x" if "foo" in goal else "sin") in detail
+
+
+def test_goals_that_are_left_are_shown(subject: Subject) -> None:
+    """What is incomplete is an error that says what is missing."""
+    report = subject.report("!x:num. x = x /\\ x < 1", "GEN_TAC THEN CONJ_TAC")
+    verdict = judge(report)
+    assert verdict.reason is Reason.ERROR
+    assert "unsolved goals: 2; `x = x`" in verdict.detail
+    assert "`x < 1`" in report.answer.messages[0].text
+
+
+def test_an_error_has_its_place_in_the_program(subject: Subject) -> None:
+    """Line and column count as for every other program."""
+    message = subject.report("!n:num.\n n = n", "GEN_TAC THEN\n  REWRITE_TAC[nosuch]").answer.messages[0]
+    assert (message.text, message.line, message.column) == ("Unbound value nosuch", 4, 14)
+
+
+@pytest.mark.parametrize(
+    ("tactic", "change", "reason"),
+    [
+        ("let rec f (n:int) : tactic = f n in f 0", {"wall_seconds": 1.0}, Reason.WALL_LIMIT),
+        ("let rec f (n:int) : tactic = f n in f 0", {"cpu_seconds": 1.0}, Reason.CPU_LIMIT),
+        ("let rec f (l:int list) : tactic = f (1::l) in f []", {"memory_mib": 512}, Reason.MEMORY_LIMIT),
+        (
+            "let rec f (n:int) : int = 1 + f n in fun g -> if f 0 = 1 then ALL_TAC g else ALL_TAC g",
+            {},
+            Reason.ERROR,
+        ),
+        ("REPEAT (fun g -> ALL_TAC g)", {"cpu_seconds": 2.0}, None),
+    ],
+)
+def test_a_limit_is_told_as_a_limit(
+    subject: Subject, tactic: str, change: dict[str, float], reason: Reason | None
+) -> None:
+    """Whatever goes on without end is ended, and the image is not."""
+    verdict = subject.verdict("F", tactic, replace(LIMITS, **change))
+    if reason is None:
+        assert verdict.outcome in {Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.REJECTED}
+    else:
+        assert verdict.reason is reason, verdict.detail
+    subject.still_judges()
+
+
+def test_a_program_of_another_form_is_not_run(subject: Subject) -> None:
+    """So is one whose goal is not the line's."""
+    challenge = Challenge(program="F", name="goal")
+    other = Check(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS, challenge=challenge)
+    assert judge(subject.judge.check(other, subject.environment)).reason is Reason.STATEMENT_MISMATCH
+    formless = replace(other, program="let th = TRUTH;;")
+    assert judge(subject.judge.check(formless, subject.environment)).reason is Reason.INVALID_TEXT
+    nul = replace(other, program="prove(`F`,\nALL\0_TAC\n);;\n")
+    assert judge(subject.judge.check(nul, subject.environment)).reason is Reason.INVALID_TEXT
+
+
+def test_a_check_without_a_statement_says_so(subject: Subject) -> None:
+    """The program's own goal was proved, and nobody compared it."""
+    check = Check(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS)
+    verdict = judge(subject.judge.check(check, subject.environment))
+    assert verdict.reason is Reason.OK
+    assert "statement: unchecked" in verdict.detail
+
+
+def test_an_answer_that_nobody_wants_is_no_verdict(subject: Subject) -> None:
+    """Who cancels gets a failure of the box."""
+    check = Check(program="prove(`F`,\nlet rec f (n:int) : tactic = f n in f 0\n);;\n", limits=LIMITS)
+    report = subject.judge.check(check, subject.environment, cancelled=lambda: True)
+    assert report.run.box_error == "the check was cancelled"

@@ -1,0 +1,217 @@
+"""HOL Light step, one check: in a fork of the image the goal is read, the tactic let through, and run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from farm.assembly import hol_light
+from farm.errors import FarmError
+from farm.judging.job import Check
+from farm.judging.report import COMPARED, UNCHECKED, Answer, Execution, Message, Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import judge, judge_text
+from farm.kinds import Kind
+from farm.limits import Limits
+from farm_workers.box import once as box
+from farm_workers.box.isolation import Isolation
+from farm_workers.box.supervisor import BoxFailed
+from farm_workers.environments.hol_light import HolLightEnvironment
+from farm_workers.hol_light.canary import CANARIES, RIGHT, Canary
+from farm_workers.hol_light.resident import NotWanted, Residents
+from farm_workers.images.fork import ImageGone
+from farm_workers.images.image import Image, NoImage
+from farm_workers.metrics import events
+
+WAY = "forked"
+#: What a theorem rests on besides the kernel: the tactic ran in the process that judged it.
+TRUSTS = ("the gate on OCaml's syntax",)
+#: An image may have ended since it was last asked; the one that replaces it is asked once.
+_TURNS = 2
+_UNREADABLE = "The program is not of the form prove(`goal`, tactic);;"
+#: What the judge inside may find against a proof that it has read to its end.
+_FINDINGS = {"refused": "gate", "axiom": "axiom", "statement_mismatch": "statement_mismatch"}
+
+
+class HolLightJudge:
+    """Judges tactics in HOL Light environments; for many threads."""
+
+    def __init__(self, isolation: Isolation) -> None:
+        self._isolation = isolation
+        self._residents = Residents(isolation)
+
+    def check(
+        self, check: Check, environment: HolLightEnvironment, *, cancelled: Callable[[], bool] = box.never
+    ) -> Report:
+        """Report what became of a tactic; nothing is raised for what it does."""
+        impossible = judge_text(check.program)
+        if impossible is not None:
+            return _report(text_error=impossible.detail)
+        parts = hol_light.parts(check.program)
+        if parts is None:
+            return _report(text_error=_UNREADABLE)
+        goal = parts.goal if check.challenge is None else check.challenge.program
+        if parts.goal.strip() != goal.strip():
+            return _another_goal(parts.goal)
+        request = {"goal": goal, "tactic": parts.tactic}
+        run = self._run(request, check.limits, environment, cancelled)
+        statement = UNCHECKED if check.challenge is None else COMPARED
+        report = run if isinstance(run, Report) else _told(run, statement)
+        return _moved(report, check.program, parts.start)
+
+    def _run(
+        self,
+        request: Mapping[str, str],
+        limits: Limits,
+        environment: HolLightEnvironment,
+        cancelled: Callable[[], bool],
+    ) -> Execution | Report:
+        name = self._isolation.name
+        try:
+            for _ in range(_TURNS):
+                image = self._residents.ready(environment, cancelled)
+                try:
+                    return self._forked(image, request, limits, cancelled)
+                except ImageGone:
+                    self._residents.replace(environment, image)
+        except NoImage as error:
+            return _report(environment_error=str(error))
+        except NotWanted:
+            return Execution(box_error=box.CANCELLED, isolation=name)
+        except BoxFailed as error:
+            return Execution(box_error=str(error), isolation=name)
+        return Execution(box_error="an image exited, and so did its replacement", isolation=name)
+
+    def _forked(
+        self, image: Image, request: Mapping[str, str], limits: Limits, cancelled: Callable[[], bool]
+    ) -> Execution:
+        with contextlib.closing(image.check(request, limits)) as fork:
+            fork.go()
+            return box.watched(fork, limits, self._isolation, cancelled)
+
+    def prewarm(self, environment: HolLightEnvironment) -> None:
+        """Begin to load the library."""
+        self._residents.begin(environment)
+
+    def require_sound(self, environment: HolLightEnvironment) -> None:
+        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        wrong = [said for canary in CANARIES for said in self._wrong(canary, environment)]
+        if wrong:
+            named = f"environment {environment.name!r} ({environment.toolchain})"
+            raise FarmError(f"{named} is not fit to judge: {'; '.join(wrong)}")
+
+    def trial(self, environment: HolLightEnvironment) -> tuple[str, ...]:
+        """Judge one canary, and say what is wrong with what came out."""
+        return self._wrong(RIGHT, environment)
+
+    def _wrong(self, canary: Canary, environment: HolLightEnvironment) -> tuple[str, ...]:
+        verdict = judge(self.check(canary.check, environment))
+        is_right = verdict.reason is canary.expected
+        events.canary_judged(environment.name, passed=is_right)
+        return () if is_right else (f"{canary.name} came out as {verdict.reason}: {verdict.detail}",)
+
+    def images(self) -> list[tuple[str, int]]:
+        """Return the images that can fork, as an environment and bytes each."""
+        return self._residents.kept()
+
+    def close(self) -> None:
+        """End every process; nothing may be checked any more."""
+        self._residents.close()
+
+
+def _report(**facts: Any) -> Report:
+    return Report(kind=Kind.HOL_LIGHT, tier=Tier.KERNEL, **facts)
+
+
+def _another_goal(goal: str) -> Report:
+    sentence = f"The program proves another goal than the line's: `{goal.strip()}`."
+    return _report(
+        run=Execution(exit_status=0),
+        answer=Answer(reached_end=True),
+        audit=_found("statement_mismatch", sentence),
+    )
+
+
+def _told(run: Execution, statement: str) -> Report:
+    """Return what a fork's answer says; without one, how it ended."""
+    facts = replace(run, stdout=b"", stderr=b"")
+    said = _answer(run)
+    if said is None:
+        output = run.stderr.decode(errors="replace") if not run.is_undisturbed or run.exit_status != 0 else ""
+        return _report(run=facts, way=WAY, answer=Answer(foreign_output=output))
+    word, text = said["word"], said["said"]
+    if word == "memory":
+        return _report(run=replace(facts, limit="memory"), way=WAY)
+    if word == "bad_challenge":
+        return _report(run=facts, way=WAY, challenge_error=text)
+    if word == "proved":
+        return _report(run=facts, way=WAY, answer=Answer(reached_end=True), audit=_accepted(text, statement))
+    if word in _FINDINGS:
+        audit = _found(_FINDINGS[word], text)
+        return _report(run=facts, way=WAY, answer=Answer(reached_end=True), audit=audit)
+    message = _message(text, said["line"], said["column"])
+    return _report(run=facts, way=WAY, answer=Answer(messages=(message,), reached_end=True))
+
+
+def _answer(run: Execution) -> dict[str, Any] | None:
+    if not run.is_undisturbed or run.exit_status != 0:
+        return None
+    try:
+        said = json.loads(run.stdout)
+    except ValueError:
+        return None
+    is_one = (
+        isinstance(said, dict) and isinstance(said.get("word"), str) and isinstance(said.get("said"), str)
+    )
+    return said if is_one else None
+
+
+def _accepted(axioms: str, statement: str) -> dict[str, Any]:
+    return {
+        "accepted": True,
+        "findings": [],
+        "axioms": axioms.splitlines(),
+        "statement": statement,
+        "trusts": list(TRUSTS),
+        "replay": {"accepted": True, "said": "", "constants": 0},
+    }
+
+
+def _found(word: str, sentence: str) -> dict[str, Any]:
+    return {
+        "accepted": False,
+        "findings": [{"word": word, "name": "", "sentence": sentence}],
+        "axioms": [],
+        "statement": COMPARED,
+        "trusts": list(TRUSTS),
+    }
+
+
+def _message(text: str, line: int, column: int) -> Message:
+    return Message(
+        severity="error", kind="", text=text, line=line, column=column, end_line=None, end_column=None
+    )
+
+
+def _moved(report: Report, program: str, start: int) -> Report:
+    """Return the report with places in the program; the tactic begins at `start` there.
+
+    OCaml counts columns in bytes: a line that is not ASCII is told without its column.
+    """
+    lines = program.split("\n")
+    above = program.count("\n", 0, start)
+    first = start - (program.rfind("\n", 0, start) + 1)
+
+    def moved(message: Message) -> Message:
+        if message.line < 1 or above + message.line > len(lines):
+            return replace(message, line=0, column=0)
+        column = message.column + (first if message.line == 1 else 0)
+        line = above + message.line
+        is_plain = lines[line - 1].isascii() and column <= len(lines[line - 1])
+        return replace(message, line=line, column=column if is_plain else 0)
+
+    messages = tuple(map(moved, report.answer.messages))
+    return replace(report, answer=replace(report.answer, messages=messages))
