@@ -61,6 +61,7 @@ class Tools:
         answer: str,
         formal_statement: str = "",
         header: str = "",
+        context: str = "",
         environment: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
@@ -70,15 +71,17 @@ class Tools:
         formal_statement: the theorem up to its `:= by`. Without it the answer is a whole program, and nothing
         checks that it proves what was asked.
         header: imports and options that precede the statement, such as `import Mathlib`.
+        context: in place of a header, all of the theorem's file before it.
         environment: the name of the Lean environment; timeout: seconds that Lean may take.
         A reward of 1.0 means proved, 0.0 not proved, null that nobody knows.
         """
         item: dict[str, Any] = (
             {"formal_statement": formal_statement, "header": header, "generation": answer}
             if formal_statement
-            else {"program": header + answer}
+            else {"program": header + context + answer}
         )
-        chosen: dict[str, Any] = {"environment": environment, "timeout": timeout}
+        below = context if formal_statement and context else None
+        chosen: dict[str, Any] = {"context": below, "environment": environment, "timeout": timeout}
         item |= {name: value for name, value in chosen.items() if value is not None}
         try:
             result = await self._client.check(item)

@@ -80,6 +80,12 @@ class Exact(BaseModel):
 USUAL_CLASS: Final = "online"
 
 
+def require_context(context: str, header: str) -> None:
+    """Raise ValueError for a context that cannot be, or cannot stand beside this header."""
+    if (fault := fault_of(context, header)) is not None:
+        raise ValueError(f"the context {fault.problem}; {fault.remedy}")
+
+
 class Item(Exact):
     """What is to be judged: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
@@ -110,8 +116,7 @@ class Item(Exact):
             raise ValueError("the formal_statement is blank; write the theorem that is to be proved")
         if given != ["program"] and not self.formal_statement:
             raise ValueError(f"a {given[0]} needs the formal_statement that it proves")
-        if (fault := fault_of(self.context, self.header)) is not None:
-            raise ValueError(f"the context {fault.problem}; {fault.remedy}")
+        require_context(self.context, self.header)
         return self
 
     def entry(self, number: int) -> Entry:

@@ -206,6 +206,8 @@ def test_a_program_that_proves_something_else_is_an_error_to_nemo(url: str) -> N
         {"header": HEADER},
         {"challenge": STATEMENT, "formal_statement": "theorem t : True"},
         {"challenge": "theorem t : True"},
+        {"challenge": STATEMENT | {"context": HEADER}},
+        {"formal_statement": "theorem t : True", "context": f"{HEADER}\t"},
     ],
 )
 def test_half_a_challenge_is_refused(url: str, fields: dict[str, object]) -> None:

@@ -26,9 +26,10 @@ _log = logger(__name__)
 
 
 class Challenge(requests.Exact):
-    """What a program shall prove: a statement, under a header."""
+    """What a program shall prove: a statement, under a header or a context."""
 
     header: requests.Text = ""
+    context: requests.Text = ""
     formal_statement: requests.Text
 
     @field_validator("formal_statement")
@@ -38,6 +39,11 @@ class Challenge(requests.Exact):
         if not statement.strip():
             raise ValueError("the statement is blank; omit it to check the program alone")
         return statement
+
+    @model_validator(mode="after")
+    def _has_one_beginning(self) -> Challenge:
+        requests.require_context(self.context, self.header)
+        return self
 
 
 #: A field that clients send and that changes nothing here.
@@ -52,8 +58,9 @@ class Stated(requests.Exact):
     """
 
     challenge: Challenge | None = None
-    # These two become the challenge; they are fields for the schema only.
+    # These become the challenge; they are fields for the schema only.
     header: requests.Text | None = None
+    context: requests.Text | None = None
     formal_statement: requests.Text | None = None
 
     @model_validator(mode="before")
@@ -63,7 +70,7 @@ class Stated(requests.Exact):
             return said
         fields = {name: said[name] for name in Challenge.model_fields if said.get(name) is not None}
         if fields and said.get("challenge") is not None:
-            raise ValueError("give either challenge, or header and formal_statement")
+            raise ValueError("give either challenge, or formal_statement with its header or context")
         return said | {"challenge": fields} if fields else said
 
     def item(self, program: str, *, usual: Challenge | None = None) -> requests.Item | Reading:

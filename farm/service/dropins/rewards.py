@@ -107,7 +107,11 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where} is no JSON: give an object with formal_statement and header") from error
     return requests.Item(
-        generation=answer, header=label.header, formal_statement=label.formal_statement, name=label.name
+        generation=answer,
+        header=label.header,
+        context=label.context,
+        formal_statement=label.formal_statement,
+        name=label.name,
     )
 
 
