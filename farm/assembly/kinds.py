@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from farm.assembly import program
+from farm.assembly import metamath, program
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.assembly.program import AssemblyOptions, Program
 from farm.kinds import Kind
@@ -33,5 +33,8 @@ def _stated_in_lean(header: str, _context: str, statement: str) -> Challenge | N
 
 
 _ASSEMBLING: Mapping[Kind, Assembling] = MappingProxyType(
-    {Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean)}
+    {
+        Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean),
+        Kind.METAMATH: Assembling(assemble=metamath.assemble, challenge=metamath.state),
+    }
 )

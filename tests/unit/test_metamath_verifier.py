@@ -1,4 +1,4 @@
-"""The verifier of Metamath proofs on a small database: it accepts what the language allows, and nothing else."""
+"""The verifier of Metamath proofs on a small database: it accepts what the language allows."""
 
 from __future__ import annotations
 
