@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from farm.limits import Limits
@@ -18,6 +18,7 @@ from farm_workers.box.cell import Cell
 from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed, Command
+from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import order
 from farm_workers.images.fork import Fork, user_of_checks
@@ -25,7 +26,8 @@ from farm_workers.metrics import events
 
 #: Seconds that an image may take to import its header: the largest libraries take a minute on a slow disk.
 _START_SECONDS = 600.0
-_UNLIMITED = Limits(
+#: What an image itself may take.
+UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
 #: How often one that is being made looks whether it is still to be.
@@ -47,9 +49,15 @@ class Image:
     `memory_kib` is its private memory when it was ready, 0 before that.
     """
 
-    def __init__(self, environment: LeanEnvironment, header: str, isolation: Isolation) -> None:
-        """Begin to make it, in a thread of its own, with which it would die; `wait` for it."""
+    def __init__(
+        self, environment: Environment, header: str, isolation: Isolation, command: Callable[[], Command]
+    ) -> None:
+        """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
+
+        `command` is what to start it by, and raises NoImage where nothing does.
+        """
         self._environment, self._header, self._isolation = environment, header, isolation
+        self._command = command
         self.begun_at = time.monotonic()
         self._made, self._closing = threading.Event(), threading.Event()
         self._error: Exception | None = None
@@ -93,6 +101,12 @@ class Image:
         files = [*files, files[0] if into is None else into]
         fork = Fork(self._send, order.SEAL, request, isolation=self._isolation, limits=limits, files=files)
         events.forked(self._environment.name, "seal")
+        return fork
+
+    def task(self, request: Mapping[str, Any], limits: Limits) -> Fork:
+        """Fork for a task, which only computes. Raises ImageGone and BoxFailed."""
+        fork = Fork(self._send, order.TASK, request, isolation=self._isolation, limits=limits)
+        events.forked(self._environment.name, "check")
         return fork
 
     def _send(self, what: bytes, files: Sequence[int]) -> None:
@@ -155,19 +169,6 @@ class Image:
                 raise NoImage(f"an image was not ready within {_START_SECONDS:g} s")
         raise BoxFailed("an image was closed before it was ready")
 
-    def _command(self) -> Command:
-        library = self._environment.library
-        if library is None:
-            raise NoImage("the farm does not know the shared library of this Lean")
-        words = ["1" if self._isolation.namespaces else "0", str(user_of_checks(self._isolation))]
-        return Command(
-            words=images.command(python(), words, library, self._environment.lean[1:]),
-            limits=_UNLIMITED,
-            environment=environment_variables(self._environment),
-            visible=(*images.FOLDERS, *self._environment.folders),
-            trusted=True,
-        )
-
     def _said(self) -> str:
         """Return the last line of what the image said on its standard error."""
         assert self._cell is not None  # noqa: S101 - it was just made
@@ -180,3 +181,22 @@ class Image:
         self._socket = None
         self._closing.set()
         self._thread.join()
+
+
+def lean_image(environment: LeanEnvironment, isolation: Isolation) -> Command:
+    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it."""
+    library = environment.library
+    if library is None:
+        raise NoImage("the farm does not know the shared library of this Lean")
+    return Command(
+        words=images.command(python(), place_words(isolation), library, environment.lean[1:]),
+        limits=UNLIMITED,
+        environment=environment_variables(environment),
+        visible=(*images.FOLDERS, *environment.folders),
+        trusted=True,
+    )
+
+
+def place_words(isolation: Isolation) -> list[str]:
+    """Return the words of an image's command line that say where it forks."""
+    return ["1" if isolation.namespaces else "0", str(user_of_checks(isolation))]

@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -55,26 +55,33 @@ def main() -> NoReturn:
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
     with socket.socket(fileno=os.dup(0)) as worker:
-        _silence(0, 1)
+        silence(0, 1)
         try:
             keepers = Keepers(_KEEPERS) if namespaces == "1" else None
             launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # for what is left where there are no keepers
             if keepers:
                 os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # of every cell
             frontend, kernel = _ready(worker, Path(library), options)
-            place = _place(worker, keepers, user=int(user))
+            place = place_of(worker, keepers, user=int(user))
             if keepers:
                 clear_away()
         except (LeanError, CannotFork, OSError, AttributeError) as error:
             worker.send(f"could not create an image: {error}".encode()[: order.MOST_BYTES])
             os._exit(1)
-        _silence(2)
+        silence(2)
         worker.send(order.READY)
-        _Server(worker, frontend, kernel, place, keepers).serve()
+
+        def work(what: bytes, files: Sequence[int]) -> int:
+            """Do what was ordered: this process is the fork."""
+            if what == order.CHECK:
+                return check_in(frontend, place, files)
+            return seal_in(frontend, kernel, place, files)
+
+        Server(worker, work, keepers).serve()
     os._exit(0)
 
 
-def _silence(*descriptors: int) -> None:
+def silence(*descriptors: int) -> None:
     """Lead these descriptors nowhere: the worker does not read what is said there, and forks inherit them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
@@ -128,7 +135,7 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
     return content or None
 
 
-def _place(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
+def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
     """Return what cells have around them. Raises CannotFork where they would share something writable."""
     machine = platform.machine()
     check_calls, seal_calls = seccomp.filter_for(machine, in_cell=True), seccomp.only_computing(machine)
@@ -174,14 +181,17 @@ class _Fork(NamedTuple):
     keeper: Keeper | None
 
 
-class _Server:
+class Server:
     """Forks for every order, and says what became of each fork."""
 
     def __init__(
-        self, worker: socket.socket, frontend: Frontend, kernel: int, place: Place, keepers: Keepers | None
+        self,
+        worker: socket.socket,
+        work: Callable[[bytes, Sequence[int]], int],
+        keepers: Keepers | None = None,
     ) -> None:
-        self._worker, self._frontend, self._kernel = worker, frontend, kernel
-        self._place, self._keepers = place, keepers
+        """Have each fork do the `work` of an order and its files, and end with the status it returns."""
+        self._worker, self._work, self._keepers = worker, work, keepers
         self._forks: dict[int, _Fork] = {}
         self._clearing: dict[int, Keeper] = {}
         self._poll = select.poll()
@@ -227,12 +237,6 @@ class _Server:
             raise
         self._forks[handle] = _Fork(pid, files[order.SOCKET], what, keeper)
         self._poll.register(handle, select.POLLIN)
-
-    def _work(self, what: bytes, files: Sequence[int]) -> int:
-        """Do what was ordered: this process is the fork."""
-        if what == order.CHECK:
-            return check_in(self._frontend, self._place, files)
-        return seal_in(self._frontend, self._kernel, self._place, files)
 
     def _ended(self, handle: int) -> None:
         """Reap a fork, have killed what it leaves behind, and have said what became of it."""
