@@ -18,12 +18,13 @@ from farm_workers.checking.checker import Checker
 from farm_workers.checking.judge import Judge
 from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.metamath.judge import MetamathJudge
 
 #: Makes the judge of a system, given what holds its checks, the settings and how many run at once.
 Begin = Callable[[Isolation, Settings, int], Judge]
 
 #: Who judges the systems besides Lean.
-SYSTEMS: Mapping[Kind, Begin] = MappingProxyType({})
+SYSTEMS: Mapping[Kind, Begin] = MappingProxyType({Kind.METAMATH: MetamathJudge})
 
 
 class LeanJudge:

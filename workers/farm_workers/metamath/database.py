@@ -116,6 +116,8 @@ def statements(text: str) -> Iterator[Statement]:
         else:
             yield Statement(word, label, body.split(), proof, found.start("proof"), begins)
     rest = text[at:].split(maxsplit=1)
+    if rest[:1] == ["$["]:
+        raise MalformedText("a file that includes others is not read; write one file of them", at)
     if rest:
         raise MalformedText(
             f"no statement begins with {shown(rest[0])}, or it has no end", text.index(rest[0], at)
@@ -190,6 +192,10 @@ class Database:
     def variables(self) -> frozenset[str]:
         """The characters that stand for variables."""
         return frozenset(self._variables)
+
+    def types(self) -> Mapping[str, Hypothesis]:
+        """Return the floating hypotheses that are active behind the database, by their variables."""
+        return self._scopes[-1].floating
 
     @property
     def counts(self) -> tuple[int, int]:
