@@ -12,4 +12,5 @@ answer         thinking, the final answer key, fences
 vocabulary     Lean's words
 nemo           profiles `nemo-2025-11` and `nemo-2025-08`
 segments       which piece of the program came from where
+metamath       a block of Metamath, with the proof of an answer
 """

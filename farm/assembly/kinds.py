@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from farm.assembly import hol_light, program
+from farm.assembly import hol_light, metamath, program
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.assembly.foreign import refuse_foreign
 from farm.assembly.images import image_of
@@ -44,6 +44,7 @@ def _stated_in_lean(header: str, context: str, statement: str) -> Challenge | No
 _ASSEMBLING: Mapping[Kind, Assembling] = MappingProxyType(
     {
         Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean, image=image_of),
+        Kind.METAMATH: Assembling(assemble=metamath.assemble, challenge=metamath.state),
         Kind.HOL_LIGHT: Assembling(assemble=hol_light.assemble, challenge=hol_light.challenge),
     }
 )

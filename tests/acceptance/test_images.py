@@ -33,10 +33,11 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import order
-from farm_workers.images.image import Image, NoImage
+from farm_workers.images.image import Image, NoImage, lean_image
 from farm_workers.images.images import Images, NotWanted
+from farm_workers.images.lent import watched
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.forked import Forked, watched
+from farm_workers.lean.forked import Forked
 from farm_workers.lean.way import Question, Reply
 
 from farm.judging.job import Check
@@ -88,7 +89,7 @@ class Lean:
 
     def __init__(self, isolation: Isolation, core: LeanEnvironment) -> None:
         self.isolation, self.core = isolation, core
-        self.images = Images(isolation, most=2)
+        self.images = Images(isolation, lean_image, most=2)
         self.modules: list[BinaryIO] = []
         self._forked = Forked(isolation, self.images)
 
@@ -603,7 +604,7 @@ def test_lines_of_a_header_that_end_in_two_characters_are_read_once(lean: Lean) 
 
 
 def test_threads_that_ask_at_once_share_one_image(level: Isolation, core: LeanEnvironment) -> None:
-    images_ = Images(level, most=1)
+    images_ = Images(level, lean_image, most=1)
     before = {each.pid for each in served()}
 
     def pid(_: int) -> Image:
@@ -623,7 +624,7 @@ def test_images_that_are_too_large_together_make_room_for_the_one_last_asked_for
 ) -> None:
     headers = [KEY, KEY.replace("import", " import")]
     for most_mib, left in ((1, 1), (8192, 2)):
-        images_ = Images(level, most=4, most_mib=most_mib)
+        images_ = Images(level, lean_image, most=4, most_mib=most_mib)
         before = {each.pid for each in served()}
         try:
             for header in headers:
@@ -641,7 +642,7 @@ def test_closing_does_not_wait_for_an_import_and_leaves_nobody_waiting(
 ) -> None:
     monkeypatch.setattr(images, "command", lambda *_: ["sleep", "1000"])
     before = {each.pid for each in family(os.getpid())}
-    images_ = Images(level, most=1)
+    images_ = Images(level, lean_image, most=1)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(lambda: images_.lease(core, KEY, box.never).__enter__())
         eventually(lambda: any(each.program == "sleep" for each in family(os.getpid())))
@@ -657,7 +658,7 @@ def test_who_cancels_does_not_wait_for_an_import(
     level: Isolation, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(images, "command", lambda *_: ["sleep", "1000"])
-    images_ = Images(level, most=1)
+    images_ = Images(level, lean_image, most=1)
     try:
         with pytest.raises(NotWanted), images_.lease(core, KEY, lambda: True):
             pass
@@ -668,7 +669,7 @@ def test_who_cancels_does_not_wait_for_an_import(
 def test_an_image_that_nobody_waits_for_makes_room_while_it_is_made(
     level: Isolation, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images_ = Images(level, most=1)
+    images_ = Images(level, lean_image, most=1)
     try:
         with monkeypatch.context() as patched:
             patched.setattr(images, "command", lambda *_: ["sleep", "1000"])
@@ -684,7 +685,7 @@ def test_an_image_that_nobody_waits_for_makes_room_while_it_is_made(
 def test_an_image_that_dies_without_a_word_is_made_again_for_the_next(
     level: Isolation, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images_ = Images(level, most=1)
+    images_ = Images(level, lean_image, most=1)
     try:
         with monkeypatch.context() as patched:
             patched.setattr(images, "command", lambda *_: ["false"])
@@ -703,6 +704,7 @@ from farm.limits import Limits
 from farm_workers.box import once as box
 from farm_workers.box.isolation import prepared
 from farm_workers.environments.environments import installed
+from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
 from farm_workers.lean.forked import Forked
 from farm_workers.lean.way import Question
@@ -711,7 +713,7 @@ with prepared(Path(sys.argv[1]), most=sys.argv[2]) as isolation:
     groups = [str(folder) for folder in set(isolation.groups.folders.values())] if isolation.groups else []
     print(json.dumps([str(isolation.folder), *groups]), flush=True)
     question = Question.of(sys.stdin.read(), core, Limits(wall_seconds=100), box.never)
-    reply = Forked(isolation, Images(isolation, most=1)).compile(question)
+    reply = Forked(isolation, Images(isolation, lean_image, most=1)).compile(question)
     print(json.dumps([isolation.name, reply.report.run.exit_status]), flush=True)
 """
 

@@ -1,4 +1,4 @@
-"""Lines of HOL Light: which term is the goal, which part of an answer the tactic, what is wrong with a line."""
+"""Lines of HOL Light: which term is the goal, which part of an answer the tactic, and wrong lines."""
 
 from __future__ import annotations
 

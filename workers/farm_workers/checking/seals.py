@@ -31,7 +31,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import Fork
 from farm_workers.images.image import Image
 from farm_workers.images.images import Images, NotWanted
-from farm_workers.lean.forked import forked, watched
+from farm_workers.images.lent import forked, watched
 from farm_workers.lean.way import FIRST_LOAD, Question
 
 _log = logger(__name__)
@@ -98,7 +98,7 @@ class Sealed:
 class Seals:
     """Has modules sealed in forks of images; for many threads."""
 
-    def __init__(self, isolation: Isolation, images: Images) -> None:
+    def __init__(self, isolation: Isolation, images: Images[LeanEnvironment]) -> None:
         self._isolation, self._images = isolation, images
 
     def seal(self, sealable: Sealable) -> Sealed:

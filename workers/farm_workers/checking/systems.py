@@ -19,6 +19,7 @@ from farm_workers.checking.judge import Judge
 from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.hol_light.judge import HolLightJudge
+from farm_workers.metamath.judge import MetamathJudge
 
 #: Makes the judge of a system, given what holds its checks, the settings and how many run at once.
 Begin = Callable[[Isolation, Settings, int], Judge]
@@ -29,7 +30,7 @@ def _hol_light(isolation: Isolation, _settings: Settings, _concurrency: int) -> 
 
 
 #: Who judges the systems besides Lean.
-SYSTEMS: Mapping[Kind, Begin] = MappingProxyType({Kind.HOL_LIGHT: _hol_light})
+SYSTEMS: Mapping[Kind, Begin] = MappingProxyType({Kind.METAMATH: MetamathJudge, Kind.HOL_LIGHT: _hol_light})
 
 
 class LeanJudge:

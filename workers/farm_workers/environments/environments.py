@@ -10,7 +10,7 @@ from types import MappingProxyType
 from farm.errors import FarmError, SettingsError, UsageError
 from farm.kinds import Kind
 from farm_workers.box.isolation import Isolation
-from farm_workers.environments import hol_light
+from farm_workers.environments import hol_light, metamath
 from farm_workers.environments.bundled import WHEEL, embedded
 from farm_workers.environments.configured import Table, tables
 from farm_workers.environments.environment import Environment
@@ -104,7 +104,7 @@ def _lean(name: str, table: object, home: Path) -> Environment:
 #: What makes an environment of a table without its kind, by that kind: given its name, the table, and the
 #: farm's data folder. Raises SettingsError that names the key and the remedy.
 TABLES: Mapping[Kind, Callable[[str, object, Path], Environment]] = MappingProxyType(
-    {Kind.LEAN: _lean, Kind.HOL_LIGHT: hol_light.environment}
+    {Kind.LEAN: _lean, Kind.METAMATH: metamath.environment, Kind.HOL_LIGHT: hol_light.environment}
 )
 
 

@@ -101,17 +101,17 @@ def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
 
     It waits at the gate, then gives up all that the image has: only its own output is open when this returns.
     """
-    held = _at_the_gate(files, order.CHECK, lambda: [_folder(place, files)])
+    held = at_the_gate(files, order.CHECK, lambda: [_folder(place, files)])
     return None if held is None else _given_up(place, files, *held)
 
 
 def seal_in(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -> int:
     """Do the work of one seal in this process: its answer is one JSON object on its standard output."""
-    held = _at_the_gate(files, order.SEAL, list)
+    held = at_the_gate(files, order.SEAL, list)
     return 1 if held is None else _seal(frontend, kernel, place, files)
 
 
-def _at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]) -> list[int] | None:
+def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]) -> list[int] | None:
     """Go where the fork is to be held, and wait until the worker, which gets what was `made`, says go.
 
     Return what was made; None when that cannot be done, or nobody waits any more.
@@ -158,12 +158,12 @@ def _given_up(place: Place, files: Sequence[int], folder: int) -> dict[str, Any]
     os.fchdir(folder)
     if not place.namespaces:
         os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
-    asked = _read(files[order.REQUEST])
-    _take_descriptors(files, place.kept)
+    asked = read(files[order.REQUEST])
+    take_descriptors(files, place.kept)
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
-    _limit(asked, place.data_bytes)
+    limit(asked, place.data_bytes)
     launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # all that comes of it stays below it while it lives
     launch.become(place.user, reads_all=False)
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -201,7 +201,7 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
 
 
 def _seal(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -> int:
-    asked = _read(files[order.REQUEST])
+    asked = read(files[order.REQUEST])
     into = files[order.SEALED] if asked.pop("with_sealed") else None
     request = Request(
         into=into,
@@ -211,9 +211,9 @@ def _seal(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -
     )
     if request.challenge is None:
         request = replace(request, imports=frontend.imported)
-    _take_descriptors(files, place.kept, *filter(None, [into]))
+    take_descriptors(files, place.kept, *filter(None, [into]))
     frontend.begin()
-    _limit(asked, place.data_bytes)
+    limit(asked, place.data_bytes)
     if place.seal_calls:
         place.seal_calls.take()
     answer = memoryview(json.dumps(seal(frontend, kernel, request)).encode())
@@ -226,13 +226,14 @@ def _mapped(file: int) -> memoryview:
     return memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
 
 
-def _read(file: int) -> dict[str, Any]:
+def read(file: int) -> dict[str, Any]:
+    """Return a request."""
     size = os.fstat(file).st_size
     found: dict[str, Any] = json.loads(os.pread(file, size, 0))
     return found
 
 
-def _take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -> None:
+def take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -> None:
     """Leave this process its own output and what is spared; the rest is closed, or is /dev/null."""
     nothing = os.open(os.devnull, os.O_RDWR)
     stdout, stderr = (os.dup(files[number]) for number in (order.STDOUT, order.STDERR))
@@ -248,7 +249,7 @@ def _take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) 
     os.closerange(first, launch.OPEN_FILES)
 
 
-def _limit(asked: dict[str, Any], data_bytes: int) -> None:
+def limit(asked: dict[str, Any], data_bytes: int) -> None:
     """Set the limits that the kernel keeps: the worker looks first, these are for what it does not see."""
     if asked["cpu_seconds"] >= 0:
         launch.limit(resource.RLIMIT_CPU, asked["cpu_seconds"], asked["cpu_seconds"] + 1)

@@ -56,7 +56,7 @@ class Fork(Measured):
         limits: Limits,
         files: Sequence[int] = (),
     ) -> None:
-        """Have an image fork for a check or a seal, and wait until that is at its gate.
+        """Have an image fork for a check, a seal or a task, and wait until that is at its gate.
 
         `request` is what it reads there, besides its limits; `files` are a seal's module, challenge and
         file for what it makes, which stay the caller's. Raises ImageGone and BoxFailed.
@@ -81,7 +81,7 @@ class Fork(Measured):
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
-        rest = files if self._what == order.SEAL else [self._workplace()]
+        rest = [self._workplace()] if self._what == order.CHECK else files
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)

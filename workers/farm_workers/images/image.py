@@ -109,6 +109,12 @@ class Image:
         events.forked(self._name, "seal")
         return fork
 
+    def task(self, request: Mapping[str, Any], limits: Limits) -> Fork:
+        """Fork for a task, which only computes. Raises ImageGone and BoxFailed."""
+        fork = Fork(self._send, order.TASK, request, isolation=self._isolation, limits=limits)
+        events.forked(self._name, "check")
+        return fork
+
     def _send(self, what: bytes, files: Sequence[int]) -> None:
         if self._socket is None:
             raise BrokenPipeError("the image is closed")
@@ -183,17 +189,13 @@ class Image:
         self._thread.join()
 
 
-def of_lean(environment: LeanEnvironment, header: str, isolation: Isolation) -> Image:
-    """Begin to make an image of a header of a Lean environment."""
-    return Image(environment.name, header, isolation, lambda: _lean(environment, isolation))
-
-
 def words(isolation: Isolation) -> list[str]:
     """Return the words that tell an image where it forks: whether in namespaces, and whom a check becomes."""
     return ["1" if isolation.namespaces else "0", str(user_of_checks(isolation))]
 
 
-def _lean(environment: LeanEnvironment, isolation: Isolation) -> Command:
+def lean_image(environment: LeanEnvironment, isolation: Isolation) -> Command:
+    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it."""
     library = environment.library
     if library is None:
         raise NoImage("the farm does not know the shared library of this Lean")

@@ -8,17 +8,21 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Generic, TypeVar
 
 from farm.log import logger
 from farm_workers import cache
 from farm_workers.box.isolation import Isolation
-from farm_workers.box.supervisor import BoxFailed
-from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.images.image import Image, ImageDied, NoImage, of_lean
+from farm_workers.box.supervisor import BoxFailed, Command
+from farm_workers.environments.environment import Environment
+from farm_workers.images.image import Image, ImageDied, NoImage
 
 _log = logger(__name__)
 
-_Key = tuple[LeanEnvironment, str]
+E = TypeVar("E", bound=Environment)
+#: What to start the image of an environment by.
+Begin = Callable[[E, Isolation], Command]
 #: How often somebody who waits for an image looks whether it is still wanted.
 _LOOK_SECONDS = 0.25
 #: Images are given up at most so often, in seconds.
@@ -33,7 +37,7 @@ class NotWanted(Exception):
     """Nobody wants the image any more that was waited for."""
 
 
-class Images:
+class Images(Generic[E]):
     """Keeps at most `most` images; for many threads.
 
     When there are more, or they have more than `most_mib` of memory for themselves, those go that were
@@ -43,10 +47,11 @@ class Images:
     gets further images, as long as there is room.
     """
 
-    def __init__(self, isolation: Isolation, *, most: int, most_mib: int = 8192) -> None:
+    def __init__(self, isolation: Isolation, begin: Begin[E], *, most: int, most_mib: int = 8192) -> None:
+        self._begin = begin
         self._isolation, self._most, self._most_kib = isolation, most, most_mib << 10
         self._lock = threading.Lock()
-        self._images: OrderedDict[_Key, list[Image]] = OrderedDict()
+        self._images: OrderedDict[tuple[E, str], list[Image]] = OrderedDict()
         self._used: Counter[Image] = Counter()
         self._retired: set[Image] = set()
         self._retired_at = -math.inf
@@ -56,9 +61,7 @@ class Images:
         self._closed = False
 
     @contextlib.contextmanager
-    def lease(
-        self, environment: LeanEnvironment, header: str, cancelled: Callable[[], bool]
-    ) -> Iterator[Image]:
+    def lease(self, environment: E, header: str, cancelled: Callable[[], bool]) -> Iterator[Image]:
         """Give an image of a header, which is made when there is none; it stays while the block lasts.
 
         Raises NoImage where none can be made, NotWanted when `cancelled` says so meanwhile, and BoxFailed.
@@ -71,13 +74,13 @@ class Images:
         finally:
             self._give_back(image)
 
-    def replace(self, environment: LeanEnvironment, header: str, image: Image) -> None:
+    def replace(self, environment: E, header: str, image: Image) -> None:
         """Forget an image that has ended, so that the next who asks gets another one."""
         with self._lock:
             self._drop((environment, header), image)
         self._close([image])
 
-    def retire(self, environment: LeanEnvironment, header: str, *, before: float) -> bool:
+    def retire(self, environment: E, header: str, *, before: float) -> bool:
         """Lend no image of a header that was begun before a time; returns whether there was one.
 
         Each ends when nobody uses it. It is done once a minute at most: whoever asks may have been deceived.
@@ -94,7 +97,7 @@ class Images:
         self._close(unused)
         return bool(retired)
 
-    def prewarm(self, environment: LeanEnvironment, header: str) -> None:
+    def prewarm(self, environment: E, header: str) -> None:
         """Begin to make an image before anybody asks for it."""
         with contextlib.suppress(NoImage):
             self._give_back(self._lent((environment, header)))
@@ -114,7 +117,7 @@ class Images:
             self._retired.clear()
         self._close(images)
 
-    def _lent(self, key: _Key) -> Image:
+    def _lent(self, key: tuple[E, str]) -> Image:
         if (why := self._refused.get(_short(key))) is not None:
             raise NoImage(why)
         with self._lock:
@@ -126,19 +129,20 @@ class Images:
         self._close(leaving)
         return image
 
-    def _chosen(self, key: _Key) -> Image:
+    def _chosen(self, key: tuple[E, str]) -> Image:
         """Return the image of a header with the least to do; begin another one where all have much to do."""
         alike = [image for image in self._images.get(key, []) if not image.has_failed]
         ready = [image for image in alike if image.is_ready]
         best = min(ready or alike[:1], key=self._used.__getitem__, default=None)
         is_busy = best is not None and len(ready) == len(alike) and self._used[best] >= _AT_ONCE
         if best is None or (is_busy and self._has_room(best)):
-            alike.append(of_lean(*key, self._isolation))
+            begin = partial(self._begin, key[0], self._isolation)
+            alike.append(Image(key[0].name, key[1], self._isolation, begin))
         self._images[key] = alike
         self._images.move_to_end(key)
         return best or alike[-1]
 
-    def _all(self) -> list[tuple[_Key, Image]]:
+    def _all(self) -> list[tuple[tuple[E, str], Image]]:
         return [(key, each) for key, alike in self._images.items() for each in alike]
 
     def _has_room(self, image: Image) -> bool:
@@ -160,14 +164,14 @@ class Images:
                 number, kib = number - 1, kib - image.memory_kib
         return leaving
 
-    def _drop(self, key: _Key, image: Image) -> None:
+    def _drop(self, key: tuple[E, str], image: Image) -> None:
         alike = self._images.get(key, [])
         if image in alike:
             alike.remove(image)
         if not alike:
             self._images.pop(key, None)
 
-    def _await(self, key: _Key, image: Image, cancelled: Callable[[], bool]) -> None:
+    def _await(self, key: tuple[E, str], image: Image, cancelled: Callable[[], bool]) -> None:
         try:
             while not image.wait(_LOOK_SECONDS):
                 if cancelled():
@@ -182,7 +186,7 @@ class Images:
             self._forget(key, image)
             raise
 
-    def _forget(self, key: _Key, image: Image) -> None:
+    def _forget(self, key: tuple[E, str], image: Image) -> None:
         with self._lock:
             self._drop(key, image)
 
@@ -203,7 +207,7 @@ class Images:
             image.close()
 
 
-def _short(key: _Key) -> bytes:
+def _short(key: tuple[Environment, str]) -> bytes:
     """Return what stands for a header where many are remembered."""
     environment, header = key
     return cache.key(environment.digest, header)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-HEADER, CHECK, SEAL = b"h", b"c", b"s"
+HEADER, CHECK, SEAL, TASK = b"h", b"c", b"s", b"t"
 READY, GO, FAILED = b"ready", b"go", b"failed: "
 MOST_BYTES, MOST_FILES = 1 << 16, 16
 
@@ -21,8 +21,9 @@ MOST_BYTES, MOST_FILES = 1 << 16, 16
 SOCKET, REQUEST, STDOUT, STDERR, FOLDER = range(5)
 #: For a seal, the module, the challenge and the file that the sealed module is written to stand where a check
 #: has its folder. The request says which of the last two are meant; any file may be in the place of another.
+#: A task, which only computes, has none of these.
 MODULE, CHALLENGE, SEALED = 4, 5, 6
-FIRST_DOOR = {CHECK: 5, SEAL: 7}
+FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4}
 
 #: What a check leaves in its folder: its module, and the goals where it is asked for them.
 MODULE_NAME, GOALS_NAME = "Module.olean", "goals.jsonl"

@@ -78,7 +78,7 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
     launch.drop_bounding_set()
     worker = socket.socket(fileno=os.dup(0))
-    _silence(0, 1)
+    silence(0, 1)
     try:
         keepers = Keepers(_KEEPERS) if namespaces else None
         launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # for what is left where there are no keepers
@@ -99,14 +99,14 @@ def serve(worker: socket.socket, keepers: Keepers | None, work: Work, *, user: i
     """Fork for every order until nobody can order any more; each fork does the work and ends."""
     settle()
     try:
-        place = _place(worker, keepers, user=user)
+        place = place_of(worker, keepers, user=user)
         if keepers:
             clear_away()
     except (CannotFork, OSError) as error:
         give_up(worker, error)
-    _silence(2)
+    silence(2)
     worker.send(order.READY)
-    _Server(worker, work, place, keepers).serve()
+    Server(worker, work, place, keepers).serve()
     os._exit(0)
 
 
@@ -125,7 +125,7 @@ def header_of(worker: socket.socket) -> str:
         return file.read()
 
 
-def _silence(*descriptors: int) -> None:
+def silence(*descriptors: int) -> None:
     """Lead these descriptors nowhere: the worker does not read what is said there, and forks inherit them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
@@ -173,7 +173,7 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
     return content or None
 
 
-def _place(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
+def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
     """Return what cells have around them. Raises CannotFork where they would share something writable."""
     machine = platform.machine()
     check_calls, seal_calls = seccomp.filter_for(machine, in_cell=True), seccomp.only_computing(machine)
@@ -219,7 +219,7 @@ class _Fork(NamedTuple):
     keeper: Keeper | None
 
 
-class _Server:
+class Server:
     """Forks for every order, and says what became of each fork."""
 
     def __init__(self, worker: socket.socket, work: Work, place: Place, keepers: Keepers | None) -> None:

@@ -17,6 +17,7 @@ from farm.log import logger
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
 from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
@@ -46,7 +47,7 @@ class LeanRunner:
     ) -> None:
         self._isolation = isolation
         self.way = way
-        self.images = Images(isolation, most=most_images, most_mib=images_mib)
+        self.images = Images(isolation, lean_image, most=most_images, most_mib=images_mib)
         self._forked = Forked(isolation, self.images)
         self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
         self._cold = Cold(isolation)

@@ -15,6 +15,7 @@ from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.health import Health
+from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.record import Recorder
 
@@ -79,6 +80,7 @@ class Context:
     claims: Claims
     recorder: Recorder
     health: Health
+    later: Later
     calling: threading.Event = field(default_factory=threading.Event)
     #: When this worker began, in seconds since 1970.
     since: float = field(default_factory=time.time)

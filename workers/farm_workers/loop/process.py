@@ -27,6 +27,7 @@ from farm_workers.loop.claim import Claims
 from farm_workers.loop.context import Context, Threads, tiers
 from farm_workers.loop.health import Health
 from farm_workers.loop.heartbeat import Heartbeat
+from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.record import Completed, Recorder, nobody
 from farm_workers.loop.verify import work
@@ -65,6 +66,7 @@ def new_context(
         ),
         recorder=recorder,
         health=Health(judges.trial),
+        later=Later(lambda: leases.is_recalled),
         calling=calling,
     )
 
@@ -104,6 +106,7 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     finally:
         context.threads.stopping = True
         context.threads.wait()
+        context.later.drain()
         for claim in context.claims.unbegun(all_of_them=True):
             context.recorder.put(Returned.unharmed(claim, "the worker is stopping"))
         context.recorder.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 from farm import tracing
 from farm.errors import ServerDown
@@ -53,14 +54,48 @@ def verify(context: Context, claim: Claim) -> None:
         tracing.child("farm.check", claim.traceparent, _asked(claim)) as span,
         about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
     ):
-        try:
-            ended = _ended(context, claim)
-        except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
-            _log.exception("A check could not be carried out")
-            why = f"{type(error).__name__}: {error}"
-            ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
-        if span.traceparent is not None:
-            ended = _traced(ended, span)
+        report = _report(context, claim)
+        if isinstance(report, Future):
+            context.later.put(report, partial(_conclude, context, claim, span.traceparent))
+        else:
+            _settle(context, claim, report, span)
+
+
+def _report(context: Context, claim: Claim) -> Report | Future[Report]:
+    """Carry out one check and return its report, or the one that will come; nothing is raised."""
+    began = time.monotonic()
+    try:
+        report = context.judges.check(
+            claim.check,
+            context.environments[claim.environment],
+            cancelled=lambda: context.leases.is_lost(claim) or context.leases.is_recalled,
+        )
+    except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
+        _log.exception("A check could not be carried out")
+        return Report(run=Execution(box_error=f"{type(error).__name__}: {error}"))
+    context.claims.note(time.monotonic() - began)
+    return report
+
+
+def _conclude(context: Context, claim: Claim, traceparent: str | None, report: Report) -> None:
+    """Have recorded what became of a check whose report has come; nothing is raised."""
+    with (
+        tracing.child("farm.conclude", traceparent, _asked(claim)) as span,
+        about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
+    ):
+        _settle(context, claim, report, span)
+
+
+def _settle(context: Context, claim: Claim, report: Report, span: Span) -> None:
+    """Have recorded what became of a check; nothing is raised."""
+    try:
+        ended = _ended(context, claim, report)
+    except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
+        _log.exception("A check could not be concluded")
+        why = f"{type(error).__name__}: {error}"
+        ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
+    if span.traceparent is not None:
+        ended = _traced(ended, span)
     if ended is None:
         context.leases.give_up(claim)
     else:
@@ -94,17 +129,8 @@ def _traced(ended: Ended | None, span: Span) -> Ended | None:
     return claim, replace(decision, traceparent=span.traceparent)
 
 
-def _ended(context: Context, claim: Claim) -> Ended | None:
-    """Carry out one check and return what is to be recorded; None where somebody else decides about it."""
-    began = time.monotonic()
-    report = context.judges.check(
-        claim.check,
-        context.environments[claim.environment],
-        cancelled=lambda: context.leases.is_lost(claim) or context.leases.is_recalled,
-    )
-    if isinstance(report, Future):
-        report = report.result()
-    context.claims.note(time.monotonic() - began)
+def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
+    """Return what is to be recorded of a check; None where somebody else decides about it."""
     if context.leases.is_lost(claim):
         return None
     if context.leases.is_recalled:

@@ -1,0 +1,334 @@
+"""Assembly step, Metamath: a line's block and the proof of an answer become one block with that proof.
+
+A statement is a block ``${ $d .. $. LABEL $e .. $. LABEL $p .. $= ? $. $}``, or the same in a comment, with
+each ``$`` written ``@``, as miniF2F has it. Of an answer only the tokens of its proof are taken, so that
+nothing it says besides can reach a verifier; docs/metamath.md has the rules. The language is that of the
+Metamath book, second edition, chapter 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from farm.assembly.answer import CodeBlock, Span, after_key, fenced_blocks, without_thinking
+from farm.assembly.challenge import Challenge
+from farm.assembly.faults import StatementFault
+from farm.assembly.program import AssemblyOptions, AssemblyWarning, Program
+from farm.assembly.segments import Draft
+from farm.lean_text.positions import line_and_column
+from farm.manifest.entry import Entry
+
+_TOKEN = re.compile(r"[^ \t\r\n\f]+")
+_FOREIGN = re.compile(r"[^\t\n\f\r -~]")
+_LABEL = re.compile(r"[A-Za-z0-9._-]+")
+#: How miniF2F writes keywords inside its comments.
+_UNWRAPPED = {"$@": "$.", "@.": "$."} | {f"@{mark}": f"${mark}" for mark in "{}=()epd"}
+#: What a block may not have, and what it would be.
+_REFUSED = {
+    "$a": "an axiom",
+    "$c": "a new constant",
+    "$v": "a new variable",
+    "$f": "a type of a variable",
+    "$[": "an inclusion of a file",
+    "$]": "an inclusion of a file",
+}
+#: So many variables of one $d of an answer are read: each two of them become a $d.
+_MOST_SET_APART = 32
+_TAGS = frozenset({"metamath", "mm"})
+_ONE_BLOCK = (
+    "write one block, ${ ... LABEL $p STATEMENT $= ? $. $}, that names only what the database declares"
+)
+
+
+class _Token(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Block:
+    """A theorem that is to be proved: its hypotheses as label and symbols, and its $d statements."""
+
+    label: str
+    symbols: tuple[str, ...]
+    hypotheses: tuple[tuple[str, tuple[str, ...]], ...]
+    disjoint: tuple[tuple[str, ...], ...]
+
+    @property
+    def above(self) -> str:
+        """The block's text up to its proof."""
+        lines = ["${", *(f"  $d {' '.join(symbols)} $." for symbols in self.disjoint)]
+        lines += [f"  {label} $e {' '.join(symbols)} $." for label, symbols in self.hypotheses]
+        return "\n".join([*lines, f"  {self.label} $p {' '.join(self.symbols)} $="])
+
+    @property
+    def stated(self) -> frozenset[str]:
+        """Every symbol of its hypotheses and its statement."""
+        return frozenset(self.symbols).union(*(symbols for _, symbols in self.hypotheses))
+
+
+_BELOW = " $.\n$}\n"
+
+
+def state(header: str, context: str, statement: str) -> Challenge | None:
+    """Return the challenge of a line's fields, None of a blank statement; raises StatementFault."""
+    for field, text in (("header", header), ("context", context)):
+        if text.strip():
+            raise StatementFault(
+                f"a line of Metamath has no {field}: its environment is the database",
+                f"remove the {field}, and declare in the database what the statement needs",
+                field=field,
+            )
+    if not statement.strip():
+        return None
+    block = _read(statement)
+    return Challenge(program=f"{block.above} ?{_BELOW}", name=block.label)
+
+
+def assemble(entry: Entry, options: AssemblyOptions) -> Program:
+    """Return the program of a manifest line; raises StatementFault for one that states no theorem."""
+    brought = bool(entry.predicted_proof) and not options.reassemble
+    origin = "predicted_proof" if brought else "generation"
+    text = entry.predicted_proof if brought else entry.generation
+    if entry.formal_statement.strip():
+        block = _read(entry.formal_statement)
+    elif brought:
+        block = _read(text, "predicted_proof")
+    else:
+        raise StatementFault("this line states no theorem", _ONE_BLOCK)
+    answer = _Answer(text, block, options, whole=brought)
+    draft = Draft({origin: text})
+    draft.write(block.above)
+    proof_at = draft.length
+    answer.write(draft, origin)
+    draft.write(_BELOW)
+    program, segments = draft.finish()
+    if answer.sets_apart:
+        extra = "".join(f"  $d {' '.join(each)} $.\n" for each in answer.sets_apart)
+        program = program.replace("${\n", f"${{\n{extra}", 1)
+        segments = tuple(
+            [each._replace(start=each.start + len(extra)) for each in segments if each.start >= proof_at]
+        )
+    warnings = tuple(_warning(code, origin, text, at) for code, at in answer.warnings)
+    return Program(text=program, segments=segments, warnings=warnings)
+
+
+def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:
+    line, column = line_and_column(text, offset)
+    return AssemblyWarning(code=code, origin=origin, line=line, column=column)
+
+
+def _tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[_Token]:
+    """Yield the tokens of a text that are in no comment; one that is not closed hides the rest."""
+    in_comment = False
+    for found in _TOKEN.finditer(text, start, len(text) if end is None else end):
+        if in_comment:
+            in_comment = found[0] != "$)"
+        elif found[0] == "$(":
+            in_comment = True
+        else:
+            yield _Token(found[0], *found.span())
+
+
+def _read(text: str, field: str = "formal_statement") -> _Block:
+    """Return the block of a statement; raises StatementFault with what is wrong with it."""
+    if (foreign := _FOREIGN.search(text)) is not None:
+        raise StatementFault(
+            f"U+{ord(foreign[0]):04X} is not a character of Metamath",
+            "write the statement in printable ASCII",
+            field,
+        )
+    tokens = [token.text for token in _tokens(_unwrapped(text))]
+    try:
+        return _Reader(tokens).block()
+    except _Malformed as error:
+        raise StatementFault(str(error), error.remedy, field) from None
+
+
+def _unwrapped(text: str) -> str:
+    """Return the text of a statement that is one comment, as it would be outside; any other as it is."""
+    words = text.split()
+    if len(words) < 2 or (words[0], words[-1]) != ("$(", "$)") or not {"@p", "$p"} & set(words):
+        return text
+    return " ".join([_UNWRAPPED.get(word, word) for word in words[1:-1]])
+
+
+class _Malformed(Exception):
+    def __init__(self, problem: str, remedy: str = _ONE_BLOCK) -> None:
+        super().__init__(problem)
+        self.remedy = remedy
+
+
+class _Reader:
+    """Reads the tokens of a block."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._disjoint: list[tuple[str, ...]] = []
+        self._hypotheses: list[tuple[str, tuple[str, ...]]] = []
+
+    def block(self) -> _Block:
+        """Return the block that the tokens are. Raises _Malformed."""
+        is_braced = self._tokens[:1] == ["${"]
+        self._at = int(is_braced)
+        theorem = None
+        while theorem is None:
+            theorem = self._statement()
+        rest = list(self._tokens[self._at :])
+        if rest != ["$}"] * is_braced:
+            told = f"{_shown(rest[0])} stands behind it" if rest else "the block ${ is not closed by $}"
+            raise _Malformed(f"the theorem {_shown(theorem[0])} must be the block's end: {told}")
+        block = _Block(
+            label=theorem[0],
+            symbols=theorem[1],
+            hypotheses=tuple(self._hypotheses),
+            disjoint=tuple(self._disjoint),
+        )
+        _require_labels(block)
+        return block
+
+    def _statement(self) -> tuple[str, tuple[str, ...]] | None:
+        """Take a statement; return the theorem's label and symbols if it is one."""
+        first = self._take("the block ends before its $p")
+        if first == "$d":
+            self._disjoint.append(self._until("$."))
+            return None
+        self._require_allowed(first)
+        if first.startswith("$") or _LABEL.fullmatch(first) is None:
+            raise _Malformed(f"{_shown(first)} is no label")
+        word = self._take(f"nothing follows {_shown(first)}")
+        self._require_allowed(word)
+        if word == "$e":
+            self._hypotheses.append((first, self._until("$.")))
+            return None
+        if word != "$p":
+            raise _Malformed(f"{_shown(first)} is followed by {_shown(word)} in place of $e or $p")
+        symbols = self._until("$=")
+        self._pass_proof()
+        return first, symbols
+
+    def _pass_proof(self) -> None:
+        """Pass the proof, whatever it is; the end of one that has no step may be missing."""
+        if list(self._tokens[self._at :]) in ([], ["$}"]):
+            return
+        while (token := self._take("the proof is not closed by $.")) != "$.":
+            if "$" in token:
+                raise _Malformed(f"{_shown(token)} stands in the proof")
+
+    def _require_allowed(self, word: str) -> None:
+        if word in _REFUSED:
+            raise _Malformed(f"a statement may not have {word}, {_REFUSED[word]}")
+
+    def _take(self, missing: str) -> str:
+        if self._at >= len(self._tokens):
+            raise _Malformed(missing)
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _until(self, end: str) -> tuple[str, ...]:
+        """Return the symbols up to a keyword."""
+        symbols = []
+        while (token := self._take(f"a statement is not closed by {end}")) != end:
+            if "$" in token:
+                raise _Malformed(f"{_shown(token)} stands before {end}")
+            symbols.append(token)
+        if not symbols:
+            raise _Malformed(f"nothing stands before {end}")
+        return tuple(symbols)
+
+
+def _require_labels(block: _Block) -> None:
+    labels = [label for label, _ in block.hypotheses] + [block.label]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise _Malformed(f"the label {_shown(twice[0])} stands twice", "give each statement its own label")
+    if both := block.stated.intersection(labels):
+        raise _Malformed(f"{_shown(min(both))} is a label and a symbol", "give the statement another label")
+
+
+def _shown(token: str) -> str:
+    return repr(token if len(token) <= 60 else f"{token[:59]}…")
+
+
+class _Answer:
+    """The proof in a text, and what its author may want to know of it.
+
+    `sets_apart` are the $d statements of a whole block that only concern variables besides the statement's.
+    """
+
+    def __init__(self, text: str, block: _Block, options: AssemblyOptions, *, whole: bool) -> None:
+        self._text, self._block = text, block
+        self.warnings: list[tuple[str, int]] = []
+        self.sets_apart: list[tuple[str, ...]] = []
+        span = (0, len(text)) if whole else self._code(options)
+        self._proof = self._found([*_tokens(text, *span)])
+        if not self._proof:
+            self.warnings.append(("no_proof", span[1]))
+
+    def write(self, draft: Draft, origin: str) -> None:
+        """Write the proof's tokens, with the white space between them where that is all there is."""
+        draft.write("\n    ")
+        for number, token in enumerate(self._proof):
+            before = self._proof[number - 1].end if number else token.start
+            if self._text[before : token.start].strip():
+                draft.write("\n")  # a comment stood there
+                before = token.start
+            draft.copy(origin, before, token.end)
+
+    def _code(self, options: AssemblyOptions) -> Span:
+        """Return where the answer's code is."""
+        answer, unclosed = without_thinking(self._text)
+        if unclosed is not None:
+            self.warnings.append(("unclosed_thinking", unclosed))
+        answer = after_key(self._text, answer, options.key)
+        blocks, _ = fenced_blocks(self._text, answer)
+        chosen = [each for each in blocks if each.tag in _TAGS] or [each for each in blocks if not each.tag]
+        if not chosen:
+            self.warnings.append(("no_code_fence", answer[0]))
+            return answer
+        return self._content(chosen[-1 if options.extract_code_mode == "last" else 0])
+
+    def _content(self, block: CodeBlock) -> Span:
+        if not block.closed:
+            self.warnings.append(("unclosed_fence", block.fence))
+        return block.start, block.end
+
+    def _found(self, tokens: list[_Token]) -> list[_Token]:
+        """Return the tokens of the proof: of the theorem in a whole block, else all."""
+        words = [token.text for token in tokens]
+        theorems = [n for n in range(1, len(words)) if words[n] == "$p"]
+        if not theorems:
+            return tokens
+        named = [n for n in theorems if words[n - 1] == self._block.label]
+        theorem = named[-1] if named else theorems[-1]
+        if not named:
+            self.warnings.append(("name_differs", tokens[theorem - 1].start))
+        begin = _index(words, "$=", theorem)
+        if tuple(words[theorem + 1 : begin]) != self._block.symbols:
+            self.warnings.append(("statement_differs", tokens[theorem].start))
+        self._set_apart(words[:theorem])
+        return tokens[begin + 1 : _index(words, "$.", begin)]
+
+    def _set_apart(self, words: list[str]) -> None:
+        """Keep each $d of two variables of which one is new: it changes no condition."""
+        for number, word in enumerate(words):
+            if word != "$d":
+                continue
+            symbols = words[number + 1 : _index(words, "$.", number)]
+            new = [each for each in symbols if each not in self._block.stated]
+            is_sound = len(set(symbols)) == len(symbols) <= _MOST_SET_APART and "$" not in "".join(symbols)
+            if is_sound and tuple(symbols) not in self._block.disjoint:
+                self.sets_apart += [pair for pair in _pairs(symbols) if not set(pair).isdisjoint(new)]
+
+
+def _pairs(symbols: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return ((one, other) for n, one in enumerate(symbols) for other in symbols[n + 1 :])
+
+
+def _index(words: Sequence[str], word: str, start: int) -> int:
+    """Return where a word stands first from a place on, the end where it does not."""
+    return next((n for n in range(start, len(words)) if words[n] == word), len(words))

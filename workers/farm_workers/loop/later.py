@@ -1,0 +1,87 @@
+"""Worker step, later: checks whose reports come after their thread has gone on are concluded when they do.
+
+A judge may ask somebody about many proofs together. No thread waits for that: the check stays held, its
+thread claims the next, and what follows the report is done in a thread of its own. It is not done where the
+report comes from: a conclusion may have to ask that same judge whether this machine is well.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from farm.judging.report import Execution, Report
+
+#: So many are waited for at once; a thread that brings one more waits.
+MOST = 256
+#: How often whoever waits looks whether all is given up.
+_LOOK_SECONDS = 0.2
+
+#: Does what follows a report.
+Conclude = Callable[[Report], None]
+
+
+class Later:
+    """Concludes checks when their reports come, each once; for many threads.
+
+    `is_recalled` says whether nothing is to be waited for any more: then each is concluded at once.
+    """
+
+    def __init__(self, is_recalled: Callable[[], bool], *, most: int = MOST) -> None:
+        self._is_recalled, self._most = is_recalled, most
+        self._changed = threading.Condition()
+        self._open: dict[Future[Report], Conclude] = {}
+        self._concluding = 0
+        self._come: queue.SimpleQueue[Future[Report]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def put(self, report: Future[Report], conclude: Conclude) -> None:
+        """Have `conclude`, which raises nothing, called with a report; waits while too many are to come."""
+        with self._changed:
+            while len(self._open) >= self._most and not self._is_recalled():
+                self._changed.wait(_LOOK_SECONDS)
+            self._open[report] = conclude
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="later", daemon=True)
+                self._thread.start()
+        report.add_done_callback(self._come.put)
+
+    def drain(self) -> None:
+        """Return when all are concluded: when their reports have come, or at once where all is recalled."""
+        with self._changed:
+            while (self._open or self._concluding) and not self._is_recalled():
+                self._changed.wait(_LOOK_SECONDS)
+            left = list(self._open)
+        for report in left:
+            self._conclude(report, Report(run=Execution(box_error="the worker was told to stop")))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._concluding)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def _work(self) -> None:
+        while True:
+            report = self._come.get()
+            error = report.exception()
+            if error is None:
+                self._conclude(report, report.result())
+            else:
+                why = f"{type(error).__name__}: {error}"
+                self._conclude(report, Report(run=Execution(box_error=why)))
+
+    def _conclude(self, report: Future[Report], come: Report) -> None:
+        """Conclude a check, unless somebody does or did: who takes it out does it."""
+        with self._changed:
+            conclude = self._open.pop(report, None)
+            self._concluding += conclude is not None
+        if conclude is None:
+            return
+        try:
+            conclude(come)
+        finally:
+            with self._changed:
+                self._concluding -= 1
+                self._changed.notify_all()

@@ -1,0 +1,89 @@
+"""Metamath step, canaries: blocks of known worth, made of what a database declares itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from farm_workers.metamath.database import Database, Frame
+
+LABEL = "farm-canary"
+_LEVELS = 40
+_NUMBERS = "ABCDEFGHIJKLMNOPQRST"
+
+
+class Canary(NamedTuple):
+    """A block with the reason that judging it must give; `challenge` is what it is to prove."""
+
+    name: str
+    program: str
+    challenge: str
+    expected: str
+
+
+def canaries(database: Database) -> list[Canary]:
+    """Return the blocks; none where nothing that a database asserts can be stated behind it."""
+    stated = next((frame for frame in database.frames.values() if _is_sayable(database, frame)), None)
+    if stated is None:
+        return []
+    statement = database.words(stated.statement)
+    given = f"{LABEL}.1 $e {statement} $."
+    theorem = f"{LABEL} $p {statement} $="
+
+    def block(proof: str, label: str = LABEL) -> str:
+        return f"${{ {given} {theorem.replace(LABEL, label, 1)} {proof} $. $}}"
+
+    number = len({*stated.statement} & database.variables)
+    inactive = f"${{ ${{ {given} $}} {theorem} ( {LABEL}.1 ) {_NUMBERS[number % 20]} $. $}}"
+
+    def bare(proof: str) -> str:
+        return f"${{ {theorem} {proof} $. $}}"
+
+    made = [
+        Canary("right", block(f"{LABEL}.1"), block("?"), "ok"),
+        Canary("wrong", block(f"{LABEL}.1 {LABEL}.1"), block("?"), "error"),
+        Canary("incomplete", block("?"), block("?"), "has_sorry"),
+        Canary("cheating", inactive, bare("?"), "error"),
+        Canary("another", block(f"{LABEL}.1", f"{LABEL}2"), block("?"), "statement_mismatch"),
+    ]
+    bomb = next(_bombs(database, stated), None)
+    if bomb is not None:
+        made.append(Canary("endless", bare(bomb), bare("?"), "memory_limit"))
+    return made
+
+
+def _is_sayable(database: Database, frame: Frame) -> bool:
+    """Whether what an assertion states can be stated behind the database, with its types still active."""
+    variables = database.variables.intersection(frame.statement)
+    return len(variables) < len(_NUMBERS) and variables <= database.types().keys()
+
+
+def _bombs(database: Database, stated: Frame) -> Iterator[str]:
+    """Yield proofs whose expressions grow at every step, by an assertion that says one thing twice."""
+    for frame in database.frames.values():
+        kinds = {hypothesis.expression[0] for hypothesis in frame.hypotheses}
+        has_variables = all(hypothesis.variable for hypothesis in frame.hypotheses)
+        if kinds != {frame.statement[0]} or not has_variables or len(frame.hypotheses) < 2:
+            continue
+        for variable, hypothesis in database.types().items():
+            if hypothesis.expression[0] in kinds and variable not in stated.statement:
+                first = len(database.variables.intersection(stated.statement))
+                yield _bomb(first, hypothesis.label, frame)
+                break
+
+
+def _bomb(first: int, variable: str, frame: Frame) -> str:
+    """Return the proof: its numbers begin behind `first` mandatory hypotheses."""
+    times, doubling = len(frame.hypotheses), _number(first + 1)
+    steps = [times * _number(first) + doubling + "Z"]
+    steps += [times * _number(first + 2 + level) + doubling + "Z" for level in range(_LEVELS)]
+    return f"( {variable} {frame.label} ) {''.join(steps)}"
+
+
+def _number(value: int) -> str:
+    """Return a number, from 0, as a compressed proof writes it."""
+    text, value = _NUMBERS[value % 20], value // 20
+    while value:
+        value, digit = divmod(value - 1, 5)
+        text = "UVWXY"[digit] + text
+    return text

@@ -1,0 +1,25 @@
+"""Metamath step, the image's command: how a process that has read a database is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from farm_workers import images
+from farm_workers.box.bubblewrap import python
+from farm_workers.box.isolation import Isolation
+from farm_workers.box.supervisor import Command
+from farm_workers.environments.metamath import MetamathEnvironment
+from farm_workers.images.image import UNLIMITED, words
+
+_PACKAGE = Path(__file__).parent
+
+
+def metamath_image(environment: MetamathEnvironment, isolation: Isolation) -> Command:
+    """Return what to start the image of a database by."""
+    told = [*words(isolation), str(environment.database)]
+    return Command(
+        words=images.started(python(), "farm_workers.metamath.serve", told),
+        limits=UNLIMITED,
+        visible=(*images.FOLDERS, _PACKAGE, environment.database),
+        trusted=True,
+    )

@@ -1,0 +1,257 @@
+"""Metamath step, the judge: a proof goes through the gate, the farm's verifier, and then ``metamath``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from farm.assembly.challenge import Challenge
+from farm.errors import FarmError
+from farm.judging.job import Check
+from farm.judging.report import COMPARED, UNCHECKED, Answer, Execution, Message, Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import SORRY_KIND, judge, judge_text
+from farm.kinds import Kind
+from farm.lean_text.positions import line_and_column
+from farm.limits import Limits
+from farm.log import logger
+from farm.settings import Settings
+from farm_workers.box import once as box
+from farm_workers.box.isolation import Isolation
+from farm_workers.box.supervisor import BoxFailed
+from farm_workers.environments.metamath import MetamathEnvironment
+from farm_workers.images.image import Image, NoImage
+from farm_workers.images.images import Images, NotWanted
+from farm_workers.images.lent import forked, watched
+from farm_workers.metamath import gate
+from farm_workers.metamath.canaries import LABEL, Canary
+from farm_workers.metamath.confirm import Confirmation, Confirmer
+from farm_workers.metamath.image import metamath_image
+from farm_workers.metrics import events
+
+_log = logger(__name__)
+
+#: How a proof is verified, as `Report.way` has it.
+_WAY = "forked"
+#: A canary is judged by what it is worth: the database may have to be read first.
+_CANARY_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=1024)
+
+
+class MetamathJudge:
+    """Judges checks in Metamath environments; for many threads."""
+
+    def __init__(self, isolation: Isolation, settings: Settings, concurrency: int) -> None:
+        self._isolation = isolation
+        most = concurrency + 2 if settings.images is None else settings.images
+        self._images = Images(isolation, metamath_image, most=most, most_mib=settings.images_mib)
+        self._lock = threading.Lock()
+        self._confirmers: dict[MetamathEnvironment, Confirmer] = {}
+
+    def check(
+        self, check: Check, environment: MetamathEnvironment, *, cancelled: Callable[[], bool] = box.never
+    ) -> Report | Future[Report]:
+        """Report what happened, or will have when ``metamath`` has been asked about an accepted proof."""
+        tier = Tier.KERNEL if check.assurance is None else check.assurance.tier
+        base = Report(way=_WAY, tier=tier, kind=Kind.METAMATH)
+        impossible = judge_text(check.program)
+        if impossible is not None:
+            return replace(base, text_error=impossible.detail, way="none")
+        try:
+            gate.require(check.program, check.submitted or ())
+        except gate.Refused as error:
+            run = Execution(exit_status=0, isolation=self._isolation.name)
+            told = _error(check.program, str(error), error.offset)
+            return replace(base, run=run, answer=told, way="none")
+        report = self._verified(check, environment, base, cancelled)
+        if report.audit is None or not report.audit["accepted"]:
+            return report
+        return self._confirmed(report, self.confirm(check.program, environment))
+
+    def confirm(self, program: str, environment: MetamathEnvironment) -> Future[Confirmation]:
+        """Return what ``metamath`` will say of a block that has passed the gate."""
+        with self._lock:
+            confirmer = self._confirmers.get(environment)
+            if confirmer is None:
+                confirmer = self._confirmers[environment] = Confirmer(environment, self._isolation)
+        return confirmer.ask(program)
+
+    def _verified(
+        self,
+        check: Check,
+        environment: MetamathEnvironment,
+        base: Report,
+        cancelled: Callable[[], bool],
+    ) -> Report:
+        """Return the report of the farm's own verifier."""
+        challenge = None if check.challenge is None else check.challenge.program
+        request = {"program": check.program, "challenge": challenge}
+        try:
+            run, found = self._asked(environment, request, check.limits, cancelled)
+        except NotWanted:
+            run, found = Execution(box_error=box.CANCELLED, isolation=self._isolation.name), None
+        except NoImage as error:
+            return replace(base, environment_error=str(error), way="none")
+        except (BoxFailed, OSError) as error:
+            run, found = Execution(box_error=str(error), isolation=self._isolation.name), None
+        report = replace(base, run=run)
+        return report if found is None else _found(report, check, found)
+
+    def _asked(
+        self,
+        environment: MetamathEnvironment,
+        request: dict[str, Any],
+        limits: Limits,
+        cancelled: Callable[[], bool],
+    ) -> tuple[Execution, Any]:
+        """Return how a fork ran and its answer, None where it has none. Raises BoxFailed and NoImage."""
+
+        def begun(image: Image) -> Any:
+            return image.task(request, limits)
+
+        with forked(self._images, (environment, ""), cancelled, begun) as fork:
+            run = watched(fork, limits, self._isolation, cancelled)
+        said, error = run.stdout, run.stderr.decode(errors="replace")
+        run = replace(run, stdout=b"", stderr=b"")
+        if not run.is_undisturbed or run.signal is not None:
+            return run, None
+        try:
+            return run, json.loads(said)
+        except ValueError:
+            _log.warning("A verifier died: %s", error[-2000:].strip())
+            return replace(
+                run, box_error=f"a verifier ended with status {run.exit_status} and no answer"
+            ), None
+
+    @staticmethod
+    def _confirmed(report: Report, confirmed: Future[Confirmation]) -> Future[Report]:
+        """Return the report that there will be when a proof is confirmed, or is not."""
+        later: Future[Report] = Future()
+
+        def done(answered: Future[Confirmation]) -> None:
+            error = answered.exception()
+            if error is None:
+                later.set_result(_with_second(report, answered.result()))
+            else:
+                later.set_result(replace(report, run=replace(report.run, box_error=str(error))))
+
+        confirmed.add_done_callback(done)
+        return later
+
+    def prewarm(self, environment: MetamathEnvironment) -> None:
+        """Begin to read the database."""
+        self._images.prewarm(environment, "")
+
+    def require_sound(self, environment: MetamathEnvironment) -> None:
+        """Judge canaries made of what the database declares; raises FarmError when one comes out wrong."""
+        wrong = self._wrong(environment, self._canaries(environment))
+        if wrong:
+            told = "; ".join(wrong)
+            raise FarmError(f"environment {environment.name!r} ({environment.toolchain}) is not fit: {told}")
+
+    def trial(self, environment: MetamathEnvironment) -> tuple[str, ...]:
+        """Judge one canary, and say what is wrong with what came out."""
+        return self._wrong(environment, self._canaries(environment)[:1])
+
+    def _canaries(self, environment: MetamathEnvironment) -> list[Canary]:
+        """Return the canaries of a database; raises FarmError where it gives none."""
+        try:
+            run, made = self._asked(environment, {"canaries": True}, _CANARY_LIMITS, box.never)
+        except (NoImage, BoxFailed, OSError) as error:
+            raise FarmError(f"environment {environment.name!r}: {error}") from error
+        if not made:
+            why = run.box_error or run.limit or "it asserts nothing that could be proved"
+            raise FarmError(
+                f"environment {environment.name!r}: no proof can be made with the database: {why}"
+            )
+        return [Canary(**each) for each in made]
+
+    def _wrong(self, environment: MetamathEnvironment, canaries: list[Canary]) -> tuple[str, ...]:
+        """Say which canaries came out wrong; what the verifier rejects, ``metamath`` is to reject as well."""
+        asked = [(canary, self.check(_check(canary), environment)) for canary in canaries]
+        wrong = [canary for canary in canaries if canary.expected == "error"]
+        confirmed = [(canary, self.confirm(canary.program, environment)) for canary in wrong]
+        told = []
+        for canary, report in asked:
+            verdict = judge(report.result() if isinstance(report, Future) else report)
+            events.canary_judged(environment.name, passed=verdict.reason == canary.expected)
+            if verdict.reason != canary.expected:
+                told.append(f"{canary.name} came out as {verdict.reason}: {verdict.detail}")
+        for canary, answer in confirmed:
+            error = answer.exception()
+            if error is not None or answer.result().accepted:
+                told.append(f"{canary.name} was not rejected by metamath: {error or 'it was accepted'}")
+        return tuple(told)
+
+    def images(self) -> list[tuple[str, int]]:
+        """Return the databases that are ready to fork."""
+        return self._images.kept()
+
+    def close(self) -> None:
+        """End every process; nothing may be checked any more."""
+        with self._lock:
+            confirmers = list(self._confirmers.values())
+        for confirmer in confirmers:
+            confirmer.close()
+        self._images.close()
+
+
+def _check(canary: Canary) -> Check:
+    return Check(
+        program=canary.program,
+        challenge=Challenge(program=canary.challenge, name=LABEL),
+        limits=_CANARY_LIMITS,
+        submitted=(),
+    )
+
+
+def _error(program: str, what: str, offset: int) -> Answer:
+    return Answer(messages=(_message(program, "error", "", what, offset),), reached_end=True)
+
+
+def _message(program: str, severity: str, kind: str, what: str, offset: int) -> Message:
+    line, column = line_and_column(program, offset) if offset >= 0 else (0, 0)
+    return Message(
+        severity=severity, kind=kind, text=what, line=line, column=column, end_line=None, end_column=None
+    )
+
+
+def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
+    """Return the report with what the verifier found."""
+    word, said, offset = found["found"], found.get("said", ""), found.get("offset", -1)
+    if word == "limit":
+        limit = "memory" if found["limit"] == "memory" else "cpu"
+        return replace(report, run=replace(report.run, limit=limit))
+    if word == "bad_challenge":
+        return replace(report, challenge_error=said)
+    if word == "wrong":
+        return replace(report, answer=_error(check.program, said, offset))
+    if word == "incomplete":
+        gap = _message(check.program, "warning", SORRY_KIND, said, offset)
+        return replace(report, answer=Answer(messages=(gap,), reached_end=True))
+    name = check.challenge.name if check.challenge else found.get("label", "")
+    mismatch = [{"word": "statement_mismatch", "name": name, "sentence": said}]
+    facts = {
+        "accepted": word == "accepted",
+        "findings": [] if word == "accepted" else mismatch,
+        "axioms": [],
+        "statement": UNCHECKED if check.challenge is None else COMPARED,
+        "statement_has_sorry": False,
+        "trusts": [],
+        "module_sha256": hashlib.sha256(check.program.encode()).hexdigest(),
+        "sealed_sha256": None,
+        "replay": {"accepted": True, "said": "", "constants": 1} if word == "accepted" else None,
+    }
+    return replace(report, answer=Answer(reached_end=True), audit=facts)
+
+
+def _with_second(report: Report, confirmation: Confirmation) -> Report:
+    """Return the report of an accepted proof with what ``metamath`` says of it."""
+    if confirmation.limit is not None:
+        return replace(report, kernel_limit=confirmation.limit, audit=None)
+    second = {"accepted": confirmation.accepted, "said": confirmation.said, "checker": "metamath"}
+    return replace(report, audit={**(report.audit or {}), "second": second})
