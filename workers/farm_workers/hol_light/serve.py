@@ -86,7 +86,7 @@ def _judge_in(runtime: Runtime, place: Place, files: Sequence[int]) -> int:
     if asked is None:
         return 1
     answer = os.dup(1)
-    os.dup2(2, 1)  # what HOL Light prints while it proves is talk
+    _lead_output(Path(os.devnull))  # what HOL Light prints while it proves is talk
     question = f"{asked['goal']}\0{asked['tactic']}".encode()
     said = memoryview(json.dumps(_answer(runtime.call("farm_judge", question))).encode())
     while said:
