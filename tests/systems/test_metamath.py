@@ -19,6 +19,11 @@ from tests.metamath import DATABASES, LIMITS, Judging, check, judging
 EXAMPLES = Path(__file__).parents[2] / "examples" / "metamath"
 #: What nothing proves in set.mm, unless set theory is inconsistent.
 FALSE = "no1 $p |- ( 2 + 2 ) = 5 $= ? $."
+#: The proof of th1 in demo0.mm.
+TH1 = (
+    "tt tze tpl tt weq tt tt weq tt a2 tt tze tpl tt weq tt tze tpl tt weq tt tt weq wim tt a2 "
+    "tt tze tpl tt tt a1 mp mp"
+)
 LETTERS = "CDEFGHIJKLMNOPQRST"
 
 
@@ -189,7 +194,7 @@ def test_a_batch_with_one_that_kills_metamath_is_halved_until_that_is_alone(
     isolation: Isolation, tmp_path: Path, how: str, told: str
 ) -> None:
     with judging(isolation, tmp_path, "demo0.mm", metamath=killer(tmp_path, how)) as found:
-        bad = check("ok1 $p |- t = t $= ? $.", "tt tze tpl tt weq tt tt weq tt a2 tt tze tpl tt tt a1 mp mp")
+        bad = check("ok1 $p |- t = t $= ? $.", TH1)
         good = check("ok2 $p wff t = t $= ? $.", "tt tt weq")
         reports = [found.begin(each) for each in (good, bad, good)]
         verdicts = [judge(each.result(300) if isinstance(each, Future) else each) for each in reports]

@@ -79,7 +79,10 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
 
 
 #: Spans, a line's fields, a file's name and a group of entry points, which look like names of Python's.
-SPANS = {f"farm.{name}" for name in ("submit", "check", "lean", "challenge", "seal", "record", "export")}
+SPANS = {
+    f"farm.{name}"
+    for name in ("submit", "check", "lean", "challenge", "seal", "record", "export", "conclude")
+}
 NO_PYTHON = SPANS | {"farm.preamble", "farm.warnings", "farm.audit", "farm.toml", "farm.env", "farm.doctor"}
 SOURCES = [path for name in ("farm", "workers", "migrations") for path in (ROOT / name).rglob("*.py")]
 

@@ -47,7 +47,11 @@ def main() -> NoReturn:
             except (OCamlError, OSError) as error:
                 give_up(worker, error)
             serve(
-                worker, keepers, lambda _what, place, files: _judge_in(runtime, place, files), user=int(user)
+                worker,
+                keepers,
+                lambda _what, place, files: _judge_in(runtime, place, files),
+                user=int(user),
+                has_mounts=namespaces == "1",
             )
 
         runtime.run(script, loaded)

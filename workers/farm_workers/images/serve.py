@@ -66,7 +66,7 @@ def main() -> NoReturn:
             return check_in(frontend, place, files)
         return seal_in(frontend, kernel, place, files)
 
-    serve(worker, keepers, work, user=int(user))
+    serve(worker, keepers, work, user=int(user), has_mounts=namespaces == "1")
 
 
 def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
@@ -95,12 +95,17 @@ def give_up(worker: socket.socket, error: Exception) -> NoReturn:
     os._exit(1)
 
 
-def serve(worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int) -> NoReturn:
-    """Fork for every order until nobody can order any more; each fork does the work and ends."""
+def serve(
+    worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, has_mounts: bool
+) -> NoReturn:
+    """Fork for every order until nobody can order any more; each fork does the work and ends.
+
+    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others.
+    """
     settle()
     try:
         place = place_of(worker, keepers, user=user)
-        if keepers:
+        if has_mounts:
             clear_away()
     except (CannotFork, OSError) as error:
         give_up(worker, error)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from farm_workers.images import order
-from farm_workers.images.child import Place, at_the_gate, clear_away, limit, read, take_descriptors
+from farm_workers.images.child import Place, at_the_gate, limit, read, take_descriptors
 from farm_workers.images.serve import begin, give_up, header_of, serve
 from farm_workers.metamath.block import examine
 from farm_workers.metamath.canaries import canaries
@@ -31,15 +31,13 @@ def main() -> NoReturn:
     header_of(worker)  # Metamath has none
     try:
         database = Database(Path(path).read_text(encoding="ascii"))
-        if namespaces == "1":
-            clear_away()
     except (MalformedText, OSError, ValueError) as error:
         give_up(worker, error)
 
     def work(_what: bytes, place: Place, files: Sequence[int]) -> int:
         return _work(database, place, files)
 
-    serve(worker, None, work, user=int(user))
+    serve(worker, None, work, user=int(user), has_mounts=namespaces == "1")
 
 
 def _work(database: Database, place: Place, files: Sequence[int]) -> int:
