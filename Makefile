@@ -71,6 +71,7 @@ fuzz: .venv/.ready-dev
 	@$(BIN)/python -m tests.fuzz.olean --examples 100000
 	@$(BIN)/python -m tests.fuzz.programs --examples 100000
 	@$(BIN)/python -m tests.fuzz.http --requests 10000
+	@$(BIN)/python -m tests.fuzz.metamath --examples 1000
 
 exploits: .venv/.ready-dev
 	@$(BIN)/farm selftest --all
