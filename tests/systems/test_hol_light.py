@@ -25,6 +25,9 @@ from tests.systems.hol_light_cases import BAD_GOALS, EXPLOITS, HONEST
 #: The limits are for what goes on without end, not for a machine that is busy.
 LIMITS = Limits(wall_seconds=60.0 * PATIENCE, cpu_seconds=60.0 * PATIENCE, memory_mib=2048)
 
+#: Whoever comes first waits until HOL Light is loaded.
+pytestmark = pytest.mark.timeout(900)
+
 
 class Subject:
     """A judge with one image, and what it makes of a tactic."""
