@@ -83,7 +83,7 @@ class Image:
 
 def _serve(library: str, path: str, header: str) -> None:
     from farm_workers.replay.lean import FALSE, NOTHING, TRUE, Lean, field, shared
-    from farm_workers.seal import Request, seal
+    from farm_workers.seal import Kernel, Request, seal
 
     os.environ["LEAN_PATH"], os.environ["LEAN_ABORT_ON_PANIC"] = path, "1"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -102,7 +102,7 @@ def _serve(library: str, path: str, header: str) -> None:
             lean.call("l_Lean_mkNameMap", NOTHING),
         )
     )
-    kernel = lean.call("lean_elab_environment_to_kernel_env", shared(environment))
+    kernel = Kernel(environment=lean.call("lean_elab_environment_to_kernel_env", shared(environment)))
     lean.call("lean_init_task_manager_using", 1)
 
     def work(order: dict[str, Any]) -> dict[str, Any]:

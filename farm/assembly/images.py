@@ -19,15 +19,20 @@ def image_of(entry: Entry, program: Program) -> int:
 
     It only says what is better checked one after the other: what an answer imports besides is not looked at.
     """
-    text, above = program.text, entry.context or entry.header
-    if above and text.startswith(above):
-        is_short = len(above) <= _REMEMBERED_CHARACTERS
-        return (_number_of if is_short else _number_of.__wrapped__)(above)
-    return _number_of.__wrapped__(text)
+    if program.context_end:
+        return _number_of(program.text[: program.context_end])
+    text, header = program.text, entry.header
+    if header and text.startswith(header):
+        is_short = len(header) <= _REMEMBERED_CHARACTERS
+        return (_of_imports if is_short else _of_imports.__wrapped__)(header)
+    return _of_imports.__wrapped__(text)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _number_of(text: str) -> int:
-    """Return the number of the image that has read a text's imports."""
-    imports = encoded(text[: header_end(text)])
-    return int.from_bytes(hashlib.sha256(imports).digest()[:7], "big") + 1
+def _of_imports(text: str) -> int:
+    return _number_of(text[: header_end(text)])
+
+
+def _number_of(read: str) -> int:
+    """Return the number of the image that has read a text."""
+    return int.from_bytes(hashlib.sha256(encoded(read)).digest()[:7], "big") + 1

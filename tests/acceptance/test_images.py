@@ -36,6 +36,7 @@ from farm_workers.images import order
 from farm_workers.images.image import Image, NoImage, lean_image
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.lent import watched
+from farm_workers.images.recipe import Recipe
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.forked import Forked
 from farm_workers.lean.way import Question, Reply
@@ -48,7 +49,7 @@ from tests.levels import LEVELS, Mark, groups, isolated, limits
 from tests.processes import CODE, PATIENCE, Process, eventually, family, process
 
 HEADER = "prelude\nimport Core\n"
-KEY = HEADER[: header_end(HEADER)] + "\n"
+KEY = Recipe(header=HEADER[: header_end(HEADER)] + "\n")
 TRUE = HEADER + "theorem t : True := True.intro\n"
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 ENDLESS = (CASES / "timeout" / "endless_instances" / "program.lean").read_text()
@@ -520,17 +521,17 @@ def test_a_keeper_that_is_killed_costs_no_verdict(closed: Isolation, core: LeanE
 def _said_by_an_image(core: LeanEnvironment, folder: Path, before: str) -> bytes:
     """Return the answer of an image that did something before it began, in a folder that it may write to."""
     assert core.library is not None
-    words = images.command(PYTHON, ["0", "-1"], core.library, core.lean[1:])
+    words = images.command(PYTHON, ["folders", "-1", "header"], core.library, core.lean[1:])
     words[words.index("-c") + 1] = f"{before}; {words[words.index('-c') + 1]}"
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with (
         ours,
         subprocess.Popen(words, stdin=theirs, env=environment_variables(core), cwd=folder),
-        as_file(KEY.encode()) as file,
+        as_file(KEY.header.encode()) as file,
     ):
         theirs.close()
         ours.settimeout(60 * PATIENCE)
-        socket.send_fds(ours, [order.HEADER], [file])
+        socket.send_fds(ours, [order.RECIPE], [file])
         said = ours.recv(order.MOST_BYTES)
         ours.shutdown(socket.SHUT_RDWR)
     return said
@@ -598,7 +599,7 @@ def test_a_header_that_has_an_error_without_end_is_told_as_a_fresh_lean_tells_it
 
 def test_lines_of_a_header_that_end_in_two_characters_are_read_once(lean: Lean) -> None:
     program = TRUE.replace("\n", "\r\n")
-    with lean.images.lease(lean.core, program[: header_end(program)] + "\n", box.never):
+    with lean.images.lease(lean.core, Recipe(header=program[: header_end(program)] + "\n"), box.never):
         reply = lean.ask(program + "#print axioms nothing\r\n")
     assert [each.line for each in reply.report.answer.messages if each.severity == "error"] == [4]
 
@@ -622,7 +623,7 @@ def test_threads_that_ask_at_once_share_one_image(level: Isolation, core: LeanEn
 def test_images_that_are_too_large_together_make_room_for_the_one_last_asked_for(
     level: Isolation, core: LeanEnvironment
 ) -> None:
-    headers = [KEY, KEY.replace("import", " import")]
+    headers = [KEY, Recipe(header=KEY.header.replace("import", " import"))]
     for most_mib, left in ((1, 1), (8192, 2)):
         images_ = Images(level, lean_image, most=4, most_mib=most_mib)
         before = {each.pid for each in served()}
@@ -673,7 +674,7 @@ def test_an_image_that_nobody_waits_for_makes_room_while_it_is_made(
     try:
         with monkeypatch.context() as patched:
             patched.setattr(images, "command", lambda *_: ["sleep", "1000"])
-            images_.prewarm(core, "prelude\n")
+            images_.prewarm(core, Recipe(header="prelude\n"))
             eventually(lambda: any(each.program == "sleep" for each in family(os.getpid())))
         with images_.lease(core, KEY, box.never) as image:
             assert image.wait(0)

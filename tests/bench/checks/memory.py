@@ -9,6 +9,7 @@ from statistics import mean
 
 from farm_workers.box.once import never
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.recipe import Recipe
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED, Question
 
@@ -36,7 +37,7 @@ def private(ring: Ring) -> Iterator[Figure]:
 
         rounds = range(0, ring.rounds * _AT_ONCE, _AT_ONCE)
         each = tuple(mean(pool.map(peak_mib, range(first, first + _AT_ONCE))) for first in rounds)
-        with leans.images.lease(environment, environment.header, never) as image:
+        with leans.images.lease(environment, Recipe(header=environment.header), never) as image:
             own = image.memory_kib / 1024
     yield Figure(key="memory_image", name="private memory of an image", unit="MiB", samples=(own,))
     yield Figure(

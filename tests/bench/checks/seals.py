@@ -12,6 +12,7 @@ from farm_workers.box.copy import as_file
 from farm_workers.box.once import never
 from farm_workers.images.image import Image
 from farm_workers.images.lent import watched
+from farm_workers.images.recipe import Recipe
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
 
@@ -34,7 +35,7 @@ def cost(ring: Ring) -> Iterator[Figure]:
         ring.say("seals")
         module = _module(ring, leans, given)
         challenge = _module(ring, leans, BenchProgram(text=given.challenge.program, worth=given.worth))
-        with leans.images.lease(ring.environment, ring.header, never) as image:
+        with leans.images.lease(ring.environment, Recipe(header=ring.header), never) as image:
             _sealed(ring, image, module, challenge)
             before = tree_cpu_seconds()
             took = [_sealed(ring, image, module, challenge) for _ in range(_TIMES * ring.rounds)]

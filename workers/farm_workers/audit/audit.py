@@ -36,7 +36,9 @@ class Rules:
 
     `native` lets a proof believe the compiler. `is_imported` and `is_imported_axiom` tell of a name what the
     imports declare. `left_out` are constants that the module had and that are none of what is judged,
-    `mentioned` all names in the terms of those that are; None where nobody has looked.
+    `mentioned` all names in the terms of those that are; None where nobody has looked. `above` are the axioms
+    on which constants rest that stand above in the same file, in another module; `above_has_sorry` tells that
+    something is left open there.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -45,6 +47,8 @@ class Rules:
     is_imported_axiom: Test = None
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     mentioned: Collection[Name] | None = None
+    above: Mapping[Name, Collection[Name]] = field(default_factory=dict)
+    above_has_sorry: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -308,8 +312,10 @@ def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
         sentence = "The proof trusts the compiler: it rests on {}."
         reach.findings.append(found(Word.NATIVE_DECIDE, name, sentence))
         return
-    if name in KNOWN_AXIOMS if test is None else test(name):
-        _judge_axiom(case, name, reach, "which is imported")
+    is_axiom = name in KNOWN_AXIOMS if test is None else test(name)
+    axioms = {*rules.above.get(name, ()), *([name] if is_axiom else [])}
+    for axiom in sorted(axioms.difference(reach.axioms), key=shown):
+        _judge_axiom(case, axiom, reach, "which is imported")
     if rules.is_imported is not None and not rules.is_imported(name):
         reach.findings.append(
             found(
@@ -334,6 +340,7 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> None:
     """
     if SORRY in case.rules.allowed_axioms:
         return
+    reach.statement_has_sorry = case.rules.above_has_sorry and case.pair is not None
     for name, constant in _admitted(case):
         is_stated = case.pair is not None and name != target and case.pair.is_same(name)
         type_, *values = constant.expressions()

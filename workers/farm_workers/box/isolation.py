@@ -122,7 +122,7 @@ class Isolation:
                     setting,
                     joins=group.doors() if group else [],
                     meanwhile=self.groups.warm if self.groups else None,
-                    stack_bytes=launch.THREAD_STACK_BYTES if command.trusted else launch.STACK_BYTES,
+                    stack_bytes=command.stack_bytes,
                 ),
                 stdin=stdin,
             )

@@ -55,7 +55,7 @@ class Command:
     there can be anything, links to elsewhere included. `visible` and `writable` say something only where
     there are namespaces. A `trusted` command is ours and never runs a submission itself: it may make
     namespaces and mounts for its children, who are to give that up. A hard limit of processor time stands
-    behind the caller's watch where ``limits.cpu_seconds`` is finite.
+    behind the caller's watch where ``limits.cpu_seconds`` is finite. `stack_bytes` is for its main thread.
     """
 
     words: Sequence[str]
@@ -64,6 +64,7 @@ class Command:
     visible: Sequence[Path] = ()
     writable: Path | None = None
     trusted: bool = False
+    stack_bytes: int = launch.STACK_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,18 +28,24 @@ class Challenges:
 
     def __init__(self, runner: LeanRunner) -> None:
         self._runner = runner
-        self._kept: Cache[tuple[str, str], bytes | str] = Cache(most=_MOST, most_bytes=_MOST_BYTES, size=len)
+        self._kept: Cache[tuple[str, str, bool], bytes | str] = Cache(
+            most=_MOST, most_bytes=_MOST_BYTES, size=len
+        )
 
     def compiled(self, challenge: Challenge, question: Question) -> bytes:
         """Return the compiled module of a statement in the environment of a question.
 
-        Raises BadChallenge when Lean refuses the statement, and BoxFailed when the farm fails.
+        It is without the context where that is shared. Raises NotShared, BadChallenge when Lean refuses the
+        statement, and BoxFailed when the farm fails.
         """
-        key = question.environment.digest, challenge.sha256
+        key = question.environment.digest, challenge.sha256, question.shares_context
         found = self._kept.get(key)
         if found is None:
             with tracing.step("farm.challenge"):
-                found = self._compiled(question.instead(challenge.program), challenge)
+                asked = question.instead(
+                    challenge.program, context_end=challenge.context_end if question.shares_context else 0
+                )
+                found = self._compiled(asked, challenge)
             self._kept.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)

@@ -29,7 +29,7 @@ from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.way import FORKED, Question, Reply
+from farm_workers.lean.way import FORKED, NotShared, Question, Reply
 
 _log = logger(__name__)
 
@@ -39,7 +39,7 @@ class Checker:
 
     `way` is how Lean is run unless a check says otherwise. The arguments are those of
     `farm_workers.lean.compile.LeanRunner`; by default as many images are kept as checks run at once, and two
-    more.
+    more. With `share_contexts` a context is read once for all checks that have it.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Checker:
         most_images: int | None = None,
         images_mib: int = 8192,
         snapshot_mib: int = 8192,
+        share_contexts: bool = True,
     ) -> None:
         self.way, self.isolation = way, isolation.name
         self._runner = LeanRunner(
@@ -63,7 +64,7 @@ class Checker:
             snapshot_mib=snapshot_mib,
         )
         self._challenges = Challenges(self._runner)
-        self._contexts = Contexts(self._runner, self._challenges)
+        self._contexts = Contexts(self._runner, self._challenges, may_share=share_contexts)
         self._seals, self._boxed = Seals(isolation, self._runner.images), Boxed(isolation)
 
     def __enter__(self) -> Checker:
@@ -138,24 +139,61 @@ class Checker:
             return Report(tier=assurance.tier, hits=hits, refused=refused)
         question = _question(check, environment, cancelled)
         try:
-            reading = self._contexts.reading(question, check.challenge, way)
+            report = self._below_shared(check, question, assurance, way)
+            if report is None:
+                reading = self._contexts.reading(question, check.challenge, way)
+                report = self._asked(check, question.allowing(reading, TIMES), assurance, way)
         except (BadChallenge, BoxFailed) as error:
             return _unread(error, assurance)
-        question = question.allowing(reading, TIMES)
+        return replace(report, hits=hits)
+
+    def _below_shared(
+        self, check: Check, question: Question, assurance: Assurance, way: str | None
+    ) -> Report | None:
+        """Return the report of a check that shares its context with others; None where it cannot.
+
+        A second kernel, which is a program of its own, reads all of a file: for it nothing is shared.
+        """
+        if assurance.tier == Tier.KERNEL and question.environment.has_second_kernel:
+            return None
+        context = self._contexts.shared(question, check.challenge, way)
+        if context is None:
+            return None
+        try:
+            report = self._asked(check, replace(question, shares_context=True), assurance, way, context)
+        except NotShared as error:
+            self._contexts.failed(question, error)
+            return None
+        if report.run.box_error in (None, box.CANCELLED):
+            return report
+        self._contexts.failed(question, NotShared(report.run.box_error))
+        return None
+
+    def _asked(
+        self, check: Check, question: Question, assurance: Assurance, way: str | None, context: bytes = b""
+    ) -> Report:
+        """Have a program compiled and its module sealed, and return the report.
+
+        `context` is what the question's context was compiled to, where that is shared: then NotShared is
+        raised where the program is to be asked about alone.
+        """
         ends = line_and_column(check.program, check.context_end) if check.context_end else None
         with self._runner.compiled(question, way) as reply:
             found = self._runner.report(question, reply)
-            report = replace(found, tier=assurance.tier, hits=hits, context_ends=ends)
+            report = replace(found, tier=assurance.tier, context_ends=ends)
             if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
-                return self._sealed(report, reply, check, assurance, question)
+                return self._sealed(report, reply, check, assurance, question, context)
         return self._with_blame(check, question, report)
 
     def _reading(
         self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str | None
     ) -> Execution:
-        """Return how Lean read the context of a check that was judged; no time where it could not."""
+        """Return how Lean read the context of a check that was judged; no time where the check did not."""
+        question = _question(check, environment, cancelled)
         try:
-            return self._contexts.reading(_question(check, environment, cancelled), check.challenge, way)
+            if self._contexts.shared(question, check.challenge, way) is not None:
+                return Execution()
+            return self._contexts.reading(question, check.challenge, way)
         except (BadChallenge, BoxFailed):
             return Execution()
 
@@ -175,15 +213,23 @@ class Checker:
         return report
 
     def _sealed(
-        self, report: Report, reply: Reply, check: Check, assurance: Assurance, question: Question
+        self,
+        report: Report,
+        reply: Reply,
+        check: Check,
+        assurance: Assurance,
+        question: Question,
+        context: bytes,
     ) -> Report:
         """Return the report with what processes that never saw the program find in its module."""
         if reply.module is None:
             return replace(report, audit=_NO_MODULE)
         module = reply.module.fileno()
-        return _answered(report, lambda: self._seal(module, check, assurance, question))
+        return _answered(report, lambda: self._seal(module, check, assurance, question, context))
 
-    def _seal(self, module: int, check: Check, assurance: Assurance, question: Question) -> dict[str, object]:
+    def _seal(
+        self, module: int, check: Check, assurance: Assurance, question: Question, context: bytes
+    ) -> dict[str, object]:
         challenge = check.challenge
         sealable = Sealable(
             module=module,
@@ -191,6 +237,7 @@ class Checker:
             stated=check.program if challenge is None else challenge.program,
             assurance=assurance,
             question=question,
+            context=context,
         )
         with tracing.step("farm.seal"):
             return self._facts(sealable)
@@ -204,7 +251,7 @@ class Checker:
         try:
             return self._seals.seal(sealable)
         except KernelLimit as limit:
-            if not sealable.question.context_end or str(limit) != "time":
+            if not sealable.question.context_end or sealable.context or str(limit) != "time":
                 raise
             alone = self._seals.of_challenge(sealable)
             question = sealable.question.allowing(alone, TIMES)
@@ -215,6 +262,8 @@ class Checker:
         try:
             sealed = self._sealed_in_time(sealable)
         except NoImage as error:
+            if sealable.context:
+                raise NotShared(str(error)) from error
             _log.debug("Sealing a module in boxes: %s", error)
             return self._boxed.seal(sealable)
         if sealed.module is None:

@@ -32,6 +32,7 @@ from farm_workers.images.fork import Fork
 from farm_workers.images.image import Image
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.lent import forked, watched
+from farm_workers.images.recipe import Recipe
 from farm_workers.lean.way import FIRST_LOAD, Question
 
 _log = logger(__name__)
@@ -57,6 +58,7 @@ class Sealable:
 
     `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None where the line has
     none. `stated` is the program whose header names the imports: the challenge's, else the check's own.
+    `context` is what its context was compiled to, where that is none of the module.
     """
 
     module: int
@@ -64,11 +66,13 @@ class Sealable:
     stated: str
     assurance: Assurance
     question: Question
+    context: bytes = b""
 
     @property
-    def key(self) -> tuple[LeanEnvironment, str]:
-        """The environment and header of the image in which the module is sealed."""
-        return self.question.environment, self.stated[: header_end(self.stated)] + "\n"
+    def key(self) -> tuple[LeanEnvironment, Recipe]:
+        """The environment of the image in which the module is sealed, and what that has read."""
+        header = self.stated[: header_end(self.stated)] + "\n"
+        return self.question.environment, Recipe(header=header, module=self.context)
 
     @property
     def ends(self) -> tuple[int, int] | None:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from farm_workers import images
+from farm_workers.box import launch
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.hol_light import HolLightEnvironment
 from farm_workers.images.image import UNLIMITED, Image, words
+from farm_workers.images.recipe import Recipe
 
 _PACKAGE = Path(__file__).resolve().parent
 #: How often somebody who waits for an image looks whether it is still wanted.
@@ -88,7 +90,12 @@ def _image(environment: HolLightEnvironment, isolation: Isolation) -> Image:
         environment={"HOLLIGHT_DIR": str(environment.folder)},
         visible=(*images.FOLDERS, _PACKAGE, environment.folder, environment.ocaml),
         trusted=True,
+        stack_bytes=launch.THREAD_STACK_BYTES,
     )
     return Image(
-        environment.name, environment.script, isolation, lambda: command, start_seconds=_START_SECONDS
+        environment.name,
+        Recipe(header=environment.script),
+        isolation,
+        lambda: command,
+        start_seconds=_START_SECONDS,
     )

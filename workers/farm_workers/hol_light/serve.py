@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from farm_workers.hol_light.ocaml import OCamlError, Runtime
 from farm_workers.images.child import Place, confined
-from farm_workers.images.serve import begin, give_up, header_of, serve
+from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 
 #: Warm-up: what the judge sets up when it first meets a tactic is there in every fork.
 _WARM = (b"1 + 1 = 2\0ARITH_TAC", b"!x:real. x <= x\0GEN_TAC THEN REAL_ARITH_TAC", b"F\0ALL_TAC")
@@ -27,13 +27,13 @@ _MOST_SAID = 300
 
 def main() -> NoReturn:
     """Be an image of HOL Light, to the end."""
-    namespaces, user, library, folder = sys.argv[1:]
-    worker, keepers = begin(namespaces=namespaces == "1")
+    where, user, library, folder = sys.argv[1:]
+    worker, keepers = begin(namespaces=where == CELLS)
     said = Path("loading.txt").absolute()
     os.environ["HOLLIGHT_DIR"] = folder
     try:
         script = Path("script.ml").absolute()
-        script.write_text(header_of(worker), encoding="utf-8")
+        script.write_text(recipe_of(worker)[0].decode(), encoding="utf-8")
         _lead_output(said)
         runtime = Runtime(Path(library), Path(folder, "ocaml"))
 
@@ -51,7 +51,7 @@ def main() -> NoReturn:
                 keepers,
                 lambda _what, place, files: _judge_in(runtime, place, files),
                 user=int(user),
-                has_mounts=namespaces == "1",
+                has_mounts=where == CELLS,
             )
 
         runtime.run(script, loaded)

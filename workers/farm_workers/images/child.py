@@ -28,7 +28,7 @@ from farm_workers.images import order
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
 from farm_workers.images.process import require
-from farm_workers.seal import Request, seal
+from farm_workers.seal import Kernel, Request, seal
 
 # From <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_IPC = 0x00020000, 0x08000000
@@ -69,13 +69,15 @@ class Filter:
 class Place:
     """Where an image forks: what its cells have around them.
 
-    `namespaces`: whether it may make any; `user` is whom a check becomes, -1 for nobody else; `parent` is
-    what a fork has for its parent while the image lives; `check_calls` and `seal_calls` are filters, None on
-    a machine whose calls are not known. `kept` are the image's own descriptors, which its library believes
-    to be open; `data_bytes` is what it has reserved.
+    `namespaces`: whether it may make any; `workshop` is where a fork makes its folder instead, None where it
+    is given one; `user` is whom a check becomes, -1 for nobody else; `parent` is what a fork has for its
+    parent while the image lives; `check_calls` and `seal_calls` are filters, None on a machine whose calls
+    are not known. `kept` are the image's own descriptors, which its library believes to be open; `data_bytes`
+    is what it has reserved.
     """
 
     namespaces: bool
+    workshop: str | None
     user: int
     parent: int
     check_calls: Filter | None
@@ -90,7 +92,7 @@ def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
     if asked is None:
         return 1
     began = time.monotonic()
-    status = _elaborate(frontend, asked, in_own_folder=place.namespaces)
+    status = _elaborate(frontend, asked, in_own_folder=place.namespaces or place.workshop is not None)
     if asked.get("goals"):
         _add_goals(frontend, asked, began)
     return status
@@ -105,7 +107,7 @@ def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
     return None if held is None else _given_up(place, files, *held)
 
 
-def seal_in(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -> int:
+def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
     """Do the work of one seal in this process: its answer is one JSON object on its standard output."""
     held = at_the_gate(files, order.SEAL, list)
     return 1 if held is None else _seal(frontend, kernel, place, files)
@@ -128,6 +130,8 @@ def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]
 
 
 def _folder(place: Place, files: Sequence[int]) -> int:
+    if place.workshop is not None:
+        return os.open(place.workshop, os.O_RDONLY | os.O_DIRECTORY)
     return _furnished(max(place.user, 0)) if place.namespaces else files[order.FOLDER]
 
 
@@ -176,7 +180,9 @@ def _given_up(place: Place, files: Sequence[int], folder: int) -> dict[str, Any]
 
 def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool) -> int:
     try:
-        return 0 if frontend.elaborate(asked["program"], asked["module"]) else 1
+        return (
+            0 if frontend.elaborate(asked["program"], asked["module"], asked.get("writes", order.ALL)) else 1
+        )
     except NotWritten as error:
         if not in_own_folder:
             raise
@@ -200,7 +206,7 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
             write_goals(frontend, asked["program"], order.GOALS_NAME, seconds=seconds)
 
 
-def _seal(frontend: Frontend, kernel: int, place: Place, files: Sequence[int]) -> int:
+def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
     asked = read(files[order.REQUEST])
     into = files[order.SEALED] if asked.pop("with_sealed") else None
     request = Request(

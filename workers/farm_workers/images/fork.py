@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import select
 import signal
 import socket
@@ -31,6 +32,10 @@ _START_SECONDS = 30.0
 _GOALS_BYTES = 1 << 20
 
 _NO_WORD = "an image exited before its fork"
+#: What an image says of an end: wait status, microseconds of the user's and of the system's time. An image
+#: that has run a stranger's code may say anything.
+_ENDED = re.compile(rb"\d{1,5} \d{1,15} \d{1,15}")
+_DESCRIPTOR = struct.Struct("i")
 
 #: Sends an order with its descriptors to an image.
 Send = Callable[[bytes, Sequence[int]], None]
@@ -134,8 +139,9 @@ class Fork(Measured):
             raise ImageGone("an image exited, or could not fork")
         for _, kind, data in ancillary:
             if kind == socket.SCM_RIGHTS:
-                self._folder = struct.unpack("i", data)[0]
-                self._files.callback(os.close, self._folder)
+                for (descriptor,) in _DESCRIPTOR.iter_unpack(data):
+                    self._files.callback(os.close, descriptor)
+                    self._folder = descriptor
             else:
                 self.pid = CREDENTIALS.unpack(data)[0]
         self._handle = os.pidfd_open(self.pid)  # it waits at its gate: the number is its own
@@ -172,6 +178,11 @@ class Fork(Measured):
                 self._said = self._socket.recv(order.MOST_BYTES)
         return bool(self._said)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether its image has said what became of it."""
+        return _ENDED.fullmatch(self._said) is not None
+
     def _close_handle(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
@@ -202,6 +213,8 @@ class Fork(Measured):
         said = self._said
         if not said or said.startswith(order.FAILED):
             return self._facts(None, 0.0, _why(said) if said else _NO_WORD)
+        if not _ENDED.fullmatch(said):
+            return self._facts(None, 0.0, "an image said something strange of its fork's end")
         status, *spent = map(int, said.split())
         return self._facts(status, sum(spent) / 1e6, None)
 

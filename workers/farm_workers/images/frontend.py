@@ -17,7 +17,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm_workers.replay.lean import NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared
+from farm_workers.images.order import ALL, DESPITE_ERRORS, REST
+from farm_workers.replay.lean import NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared, word
 
 #: What Lean's command line calls the main module of a program that comes on standard input, and its file.
 _MAIN_MODULE, _FILE = "_stdin", "<stdin>"
@@ -25,8 +26,20 @@ _MAIN_MODULE, _FILE = "_stdin", "<stdin>"
 _TRUST = 1024
 #: An empty tree of the standard library: its only constructor without fields is the second.
 _NO_ENTRIES = 3
-#: Elaboration in order and in one thread, as every way of running Lean has it; and what `runFrontend` sets.
-_OPTIONS = ("weak.Elab.async=false", "internal.cmdlineSnapshots=true")
+#: Elaboration in order and in one thread, as every way of running Lean has it.
+_OPTIONS = ("weak.Elab.async=false",)
+#: What `runFrontend` sets, so that Lean forgets the state after each command: a state cannot be gone on from
+#: then.
+_FORGETS = "internal.cmdlineSnapshots={}"
+#: Stands behind a context that is read: Lean reads its last command again where no other one follows it.
+_END = "\nsection\nend\n"
+#: The extension that notes where the text of each declaration is.
+_PLACES = "Lean.declRangeExt"
+#: `Lean.OLeanLevel.private`: all that there is.
+_PRIVATE = 2 << 1 | 1
+#: Fields of what Lean keeps of a text: `HeaderParsedSnapshot.result?`, `HeaderProcessedSnapshot.result?`,
+#: `CommandParsedSnapshot.parserState` and `nextCmdSnap?`, `SnapshotTask.task`.
+_PARSED, _PROCESSED, _PARSER_STATE, _NEXT, _TASK = 4, 2, 2, 4, 3
 _CLOSURE_TAG, _CLOSURE_ARGUMENTS = 245, 3
 _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 
@@ -45,15 +58,20 @@ class Frontend(Lean):
     fork; what it leaves in memory is nobody's to clean.
     """
 
-    def __init__(self, library: Path, options: Sequence[str]) -> None:
-        """Load Lean with options of its command line. Raises LeanError for one that is not known here."""
+    def __init__(self, library: Path, options: Sequence[str], *, keeps: bool = False) -> None:
+        """Load Lean with options of its command line. Raises LeanError for one that is not known here.
+
+        With `keeps` it can `read_on`.
+        """
         super().__init__(str(library), sysroot=_sysroot(library))
         self.function("lean_enable_initializer_execution", 0)()
         self._allocate = self.function("lean_alloc_object", 1)
-        self._options = self._read(options)
+        self._options = self._read(
+            [*_OPTIONS, _FORGETS.format(str(not keeps).lower()), *map(_definition, options)]
+        )
         self._main = self.call("lean_name_mk_string", NOTHING, self.string(_MAIN_MODULE))
         self._setup = Callback(self._imports)
-        self._header = self._elaborated = NOTHING
+        self._above = self._elaborated = self._declared = NOTHING
         self.imported: list[str] = []
         libc = ctypes.CDLL(None)
         stdout = ctypes.c_void_p.in_dll(libc, "stdout")
@@ -67,7 +85,37 @@ class Frontend(Lean):
         self._report(snapshot)
         if self._state(snapshot) == NOTHING:
             raise LeanError("the header cannot be imported")
-        self._header = snapshot
+        self._above = snapshot
+
+    def read_on(self, context: str) -> None:
+        """Elaborate a text that begins with the header, so that programs that begin with it go on from there.
+
+        Messages go to stdout. Raises LeanError where nothing can be behind it.
+        """
+        self._above = self._process(context + _END, self.constructor(1, [shared(self._above)]))
+        self._report(self._above)
+        if self._state(self._above) == NOTHING:
+            raise LeanError("the context cannot be read")
+        self._declared = self.kernel_environment()
+        self._leap(len(context.encode("utf-8", "surrogatepass")))
+
+    def _leap(self, end: int) -> None:
+        """Have programs go on from near the end of a context, so that nobody goes through all of it again.
+
+        Lean's snapshots are a chain, a link for each command. It passes over a link without a look at the
+        text when the next two commands end before the first difference: the header is made to lead to the
+        last link of which that is true. A link that leads nowhere else costs time and no truth: its text
+        would differ.
+        """
+        parsed = field(field(self._above, _PARSED), 0)
+        processed = _value(field(parsed, 1))
+        first = field(field(field(processed, _PROCESSED), 0), 1)
+        chain = [_value(first)]
+        while (following := field(chain[-1], _NEXT)) != NOTHING:
+            chain.append(_value(field(following, 0)))
+        before = [link for link, later in zip(chain, chain[2:], strict=False) if _ends(later) <= end]
+        if before:
+            ctypes.c_size_t.from_address(field(first, _TASK) + 8).value = shared(before[-1])
 
     def begin(self) -> None:
         """Make threads for Lean's tasks: those of a parent are not there in a fork."""
@@ -75,36 +123,75 @@ class Frontend(Lean):
 
     def kernel_environment(self) -> int:
         """Return the kernel's view of what the header imported."""
-        environment = field(field(self._state(self._header), 0), 0)
+        environment = field(field(self._state(self._above), 0), 0)
         return self.call("lean_elab_environment_to_kernel_env", shared(environment))
 
-    def elaborate(self, program: str, module: str | None) -> bool:
+    def elaborate(self, program: str, module: str | None, writes: str = ALL) -> bool:
         """Elaborate a program, printing messages as they come, and write its module; False after an error.
 
-        Raises NotWritten.
+        `writes` says what of the module. Raises NotWritten.
         """
         self.begin()
-        snapshot = self._elaborated = self._process(program, self.constructor(1, [shared(self._header)]))
+        snapshot = self._elaborated = self._process(program, self.constructor(1, [shared(self._above)]))
         failed = self._report(snapshot)
         state = self._state(snapshot)
-        if failed or state == NOTHING:
+        if (failed and writes != DESPITE_ERRORS) or state == NOTHING:
             return False
         if module is not None:
-            self._write(shared(field(field(state, 0), 0)), module)
+            environment = shared(field(field(state, 0), 0))
+            write = self._write_rest if writes == REST else self._write
+            try:
+                self.result(write(environment, module))
+            except LeanError as error:
+                raise NotWritten(str(error)) from error
         self._flush(None)
-        return True
+        return not failed
 
     def snapshots(self) -> list[int]:
         """Return what Lean keeps of each step of the last program: `Lean.Language.Snapshot` each."""
         return elements(self.call("l_Lean_Language_SnapshotTree_getAll", self._tree(self._elaborated)))
 
-    def _write(self, environment: int, module: str) -> None:
-        try:
-            self.result(
-                self.call("l_Lean_writeModule___boxed", environment, self.string(module), TRUE, NOTHING)
-            )
-        except LeanError as error:
-            raise NotWritten(str(error)) from error
+    def _write(self, environment: int, module: str) -> int:
+        return self.call("l_Lean_writeModule___boxed", environment, self.string(module), TRUE, NOTHING)
+
+    def _write_rest(self, environment: int, module: str) -> int:
+        """Write a module as `Lean.writeModule` does, without what the context has in it.
+
+        Of what Lean's extensions add only the places of declarations are written: nobody reads more of it,
+        and some of them go through the whole context for what they add.
+        """
+        known = self.constant("l_Lean_persistentEnvExtensionsRef") + 8  # a reference has its value here
+        places = [each for each in elements(word(known)) if dotted(field(each, 1)) == _PLACES]
+        ctypes.c_size_t.from_address(known).value = self._array(places)
+        data = self.result(self.call("l_Lean_mkModuleData___boxed", environment, _PRIVATE, NOTHING))
+        imports, names, constants, others, entries, is_module = (field(data, number) for number in range(6))
+        own = [
+            pair for pair in zip(elements(names), elements(constants), strict=True) if self._is_own(pair[0])
+        ]
+        fields = [
+            shared(imports),
+            *(self._array([pair[number] for pair in own]) for number in range(2)),
+            shared(others),
+            self._array([self._own_entries(each) for each in elements(entries)]),
+        ]
+        rest = self.constructor(0, fields, bytes([is_module & 0xFF, *bytes(7)]))
+        words = self.string(module), shared(self._main), rest, NOTHING
+        return self.call("l_Lean_saveModuleData___boxed", *words)
+
+    def _is_own(self, name: int) -> bool:
+        """Whether a program declares what the context does not."""
+        return self.call("lean_environment_find", shared(self._declared), shared(name)) == NOTHING
+
+    def _own_entries(self, places: int) -> int:
+        """Return the entries of an extension, of name and place each, without those of the context."""
+        own = [entry for entry in elements(field(places, 1)) if self._is_own(field(entry, 0))]
+        return self.constructor(0, [shared(field(places, 0)), self._array(own)])
+
+    def _array(self, values: Sequence[int]) -> int:
+        found = NOTHING
+        for value in reversed(values):
+            found = self.constructor(1, [shared(value), found])
+        return self.call("lean_array_mk", found)
 
     def _process(self, text: str, earlier: int) -> int:
         size = len(text.encode("utf-8", "surrogatepass")) << 1 | 1
@@ -141,9 +228,9 @@ class Frontend(Lean):
         return self.constructor(0, [answer])
 
     def _read(self, options: Sequence[str]) -> int:
-        """Return options of Lean's command line as Lean's own value."""
+        """Return options as Lean's own value."""
         found = self.constant("l_Lean_Options_empty")
-        for option in (*_OPTIONS, *map(_definition, options)):
+        for option in options:
             setting = "l___private_Lean_Shell_0__Lean_setConfigOption___boxed"
             found = self.result(self.call(setting, found, self.string(option), NOTHING))
         return shared(found)
@@ -166,8 +253,18 @@ class Frontend(Lean):
     def _object(self, tag: int, pointers: int, size: int) -> int:
         """Return a new object with one reference to it."""
         place = self._allocate(size)
-        ctypes.c_uint64.from_address(place).value = tag << 56 | pointers << 48 | 1
+        ctypes.c_uint64.from_address(place).value = tag << 56 | pointers << 48 | size << 32 | 1
         return place
+
+
+def _value(task: int) -> int:
+    """Return the value of a `Lean.Language.SnapshotTask` that is done."""
+    return field(field(task, _TASK), 0)
+
+
+def _ends(command: int) -> int:
+    """Return where a command ends, in bytes."""
+    return field(field(command, _PARSER_STATE), 0) >> 1
 
 
 def _definition(option: str) -> str:

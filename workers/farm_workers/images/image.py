@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from farm.limits import Limits
+from farm.log import logger
 from farm_workers import images
+from farm_workers.box import launch
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.cell import Cell
 from farm_workers.box.copy import as_file
@@ -21,17 +23,27 @@ from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import order
 from farm_workers.images.fork import Fork, user_of_checks
+from farm_workers.images.recipe import Recipe
 from farm_workers.metrics import events
 
 #: Seconds that an image may take to import its header: the largest libraries take a minute on a slow disk.
 _START_SECONDS = 600.0
+#: Seconds that one may take to read a stranger's text: what takes longer is read by each check.
+_READING_SECONDS = 120.0
 #: An image works for many lines: no line's limits hold for it.
 UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
+#: What an image that runs a stranger's code may take for as long as it lives, its forks not counted.
+_LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=300.0, processes=64, output_kib=1024)
+#: How often such an image is held against its limits.
+_WATCH_SECONDS = 5.0
 #: How often one that is being made looks whether it is still to be.
 _LOOK_SECONDS = 0.1
 _MOST_SAID = 4096
+
+
+_log = logger(__name__)
 
 
 class NoImage(Exception):
@@ -45,25 +57,28 @@ class ImageDied(NoImage):
 class Image:
     """One image; for many threads. It lives until it is closed, and dies with this process.
 
-    `memory_kib` is its private memory when it was ready, 0 before that.
+    `memory_kib` is its private memory when it was ready, 0 before that. `turn` is held by who has a fork of
+    an image that forks for one at a time only.
     """
 
     def __init__(
         self,
         name: str,
-        header: str,
+        recipe: Recipe,
         isolation: Isolation,
         command: Callable[[], Command],
         *,
-        start_seconds: float = _START_SECONDS,
+        start_seconds: float | None = None,
     ) -> None:
         """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
 
         `name` is its environment's, `command` returns what is run in its box, or raises NoImage; it has
-        `start_seconds` to be ready.
+        `start_seconds` to be ready, or as many as its recipe may take.
         """
-        self._start_seconds = start_seconds
-        self._name, self._header, self._isolation, self._command = name, header, isolation, command
+        most = _READING_SECONDS if recipe.runs_code else _START_SECONDS
+        self._start_seconds = most if start_seconds is None else start_seconds
+        self._name, self._recipe, self._isolation, self._command = name, recipe, isolation, command
+        self.turn = threading.Lock() if recipe.runs_code else None
         self.begun_at = time.monotonic()
         self._made, self._closing = threading.Event(), threading.Event()
         self._error: Exception | None = None
@@ -127,13 +142,22 @@ class Image:
                 self._make(files)
                 self._made.set()
                 self._tell("made")
-                self._closing.wait()
+                self._stay()
         except (NoImage, BoxFailed, OSError) as error:
             failed = error if isinstance(error, NoImage | BoxFailed) else BoxFailed(str(error))
             self._error = self._error or failed
             self._tell("failed" if isinstance(failed, ImageDied | BoxFailed) else "refused")
         finally:
             self._made.set()
+
+    def _stay(self) -> None:
+        """Wait until it is not needed any more. Raises ImageDied for one that goes over its limits."""
+        assert self._cell is not None  # noqa: S101 - it was just made
+        while not self._closing.wait(_WATCH_SECONDS if self._recipe.runs_code else None):
+            used = self._cell.usage().cpu_seconds
+            if used > _LIMITED.cpu_seconds or self._cell.breach():
+                _log.warning("An image of a context for %s goes over its limits, and is ended", self._name)
+                raise ImageDied("an image went over its limits")
 
     def _tell(self, result: str) -> None:
         """Have it counted what became of the image, unless nobody waits for it any more."""
@@ -146,11 +170,10 @@ class Image:
         with theirs:
             self._cell = Cell(self._command(), isolation=self._isolation, stdin=theirs.fileno())
         files.callback(self._cell.close)
-        with (
-            as_file(self._header.encode("utf-8", "surrogatepass")) as header,
-            contextlib.suppress(BrokenPipeError, ConnectionResetError),  # it is dead: its answer says so
-        ):
-            socket.send_fds(ours, [order.HEADER], [header])
+        with contextlib.ExitStack() as given:
+            read = [given.enter_context(as_file(content)) for content in self._recipe.files]
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it is dead: its answer says so
+                socket.send_fds(ours, [order.RECIPE], read)
         said = self._answer(ours)
         if not said:
             raise ImageDied(f"an image exited: {self._said()}")
@@ -190,19 +213,26 @@ class Image:
 
 
 def words(isolation: Isolation) -> list[str]:
-    """Return the words that tell an image where it forks: whether in namespaces, and whom a check becomes."""
-    return ["1" if isolation.namespaces else "0", str(user_of_checks(isolation))]
+    """Return the words that tell an image where it forks, and whom a check becomes."""
+    return ["cells" if isolation.namespaces else "folders", str(user_of_checks(isolation))]
 
 
-def lean_image(environment: LeanEnvironment, isolation: Isolation) -> Command:
-    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it."""
+def lean_image(environment: LeanEnvironment, isolation: Isolation, recipe: Recipe) -> Command:
+    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it.
+
+    One that runs a stranger's code has the rights of a check, and lives within limits.
+    """
     library = environment.library
     if library is None:
         raise NoImage("the farm does not know the shared library of this Lean")
+    if recipe.runs_code and isolation.namespaces is None:
+        raise NoImage("without namespaces no image runs what strangers have written")
+    forks_here = ["here", "-1"] if recipe.runs_code else words(isolation)
     return Command(
-        words=images.command(python(), words(isolation), library, environment.lean[1:]),
-        limits=UNLIMITED,
+        words=images.command(python(), [*forks_here, recipe.kind], library, environment.lean[1:]),
+        limits=_LIMITED if recipe.runs_code else UNLIMITED,
         environment=environment_variables(environment),
         visible=(*images.FOLDERS, *environment.folders),
-        trusted=True,
+        trusted=not recipe.runs_code,
+        stack_bytes=launch.THREAD_STACK_BYTES,
     )

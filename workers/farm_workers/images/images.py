@@ -1,8 +1,9 @@
-"""Image step, all images of a worker: one for each environment and header, kept while it is needed."""
+"""Image step, all images of a worker: one for each environment and recipe, kept while it is needed."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import threading
 import time
@@ -17,19 +18,20 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.environment import Environment
 from farm_workers.images.image import Image, ImageDied, NoImage
+from farm_workers.images.recipe import Recipe
 
 _log = logger(__name__)
 
 E = TypeVar("E", bound=Environment)
-#: What to start the image of an environment by.
-Begin = Callable[[E, Isolation], Command]
+#: What to start the image of an environment and recipe by.
+Begin = Callable[[E, Isolation, Recipe], Command]
 #: How often somebody who waits for an image looks whether it is still wanted.
 _LOOK_SECONDS = 0.25
 #: Images are given up at most so often, in seconds.
 _RETIRE_SECONDS = 60.0
 #: So many checks at once one image is enough for: it forks some three hundred times a second.
 _AT_ONCE = 4
-#: So many headers that cannot be imported are remembered, with so many bytes of reasons.
+#: So many recipes of which no image can be made are remembered, with so many bytes of reasons.
 _MOST_REFUSED, _MOST_REFUSED_BYTES = 1000, 1 << 20
 
 
@@ -43,7 +45,7 @@ class Images(Generic[E]):
     When there are more, or they have more than `most_mib` of memory for themselves, those go that were
     longest not asked for and are not in use; the last one stays, however large it is.
 
-    One image forks for one check after the other: a header that more checks want at once than it can serve
+    One image forks for one check after the other: a recipe that more checks want at once than it can serve
     gets further images, as long as there is room.
     """
 
@@ -51,7 +53,7 @@ class Images(Generic[E]):
         self._begin = begin
         self._isolation, self._most, self._most_kib = isolation, most, most_mib << 10
         self._lock = threading.Lock()
-        self._images: OrderedDict[tuple[E, str], list[Image]] = OrderedDict()
+        self._images: OrderedDict[tuple[E, Recipe], list[Image]] = OrderedDict()
         self._used: Counter[Image] = Counter()
         self._retired: set[Image] = set()
         self._retired_at = -math.inf
@@ -61,46 +63,47 @@ class Images(Generic[E]):
         self._closed = False
 
     @contextlib.contextmanager
-    def lease(self, environment: E, header: str, cancelled: Callable[[], bool]) -> Iterator[Image]:
-        """Give an image of a header, which is made when there is none; it stays while the block lasts.
+    def lease(self, environment: E, recipe: Recipe, cancelled: Callable[[], bool]) -> Iterator[Image]:
+        """Give an image of a recipe, which is made when there is none; it stays while the block lasts.
 
         Raises NoImage where none can be made, NotWanted when `cancelled` says so meanwhile, and BoxFailed.
         """
-        key = environment, header
+        key = environment, recipe
         image = self._lent(key)
         try:
             self._await(key, image, cancelled)
-            yield image
+            with _turn(image, cancelled):
+                yield image
         finally:
             self._give_back(image)
 
-    def replace(self, environment: E, header: str, image: Image) -> None:
+    def replace(self, environment: E, recipe: Recipe, image: Image) -> None:
         """Forget an image that has ended, so that the next who asks gets another one."""
         with self._lock:
-            self._drop((environment, header), image)
+            self._drop((environment, recipe), image)
         self._close([image])
 
-    def retire(self, environment: E, header: str, *, before: float) -> bool:
-        """Lend no image of a header that was begun before a time; returns whether there was one.
+    def retire(self, environment: E, recipe: Recipe, *, before: float) -> bool:
+        """Lend no image of a recipe that was begun before a time; returns whether there was one.
 
         Each ends when nobody uses it. It is done once a minute at most: whoever asks may have been deceived.
         """
         with self._lock:
             if time.monotonic() - self._retired_at < _RETIRE_SECONDS:
                 return False
-            retired = [i for i in self._images.get((environment, header), []) if i.begun_at < before]
+            retired = [i for i in self._images.get((environment, recipe), []) if i.begun_at < before]
             for image in retired:
-                self._drop((environment, header), image)
+                self._drop((environment, recipe), image)
             unused = [image for image in retired if not self._used[image]]
             self._retired |= set(retired) - set(unused)
             self._retired_at = time.monotonic() if retired else self._retired_at
         self._close(unused)
         return bool(retired)
 
-    def prewarm(self, environment: E, header: str) -> None:
+    def prewarm(self, environment: E, recipe: Recipe) -> None:
         """Begin to make an image before anybody asks for it."""
         with contextlib.suppress(NoImage):
-            self._give_back(self._lent((environment, header)))
+            self._give_back(self._lent((environment, recipe)))
 
     def kept(self) -> list[tuple[str, int]]:
         """Return the images that can fork: the environment and the private memory in bytes of each."""
@@ -117,7 +120,7 @@ class Images(Generic[E]):
             self._retired.clear()
         self._close(images)
 
-    def _lent(self, key: tuple[E, str]) -> Image:
+    def _lent(self, key: tuple[E, Recipe]) -> Image:
         if (why := self._refused.get(_short(key))) is not None:
             raise NoImage(why)
         with self._lock:
@@ -129,20 +132,24 @@ class Images(Generic[E]):
         self._close(leaving)
         return image
 
-    def _chosen(self, key: tuple[E, str]) -> Image:
-        """Return the image of a header with the least to do; begin another one where all have much to do."""
+    def _chosen(self, key: tuple[E, Recipe]) -> Image:
+        """Return the image of a recipe with the least to do; begin another one where all have much to do."""
         alike = [image for image in self._images.get(key, []) if not image.has_failed]
         ready = [image for image in alike if image.is_ready]
         best = min(ready or alike[:1], key=self._used.__getitem__, default=None)
-        is_busy = best is not None and len(ready) == len(alike) and self._used[best] >= _AT_ONCE
+        is_busy = (
+            best is not None
+            and len(ready) == len(alike)
+            and self._used[best] >= (1 if key[1].runs_code else _AT_ONCE)
+        )
         if best is None or (is_busy and self._has_room(best)):
-            begin = partial(self._begin, key[0], self._isolation)
+            begin = partial(self._begin, key[0], self._isolation, key[1])
             alike.append(Image(key[0].name, key[1], self._isolation, begin))
         self._images[key] = alike
         self._images.move_to_end(key)
         return best or alike[-1]
 
-    def _all(self) -> list[tuple[tuple[E, str], Image]]:
+    def _all(self) -> list[tuple[tuple[E, Recipe], Image]]:
         return [(key, each) for key, alike in self._images.items() for each in alike]
 
     def _has_room(self, image: Image) -> bool:
@@ -164,20 +171,20 @@ class Images(Generic[E]):
                 number, kib = number - 1, kib - image.memory_kib
         return leaving
 
-    def _drop(self, key: tuple[E, str], image: Image) -> None:
+    def _drop(self, key: tuple[E, Recipe], image: Image) -> None:
         alike = self._images.get(key, [])
         if image in alike:
             alike.remove(image)
         if not alike:
             self._images.pop(key, None)
 
-    def _await(self, key: tuple[E, str], image: Image, cancelled: Callable[[], bool]) -> None:
+    def _await(self, key: tuple[E, Recipe], image: Image, cancelled: Callable[[], bool]) -> None:
         try:
             while not image.wait(_LOOK_SECONDS):
                 if cancelled():
                     raise NotWanted
         except NoImage as error:
-            _log.warning("Could not create an image for a header of %s: %s", key[0].name, error)
+            _log.warning("Could not create an image of a %s for %s: %s", key[1].kind, key[0].name, error)
             self._forget(key, image)
             if not isinstance(error, ImageDied):
                 self._refused.put(_short(key), str(error))
@@ -186,7 +193,7 @@ class Images(Generic[E]):
             self._forget(key, image)
             raise
 
-    def _forget(self, key: tuple[E, str], image: Image) -> None:
+    def _forget(self, key: tuple[E, Recipe], image: Image) -> None:
         with self._lock:
             self._drop(key, image)
 
@@ -207,7 +214,26 @@ class Images(Generic[E]):
             image.close()
 
 
-def _short(key: tuple[Environment, str]) -> bytes:
-    """Return what stands for a header where many are remembered."""
-    environment, header = key
-    return cache.key(environment.digest, header)
+@contextlib.contextmanager
+def _turn(image: Image, cancelled: Callable[[], bool]) -> Iterator[None]:
+    """Hold the turn at an image that forks for one at a time. Raises NotWanted."""
+    if image.turn is None:
+        yield
+        return
+    while not image.turn.acquire(timeout=_LOOK_SECONDS):
+        if cancelled():
+            raise NotWanted
+    try:
+        yield
+    finally:
+        image.turn.release()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _short(key: tuple[Environment, Recipe]) -> bytes:
+    """Return what stands for a recipe where many are remembered."""
+    environment, recipe = key
+    return cache.key(environment.digest, *map(_digest, recipe.files), recipe.kind)

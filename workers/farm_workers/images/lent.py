@@ -13,6 +13,7 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.images.fork import Fork, ImageGone
 from farm_workers.images.image import Image
 from farm_workers.images.images import E, Images
+from farm_workers.images.recipe import Recipe
 
 #: An image may have ended since it was last asked; the one that replaces it is asked once.
 _TURNS = 2
@@ -21,14 +22,15 @@ _TURNS = 2
 @contextlib.contextmanager
 def forked(
     images: Images[E],
-    key: tuple[E, str],
+    key: tuple[E, Recipe],
     cancelled: box.Cancelled,
     begun: Callable[[Image], Fork],
 ) -> Iterator[Fork]:
-    """Give a fork that `begun` makes of the image of an environment and header; it is ended with the block.
+    """Give a fork that `begun` makes of the image of an environment and recipe; it is ended with the block.
 
-    An image that turns out to have ended is replaced, once. Raises NoImage where none can be made, NotWanted
-    when `cancelled` says so meanwhile, and BoxFailed.
+    An image that turns out to have ended is replaced, once, and so is one that runs a stranger's code and
+    says nothing of its fork's end. Raises NoImage where none can be made, NotWanted when `cancelled` says so
+    meanwhile, and BoxFailed.
     """
     with contextlib.ExitStack() as held:
         for _ in range(_TURNS):
@@ -38,8 +40,10 @@ def forked(
             except ImageGone:
                 images.replace(*key, image)
             else:
-                held.enter_context(contextlib.closing(fork))
-                yield fork
+                with contextlib.closing(fork):
+                    yield fork
+                if key[1].runs_code and not fork.is_told:
+                    images.replace(*key, image)
                 return
         raise BoxFailed("an image exited, and so did its replacement")
 

@@ -1,11 +1,11 @@
 """Image step, the wire: what a worker and an image, or a cell of it, say to each other.
 
 Both speak over sockets that keep messages apart (SOCK_SEQPACKET). The worker's first message to an image is
-`HEADER` with a file of the header's text; the image answers `READY`, or why it cannot serve. From then on the
-worker sends orders, one byte and file descriptors, and the image answers nothing: the cell's own socket is
-among the descriptors, and over that the cell says `READY` (with its folder), is told `GO`, and says at its
-end what became of it; in place of either it says that it `FAILED`, and why. So nothing that belongs to one
-check is ever in the memory of the image.
+`RECIPE` with the files that `farm_workers.images.recipe` tells of; the image answers `READY`, or why it
+cannot serve. From then on the worker sends orders, one byte and file descriptors, and the image answers
+nothing: the cell's own socket is among the descriptors, and over that the cell says `READY` (with its
+folder), is told `GO`, and says at its end what became of it; in place of either it says that it `FAILED`, and
+why. So nothing that belongs to one check is ever in the memory of the image.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-HEADER, CHECK, SEAL, TASK = b"h", b"c", b"s", b"t"
+RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
 READY, GO, FAILED = b"ready", b"go", b"failed: "
 MOST_BYTES, MOST_FILES = 1 << 16, 16
 
@@ -25,6 +25,8 @@ SOCKET, REQUEST, STDOUT, STDERR, FOLDER = range(5)
 MODULE, CHALLENGE, SEALED = 4, 5, 6
 FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4}
 
+#: What a check is to write of its module: all; what the context does not declare; all, despite any errors.
+ALL, REST, DESPITE_ERRORS = "all", "rest", "despite errors"
 #: What a check leaves in its folder: its module, and the goals where it is asked for them.
 MODULE_NAME, GOALS_NAME = "Module.olean", "goals.jsonl"
 

@@ -1,9 +1,11 @@
 """Image step, the image: imports a header, then forks for every order until nobody can order any more.
 
-It is called as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" NAMESPACES USER
+It is called as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER KIND
 LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
 `farm_workers.images.order`). Text and limits of a check are read by its fork and never here: what is in this
-process is in every later fork.
+process is in every later fork. WHERE says in what it forks: in `CELLS` with namespaces of their own, in
+`FOLDERS` that the worker gives, or `HERE`, one after the other in the box that it is in itself. KIND is what
+it reads below its header, as `farm_workers.images.recipe` names it.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ import platform
 import select
 import signal
 import socket
+import stat
 import sys
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from farm_workers.audit.olean import MalformedOlean
 from farm_workers.box import launch, seccomp
 from farm_workers.images import order
 from farm_workers.images.child import FOLDER, Filter, Place, check_in, clear_away, seal_in
@@ -32,7 +36,8 @@ from farm_workers.images.pages import gather
 from farm_workers.images.process import leave
 from farm_workers.images.warm import PROOF, STATEMENT, programs
 from farm_workers.replay.lean import LeanError
-from farm_workers.seal import Request, seal
+from farm_workers.replay.replay import Refused
+from farm_workers.seal import Kernel, Request, seal, taken_in
 
 #: What Lean's event loop and its tasks have open, by what the kernel calls it; all else must not be there.
 _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", "/dev/null")
@@ -40,6 +45,10 @@ _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", 
 _SEALS = 10
 #: So many keepers are made at first, while this process is small: as many as checks one image is enough for.
 _KEEPERS = 4
+
+
+#: Where an image forks.
+CELLS, FOLDERS, HERE = "cells", "folders", "here"
 
 
 class CannotFork(Exception):
@@ -52,13 +61,14 @@ Work = Callable[[bytes, Place, Sequence[int]], int]
 
 def main() -> NoReturn:
     """Be an image of Lean, to the end."""
-    namespaces, user, library, *options = sys.argv[1:]
+    where, user, kind, library, *options = sys.argv[1:]
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
-    worker, keepers = begin(namespaces=namespaces == "1")
+    worker, keepers = begin(namespaces=where == CELLS)
+    workshop = Workshop(Path(FOLDER)) if where == HERE else None
     try:
-        frontend, kernel = _ready(worker, Path(library), options)
-    except (LeanError, OSError, AttributeError) as error:
+        frontend, kernel = _ready(worker, kind, Frontend(Path(library), options, keeps=kind == "context"))
+    except (LeanError, Refused, MalformedOlean, OSError, AttributeError) as error:
         give_up(worker, error)
 
     def work(what: bytes, place: Place, files: Sequence[int]) -> int:
@@ -66,7 +76,7 @@ def main() -> NoReturn:
             return check_in(frontend, place, files)
         return seal_in(frontend, kernel, place, files)
 
-    serve(worker, keepers, work, user=int(user), has_mounts=namespaces == "1")
+    serve(worker, keepers, work, user=int(user), has_mounts=where == CELLS, workshop=workshop)
 
 
 def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
@@ -96,22 +106,29 @@ def give_up(worker: socket.socket, error: Exception) -> NoReturn:
 
 
 def serve(
-    worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, has_mounts: bool
+    worker: socket.socket,
+    keepers: Keepers | None,
+    work: Work,
+    *,
+    user: int,
+    has_mounts: bool,
+    workshop: Workshop | None = None,
 ) -> NoReturn:
     """Fork for every order until nobody can order any more; each fork does the work and ends.
 
-    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others.
+    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others. With
+    a `workshop` it forks there, for one order at a time.
     """
     settle()
     try:
-        place = place_of(worker, keepers, user=user)
+        place = place_of(worker, keepers, user=user, workshop=workshop)
         if has_mounts:
             clear_away()
     except (CannotFork, OSError) as error:
         give_up(worker, error)
     silence(2)
     worker.send(order.READY)
-    Server(worker, work, place, keepers).serve()
+    Server(worker, work, place, keepers, workshop).serve()
     os._exit(0)
 
 
@@ -123,11 +140,14 @@ def settle() -> None:
     gather()
 
 
-def header_of(worker: socket.socket) -> str:
-    """Return the text that the worker sends first."""
-    _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
-    with open(files[0], encoding="utf-8", newline="") as file:  # noqa: PTH123
-        return file.read()
+def recipe_of(worker: socket.socket) -> list[bytes]:
+    """Return the files that the worker sends first."""
+    _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, order.MOST_FILES)
+    found = []
+    for each in files:
+        with open(each, "rb") as file:  # noqa: PTH123
+            found.append(file.read())
+    return found
 
 
 def silence(*descriptors: int) -> None:
@@ -138,21 +158,33 @@ def silence(*descriptors: int) -> None:
     os.close(nothing)
 
 
-def _ready(worker: socket.socket, library: Path, options: list[str]) -> tuple[Frontend, int]:
-    """Return Lean with the header imported and a few programs behind it, and what its kernel has of that."""
-    frontend = Frontend(library, options)
-    header = header_of(worker)
+def _ready(worker: socket.socket, kind: str, frontend: Frontend) -> tuple[Frontend, Kernel]:
+    """Return Lean with all that it is to have read, and what its kernel has of that.
+
+    What is set up at first use is there for all forks: by the context, or by programs of ours.
+    """
+    given, *above = recipe_of(worker)
+    header = given.decode("utf-8", "surrogatepass")
     frontend.import_header(header)
-    kernel = frontend.kernel_environment()
+    kernel = Kernel(environment=frontend.kernel_environment())
+    if kind == "context":
+        frontend.read_on(above[0].decode("utf-8", "surrogatepass"))
+    elif kind == "module":
+        kernel = taken_in(frontend, kernel, above[0])
+    else:
+        _elaborate_some(frontend, header)
+        _seal_once_or_more(frontend, kernel, header)
+    return frontend, kernel
+
+
+def _elaborate_some(frontend: Frontend, header: str) -> None:
     for program in programs(header):
         frontend.elaborate(program, None)
         with contextlib.suppress(LeanError):
             Goals(frontend, program).write(io.StringIO())
-    _seal_once_or_more(frontend, kernel, header)
-    return frontend, kernel
 
 
-def _seal_once_or_more(frontend: Frontend, kernel: int, header: str) -> None:
+def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
     """Seal a proof of ours a few times: Python is quick at what it has done before."""
     modules = [_compiled(frontend, header + text) for text in (PROOF, STATEMENT)]
     if None in modules:
@@ -178,7 +210,43 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
     return content or None
 
 
-def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
+class Workshop:
+    """The one folder in an image's box that can be written to: each fork finds it as it was at first."""
+
+    def __init__(self, root: Path) -> None:
+        """Note what is there. Raises OSError."""
+        self._root = root
+        self.folder = root / "farm-fork"
+        self._device = root.stat().st_dev
+        self._first = {path: path.lstat() for path in self._below(root)}
+
+    def clear(self) -> None:
+        """Remove all that was left there, and make the folder of a fork anew. Raises OSError."""
+        for path in reversed(list(self._below(self._root, opening=True))):
+            if path not in self._first:
+                path.rmdir() if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
+        for path, was in self._first.items():
+            if was.st_uid == os.geteuid() and stat.S_ISDIR(was.st_mode):
+                path.chmod(stat.S_IMODE(was.st_mode))
+                os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+        self.folder.mkdir(mode=0o700)
+
+    def _below(self, folder: Path, *, opening: bool = False) -> Iterator[Path]:
+        """Yield what is below a folder and not mounted there, folders first, which may be opened for that."""
+        for path in folder.iterdir():
+            found = path.lstat()
+            if found.st_dev != self._device:
+                continue
+            yield path
+            if stat.S_ISDIR(found.st_mode):
+                if opening and found.st_uid == os.geteuid():
+                    path.chmod(0o700)
+                yield from self._below(path, opening=opening)
+
+
+def place_of(
+    worker: socket.socket, keepers: Keepers | None, *, user: int, workshop: Workshop | None = None
+) -> Place:
     """Return what cells have around them. Raises CannotFork where they would share something writable."""
     machine = platform.machine()
     check_calls, seal_calls = seccomp.filter_for(machine, in_cell=True), seccomp.only_computing(machine)
@@ -189,6 +257,7 @@ def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Pl
         parent=0 if keepers else os.getpid(),
         check_calls=Filter(check_calls, machine) if check_calls else None,
         seal_calls=Filter(seal_calls, machine) if seal_calls else None,
+        workshop=None if workshop is None else str(workshop.folder),
         kept=_librarys_descriptors(own),
         data_bytes=_data_bytes(),
     )
@@ -227,8 +296,15 @@ class _Fork(NamedTuple):
 class Server:
     """Forks for every order, and says what became of each fork."""
 
-    def __init__(self, worker: socket.socket, work: Work, place: Place, keepers: Keepers | None) -> None:
-        self._worker, self._work = worker, work
+    def __init__(
+        self,
+        worker: socket.socket,
+        work: Work,
+        place: Place,
+        keepers: Keepers | None,
+        workshop: Workshop | None = None,
+    ) -> None:
+        self._worker, self._work, self._workshop = worker, work, workshop
         self._place, self._keepers = place, keepers
         self._forks: dict[int, _Fork] = {}
         self._clearing: dict[int, Keeper] = {}
@@ -263,6 +339,10 @@ class Server:
         return True
 
     def _fork(self, what: bytes, files: Sequence[int]) -> None:
+        if self._workshop:
+            if self._forks:
+                raise BlockingIOError("it forks for one at a time")
+            self._workshop.clear()
         keeper = self._keepers.take() if self._keepers and what == order.CHECK else None
         try:
             pid = keeper.fork() if keeper else os.fork()

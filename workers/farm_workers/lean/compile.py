@@ -14,15 +14,18 @@ from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, Reason, judge, needs_seal
 from farm.lean_text.header import header_end
 from farm.log import logger
+from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
+from farm_workers.images.order import DESPITE_ERRORS
+from farm_workers.images.recipe import Recipe
 from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
 from farm_workers.lean.snapshot import Snapshot
-from farm_workers.lean.way import COLD, FORKED, SNAPSHOT, WAYS, Doubtful, Question, Reply
+from farm_workers.lean.way import COLD, FORKED, SNAPSHOT, WAYS, Doubtful, NotShared, Question, Reply
 
 _log = logger(__name__)
 
@@ -60,16 +63,47 @@ class LeanRunner:
         """Begin to make images of the environment's headers, where Lean is forked."""
         if self.way == FORKED:
             for header in environment.headers:
-                self.images.prewarm(environment, header[: header_end(header)] + "\n")
+                self.images.prewarm(environment, Recipe(header=header[: header_end(header)] + "\n"))
 
     @contextlib.contextmanager
     def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
-        """Give what came of compiling a program; its module is closed at the end of the block."""
+        """Give what came of compiling a program; its module is closed at the end of the block.
+
+        Raises NotShared for a question that shares its context, where that cannot be.
+        """
         with tracing.step("farm.lean") as span:
-            reply = self._compiled(question, way or self.way)
+            if question.shares_context:
+                reply = self._shared(question)
+            else:
+                reply = self._compiled(question, way or self.way)
             span.tell(way=reply.report.way)
         with reply.module or contextlib.nullcontext():
             yield reply
+
+    @contextlib.contextmanager
+    def context(self, question: Question) -> Iterator[Reply]:
+        """Give what came of reading a context that is to be shared, its module in spite of errors.
+
+        Raises NotShared.
+        """
+        reply = self._shared(question, DESPITE_ERRORS)
+        with reply.module or contextlib.nullcontext():
+            yield reply
+
+    def _shared(self, question: Question, writes: str | None = None) -> Reply:
+        """Return what a fork of an image that has read the context says, if it comes to an end of its own.
+
+        A context is a stranger's code: what is odd of the image, or of its forks, is nobody's fault yet.
+        """
+        try:
+            reply = self._forked.compile(question, writes)
+        except (Doubtful, BoxFailed, OSError) as error:
+            raise NotShared(str(error)) from error
+        run = reply.report.run
+        if run.box_error not in (None, box.CANCELLED) or judge(reply.report).reason is Reason.CRASH:
+            with reply.module or contextlib.nullcontext():
+                raise NotShared(run.box_error or "a fork crashed")
+        return reply
 
     def report(self, question: Question, reply: Reply) -> Report:
         """Return the facts of a reply, and what is wrong with the environment where that is to blame."""

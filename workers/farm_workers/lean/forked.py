@@ -23,8 +23,8 @@ class Forked:
     def __init__(self, isolation: Isolation, images: Images[LeanEnvironment]) -> None:
         self._isolation, self._images = isolation, images
 
-    def compile(self, question: Question) -> Reply:
-        """Have the program elaborated, and its module written.
+    def compile(self, question: Question, writes: str | None = None) -> Reply:
+        """Have the program elaborated, and its module written; `writes` says what of that.
 
         Raises Doubtful when this environment's Lean cannot be forked, or cannot import the header, and
         BoxFailed.
@@ -33,6 +33,7 @@ class Forked:
         request = {
             "program": question.program,
             "module": order.MODULE_NAME,
+            "writes": writes or (order.REST if question.shares_context else order.ALL),
             "goals": (limits.wall_seconds, limits.cpu_seconds) if question.goals else None,
         }
 

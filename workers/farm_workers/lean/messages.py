@@ -71,8 +71,8 @@ def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end:
     so that a database takes every text. Elaboration can print to the same stream: a message survives what was
     printed before it on its line. It can also print what looks like a message of Lean's: of such a one no
     place is kept that the program does not have. Messages stand in the order of their places, for the order
-    in which Lean gets them done is chance. Where there are too many, what is no error of the dataset's own
-    context, which ends at `context_end`, goes first.
+    in which Lean gets them done is chance. Of the dataset's own context, which ends at `context_end`, errors
+    are told and nothing else: that it has been read before is not to be seen.
     """
     messages: list[Message] = []
     foreign: list[str] = []
@@ -85,9 +85,10 @@ def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end:
     marks = frozenset(message.line for message in messages if message.text.strip() == mark)
     said = [_as_without_mark(message, marks) for message in messages if message.text.strip() != mark]
     lines = Positions(program if said else "")
-    plain = sorted((_plain(message, lines) for message in said), key=_place_of)
+    ends = lines.position(context_end) if context_end and said else (0, 0)
+    plain = sorted((_plain(each, lines) for each in said if not _is_talk(each, ends)), key=_place_of)
     return Answer(
-        messages=_most_telling(plain, lines.position(context_end) if context_end and said else (0, 0)),
+        messages=_most_telling(plain),
         foreign_output=_clean("\n".join(foreign).strip()),
         reached_end=bool(marks),
     )
@@ -209,14 +210,16 @@ def _clean(text: str) -> str:
     return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
 
 
-def _most_telling(messages: list[Message], context_ends: tuple[int, int]) -> tuple[Message, ...]:
+def _is_talk(message: Message, context_ends: tuple[int, int]) -> bool:
+    """Whether a message is about a context, and no error."""
+    return message.severity != "error" and message.line > 0 and (message.line, message.column) < context_ends
+
+
+def _most_telling(messages: list[Message]) -> tuple[Message, ...]:
     if len(messages) <= MOST_MESSAGES:
         return tuple(messages)
     weight = {"error": 0, "warning": 1, "information": 2}
     # That something is admitted is as telling as an error: no number of other warnings may hide it.
     ranks = [0 if says_sorry(each) else weight[each.severity] for each in messages]
-    for number, each in enumerate(messages):
-        if each.severity != "error" and each.line > 0 and (each.line, each.column) < context_ends:
-            ranks[number] = len(weight)
     order = sorted(range(len(messages)), key=lambda i: (ranks[i], i))
     return tuple(messages[i] for i in sorted(order[:MOST_MESSAGES]))

@@ -11,6 +11,7 @@ from farm.judging.report import Execution, Report
 from farm.lean_text.header import header_end
 from farm.limits import Limits
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse, with_end_mark
 
 FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
@@ -28,6 +29,8 @@ class Question:
     `header_end` is an offset in it, see `farm.lean_text.header`, and so is `context_end`, where the dataset's
     own context ends, 0 without one. `cancelled` is called now and then, and says whether nobody wants the
     answer any more. With `goals` the goals at errors and sorries are asked for, which only a fork can tell.
+    With `shares_context` it is asked of a fork of an image that has read the context, or of nobody, and the
+    module holds what the context does not declare.
     """
 
     program: str
@@ -38,6 +41,7 @@ class Question:
     cancelled: Callable[[], bool]
     goals: bool = False
     context_end: int = 0
+    shares_context: bool = False
 
     @classmethod
     def of(
@@ -63,9 +67,15 @@ class Question:
             context_end=context_end,
         )
 
-    def instead(self, program: str) -> Question:
-        """Return the question about a program of the farm's, which may take as long as a first load."""
-        return Question.of(program, self.environment, FIRST_LOAD, self.cancelled)
+    def instead(self, program: str, *, context_end: int = 0) -> Question:
+        """Return the question about a program of the farm's, which may take as long as a first load.
+
+        Of one with the same context, whose end is told, it is asked as this question is.
+        """
+        return replace(
+            Question.of(program, self.environment, FIRST_LOAD, self.cancelled, context_end=context_end),
+            shares_context=self.shares_context and context_end > 0,
+        )
 
     def allowing(self, run: Execution, times: float = 1.0) -> Question:
         """Return the question with time for what a run has done, so many times, besides its own limits."""
@@ -87,9 +97,11 @@ class Question:
         return self.program[: self.header_end] + "\n"
 
     @property
-    def key(self) -> tuple[LeanEnvironment, str]:
-        """The environment and the header: programs that have both in common share an image."""
-        return self.environment, self.header
+    def key(self) -> tuple[LeanEnvironment, Recipe]:
+        """The environment, and what an image of it has read: programs that have both in common share one."""
+        return self.environment, Recipe(
+            header=self.header, context=self.context if self.shares_context else ""
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,3 +133,7 @@ class Reply:
 
 class Doubtful(Exception):
     """One way cannot answer; another one must be asked."""
+
+
+class NotShared(Exception):
+    """There is no answer by way of a context that is shared: the program is to be asked about alone."""

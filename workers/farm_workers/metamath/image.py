@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from farm_workers import images
+from farm_workers.box import launch
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import Command
 from farm_workers.environments.metamath import MetamathEnvironment
 from farm_workers.images.image import UNLIMITED, words
+from farm_workers.images.recipe import Recipe
 
 _PACKAGE = Path(__file__).parent
 
 
-def metamath_image(environment: MetamathEnvironment, isolation: Isolation) -> Command:
+def metamath_image(environment: MetamathEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:
     """Return what to start the image of a database by."""
     told = [*words(isolation), str(environment.database)]
     return Command(
@@ -22,4 +24,5 @@ def metamath_image(environment: MetamathEnvironment, isolation: Isolation) -> Co
         limits=UNLIMITED,
         visible=(*images.FOLDERS, _PACKAGE, environment.database),
         trusted=True,
+        stack_bytes=launch.THREAD_STACK_BYTES,
     )

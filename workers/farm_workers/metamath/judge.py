@@ -28,6 +28,7 @@ from farm_workers.environments.metamath import MetamathEnvironment
 from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.lent import forked, watched
+from farm_workers.images.recipe import Recipe
 from farm_workers.metamath import gate
 from farm_workers.metamath.canaries import LABEL, Canary
 from farm_workers.metamath.confirm import Confirmation, Confirmer
@@ -113,7 +114,7 @@ class MetamathJudge:
         def begun(image: Image) -> Any:
             return image.task(request, limits)
 
-        with forked(self._images, (environment, ""), cancelled, begun) as fork:
+        with forked(self._images, (environment, Recipe()), cancelled, begun) as fork:
             run = watched(fork, limits, self._isolation, cancelled)
         said, error = run.stdout, run.stderr.decode(errors="replace")
         run = replace(run, stdout=b"", stderr=b"")
@@ -144,7 +145,7 @@ class MetamathJudge:
 
     def prewarm(self, environment: MetamathEnvironment) -> None:
         """Begin to read the database."""
-        self._images.prewarm(environment, "")
+        self._images.prewarm(environment, Recipe())
 
     def require_sound(self, environment: MetamathEnvironment) -> None:
         """Judge canaries made of what the database declares; raises FarmError when one comes out wrong."""

@@ -1,6 +1,6 @@
 """Metamath step, the image: a process that has read a database, and forks for every proof.
 
-It is called as ``python -I -S -c "...; from farm_workers.metamath.serve import main; main()" NAMESPACES USER
+It is called as ``python -I -S -c "...; from farm_workers.metamath.serve import main; main()" WHERE USER
 DATABASE`` in a box, with one end of a socket as its standard input (see `farm_workers.images.order`). A text
 is read by its fork and never here.
 """
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from farm_workers.images import order
 from farm_workers.images.child import Place, at_the_gate, limit, read, take_descriptors
-from farm_workers.images.serve import begin, give_up, header_of, serve
+from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 from farm_workers.metamath.block import examine
 from farm_workers.metamath.canaries import canaries
 from farm_workers.metamath.database import Database, MalformedText
@@ -26,9 +26,9 @@ _NO_MEMORY = b'{"found": "limit", "limit": "memory"}'
 
 def main() -> NoReturn:
     """Be an image, to the end."""
-    namespaces, user, path = sys.argv[1:]
+    where, user, path = sys.argv[1:]
     worker, _ = begin(namespaces=False)  # a fork only computes: it needs no mounts of its own
-    header_of(worker)  # Metamath has none
+    recipe_of(worker)  # Metamath has none
     try:
         database = Database(Path(path).read_text(encoding="ascii"))
     except (MalformedText, OSError, ValueError) as error:
@@ -37,7 +37,7 @@ def main() -> NoReturn:
     def work(_what: bytes, place: Place, files: Sequence[int]) -> int:
         return _work(database, place, files)
 
-    serve(worker, None, work, user=int(user), has_mounts=namespaces == "1")
+    serve(worker, None, work, user=int(user), has_mounts=where == CELLS)
 
 
 def _work(database: Database, place: Place, files: Sequence[int]) -> int:

@@ -7,6 +7,7 @@ it has understood, audits that, and has Lean's kernel check it. Nothing here ope
 
 from __future__ import annotations
 
+from farm_workers.seal.above import Kernel, taken_in
 from farm_workers.seal.sealing import Request, seal
 
-__all__ = ["Request", "seal"]
+__all__ = ["Kernel", "Request", "seal", "taken_in"]

@@ -28,8 +28,18 @@ _MAP.argtypes = [ctypes.c_size_t, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c
 _UNMAP.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 
 
+#: What a module of our own may need besides what it has from a submission's: axioms about compiled code.
+_MORE_BYTES = 1 << 20
+_PAGE = 1 << 16
+
+
 class NoRoom(Exception):
     """There is no place in memory for a module."""
+
+
+def room_for(size: int) -> int:
+    """Return how many bytes a module may need that is built from one of this size."""
+    return (2 * size + _MORE_BYTES) // _PAGE * _PAGE
 
 
 @contextmanager

@@ -15,15 +15,12 @@ from farm_workers.audit.findings import Finding, Findings, Word, found
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
 from farm_workers.replay.lean import Lean
+from farm_workers.seal.above import Kernel
 from farm_workers.seal.families import require_families
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported, check
-from farm_workers.seal.memory import reserved
+from farm_workers.seal.memory import reserved, room_for
 from farm_workers.seal.rebuild import Rebuilt, rebuild
-
-#: What a module of our own may need besides what it has from a submission's: axioms about compiled code.
-_MORE_BYTES = 1 << 20
-_PAGE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,36 +46,35 @@ class Request:
     budget: int = BUDGET
 
 
-def seal(lean: Lean, environment: int, request: Request) -> dict[str, Any]:
-    """Return what is known of a module, as a JSON report has it; `environment` is the kernel's, imported.
+def seal(lean: Lean, kernel: Kernel, request: Request) -> dict[str, Any]:
+    """Return what is known of a module, as a JSON report has it; it rests on what the kernel has already.
 
     What is no module of Lean's is told by ``reason`` ``malformed_olean``, like an audit does. A death of the
     process is the caller's to notice, and so is the time that it takes.
     """
     facts: dict[str, Any] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
-        return facts | _sealed(lean, environment, request)
+        return facts | _sealed(lean, kernel, request)
     except (MalformedOlean, MemoryError) as error:
         known = error if isinstance(error, MalformedOlean) else MalformedOlean("the seal ran out of memory")
         malformed = {"reason": "malformed_olean", "what": known.what, "offset": known.offset}
         return facts | {"accepted": False, **malformed, "replay": None}
 
 
-def _sealed(lean: Lean, environment: int, request: Request) -> dict[str, Any]:
+def _sealed(lean: Lean, kernel: Kernel, request: Request) -> dict[str, Any]:
     module = Module(Olean(request.module, request.budget))
     if module.is_module:
         return _facts(audit_all(module, Rules()), request)
-    size = (2 * len(request.module) + _MORE_BYTES) // _PAGE * _PAGE
-    with reserved(size) as (base, memory):
+    with reserved(room_for(len(request.module))) as (base, memory):
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
         require_families(sealed)
         facts = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
-        findings = _audited(sealed, request, rebuilt, Imported(lean, environment, rebuilt))
+        findings = _audited(sealed, request, _rules(lean, kernel, request, rebuilt))
         findings = _with_original(findings, module, rebuilt)
         replay, more = None, list[Finding]()
         if findings.accepted and request.replay:
-            replay, more = check(lean, environment, rebuilt)
+            replay, more = check(lean, kernel.environment, rebuilt)
         if request.into is not None:
             _write(request.into, rebuilt.file)
         facts |= _facts(_with(findings, more), request) | {"replay": replay}
@@ -86,15 +82,21 @@ def _sealed(lean: Lean, environment: int, request: Request) -> dict[str, Any]:
     return facts
 
 
-def _audited(sealed: Module, request: Request, rebuilt: Rebuilt, imported: Imported) -> Findings:
-    rules = Rules(
+def _rules(lean: Lean, kernel: Kernel, request: Request, rebuilt: Rebuilt) -> Rules:
+    imported = Imported(lean, kernel.environment, rebuilt)
+    return Rules(
         allowed_axioms=frozenset(map(parsed, request.axioms)),
         native=request.native,
         is_imported=imported.has,
         is_imported_axiom=imported.is_axiom,
-        left_out=rebuilt.left_out,
+        left_out={**kernel.left_out, **rebuilt.left_out},
         mentioned=rebuilt.mentioned,
+        above=kernel.axioms,
+        above_has_sorry=kernel.has_sorry,
     )
+
+
+def _audited(sealed: Module, request: Request, rules: Rules) -> Findings:
     target = None if request.target is None else parsed(request.target)
     if request.challenge is not None:
         challenge = Module(Olean(request.challenge, request.budget))

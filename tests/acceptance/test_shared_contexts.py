@@ -1,0 +1,232 @@
+"""Contexts that are read once for all their proofs, with real Lean: the verdicts, and what is shared."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from farm_workers.box.isolation import Isolation
+from farm_workers.checking.checker import Checker
+from farm_workers.checking.contexts import Contexts
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.exploits.corpus import Case, asked, read
+
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Outcome, Reason, judge
+from farm.lean_text.header import header_end
+from farm.limits import Limits
+from tests.acceptance.test_contexts import (
+    ADMITTED,
+    CONTEXT,
+    EXPLOITS,
+    FALSE,
+    HEADER,
+    PROOFS,
+    SLOW,
+    STATEMENT,
+    WRONG,
+    check_of,
+)
+from tests.memories import started
+from tests.processes import PATIENCE
+
+#: What stands above the theorem, for programs that have nothing there.
+_ABOVE = "\ndef above : Nat := 1\n\ntheorem above_is_one : above = 1 := rfl\n\n"
+TRICKS = [case for case in read() if case.runs_code and not case.is_honest]
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What has kept checks from sharing their contexts, filled in as it happens."""
+    found: list[str] = []
+    noted = Contexts.failed
+
+    def failed(self: Contexts, question: object, error: Exception) -> None:
+        found.append(str(error))
+        noted(self, question, error)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Contexts, "failed", failed)
+    return found
+
+
+@pytest.fixture
+def sharing(isolation: Isolation, tmp_path: Path) -> Iterator[Checker]:
+    """A checker that has judged nothing."""
+    if isolation.namespaces is None:
+        pytest.skip("without namespaces no context is shared")
+    with Checker(isolation, home=tmp_path / "sharing", concurrency=2) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def unshared(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
+    """A checker that reads the context in every check."""
+    home = tmp_path_factory.mktemp("unshared")
+    with Checker(isolation, home=home, concurrency=2, share_contexts=False) as found:
+        yield found
+
+
+def told(report: Report) -> tuple[object, ...]:
+    """Return what people are told of a check."""
+    audit = report.audit or {}
+    facts = [
+        audit.get(key) for key in ("accepted", "axioms", "statement_has_sorry", "target", "trusts_compiler")
+    ]
+    verdict = judge(report)
+    return verdict.outcome, verdict.reason, verdict.detail, report.answer.messages, report.preamble, *facts
+
+
+CASES = {
+    **PROOFS,
+    **{name: case[:3] for name, case in WRONG.items()},
+    **{name: (CONTEXT, *case) for name, case in EXPLOITS.items()},
+}
+
+
+@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.LEAN])
+def test_a_shared_context_changes_no_verdict(
+    sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str], tier: Tier
+) -> None:
+    checks = {name: check_of(*case, tier=tier) for name, case in CASES.items()}
+    for name, check in checks.items():
+        assert told(sharing.check(check, core)) == told(unshared.check(check, core)), name
+    assert failures == []
+
+
+def test_axioms_and_sorries_of_the_context_are_told_as_if_it_stood_in_the_module(
+    sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str]
+) -> None:
+    context = (
+        f"{ADMITTED}theorem by_ext (p q : Prop) (h : p ↔ q) : p = q := propext h\n\n"
+        "theorem further (p q : Prop) (h : p ↔ q) : q = p := (by_ext p q h).symm\n\n"
+        "unsafe def loose : Nat := 1\n\n"
+    )
+    answers = {
+        "by two lemmas": (
+            "theorem goal (p q : Prop) (h : p ↔ q) : q = p",
+            ":= further p q h",
+            ["propext"],
+        ),
+        "by an admitted one": ("theorem goal (n : Nat) : total n = n", ":= total_same n", ["sorryAx"]),
+        "by itself": ("theorem goal : (1 : Nat) = 1", ":= rfl", []),
+    }
+    for name, (statement, answer, axioms) in answers.items():
+        check = check_of(context, statement, answer)
+        report = sharing.check(check, core)
+        assert told(report) == told(unshared.check(check, core)), name
+        assert (report.audit or {})["axioms"] == axioms
+        narrow = replace(check, assurance=replace(check.assurance, axioms=()))  # type: ignore[type-var]
+        assert told(sharing.check(narrow, core)) == told(unshared.check(narrow, core)), name
+    assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("axiom all_are_one (n : Nat) : n = 1\n\n", "axiom"),
+        ("#exit\n\n", "end"),
+    ],
+)
+def test_a_context_that_cannot_be_shared_is_read_by_each_check(
+    sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str], more: str, why: str
+) -> None:
+    for answer in (":= same n", ":= by rw [all_are_one n]"):
+        check = check_of(f"{CONTEXT}{more}", STATEMENT, answer)
+        assert told(sharing.check(check, core)) == told(unshared.check(check, core))
+    assert failures != []
+    assert all(why in each for each in failures), failures
+
+
+def test_a_context_is_read_once_for_all_proofs(
+    sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str]
+) -> None:
+    alone = unshared.check(check_of(SLOW, STATEMENT, ":= same n"), core).run
+    for number in range(3):
+        report = sharing.check(check_of(SLOW, STATEMENT, f":= same n -- {number}"), core)
+        assert judge(report).reason is Reason.OK
+        assert report.run.wall_seconds < 0.2 * alone.wall_seconds
+    assert failures == []
+
+
+def _below(case: Case, core: LeanEnvironment) -> Check:
+    """Return the check of a case, with the same two declarations above all that it says."""
+    check = asked(core, case, Tier.KERNEL)
+    assert check.challenge is not None
+    program, stated = (
+        text[: header_end(text)] + _ABOVE + text[header_end(text) :]
+        for text in (check.program, check.challenge.program)
+    )
+    end = header_end(program) + len(_ABOVE)
+    challenge = replace(check.challenge, program=stated, context_end=end)
+    return replace(check, program=program, challenge=challenge, context_end=end, submitted=None)
+
+
+def _line(number: int, core: LeanEnvironment, *, honest: bool) -> tuple[Check, Reason]:
+    """Return an honest or a false line, and what must come of it."""
+    stated = f"theorem t : {number} + 0 = {number + (not honest)}"
+    case = Case(
+        name=stated,
+        kind="line",
+        statement=f"{stated} := by sorry",
+        program=f"{stated} := by exact rfl\n",
+        seconds=30.0 * PATIENCE,
+    )
+    return _below(case, core), Reason.OK if honest else Reason.ERROR
+
+
+@pytest.mark.timeout(3600)
+def test_tricks_change_no_other_verdict_below_the_same_context(
+    sharing: Checker, core: LeanEnvironment
+) -> None:
+    def reason(check: Check) -> Reason:
+        return judge(sharing.check(check, core)).reason
+
+    with ThreadPoolExecutor(2) as threads:
+        tricks, lines = [], []
+        for number, case in enumerate(TRICKS):
+            tricks.append((case.name, threads.submit(sharing.check, _below(case, core), core)))
+            for honest in (True, False):
+                check, expected = _line(number, core, honest=honest)
+                lines.append((threads.submit(reason, check), expected))
+        assert [found.result() for found, _ in lines] == [expected for _, expected in lines]
+        assert [name for name, found in tricks if judge(found.result()).outcome is Outcome.PROVED] == []
+
+
+def _images_of_contexts() -> list[int]:
+    """Return the processes that have read a context."""
+    found = (each for each in started() if "farm_workers.images.serve" in each.command)
+    return [each.pid for each in found if " here -1 context " in each.command.replace("\0", " ")]
+
+
+def test_an_image_that_is_killed_is_made_again(
+    sharing: Checker, core: LeanEnvironment, failures: list[str]
+) -> None:
+    for number in range(3):
+        report = sharing.check(check_of(CONTEXT, STATEMENT, f":= same n -- {number}"), core)
+        assert judge(report).reason is Reason.OK
+        images = _images_of_contexts()
+        assert images != []
+        for pid in images:
+            os.kill(pid, signal.SIGKILL)
+    assert failures == []
+
+
+def test_what_ends_badly_in_a_shared_image_is_judged_alone(
+    sharing: Checker, core: LeanEnvironment, failures: list[str]
+) -> None:
+    """The image is not ready in time."""
+    slow = f"{HEADER}theorem slow : Nat.gcd (3 ^ 2500000) (5 ^ 1700000) = 1 := by decide +kernel\n\n"
+    check = check_of(slow, "theorem goal : True", ":= trivial", limits=Limits(wall_seconds=60.0 * PATIENCE))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("farm_workers.images.image._READING_SECONDS", 0.01)
+        assert judge(sharing.check(check, core)).reason is Reason.OK
+    assert len(failures) == 1
+    wrong = check_of(CONTEXT, FALSE, ":= rfl")
+    assert judge(sharing.check(wrong, core)).reason is Reason.ERROR
