@@ -34,6 +34,10 @@ from farm_workers.lean.way import FORKED, NotShared, Question, Reply
 _log = logger(__name__)
 
 
+#: One image has read a context, another seals below it: with room for fewer each would push out the other.
+_IMAGES_OF_A_CONTEXT = 2
+
+
 class Checker:
     """Checks programs on this machine; for many threads. A context manager: at its end no process is left.
 
@@ -55,16 +59,18 @@ class Checker:
         share_contexts: bool = True,
     ) -> None:
         self.way, self.isolation = way, isolation.name
+        most = concurrency + 2 if most_images is None else most_images
         self._runner = LeanRunner(
             isolation,
             home=home,
             way=way,
-            most_images=concurrency + 2 if most_images is None else most_images,
+            most_images=most,
             images_mib=images_mib,
             snapshot_mib=snapshot_mib,
         )
         self._challenges = Challenges(self._runner)
-        self._contexts = Contexts(self._runner, self._challenges, may_share=share_contexts)
+        may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT
+        self._contexts = Contexts(self._runner, self._challenges, may_share=may_share)
         self._seals, self._boxed = Seals(isolation, self._runner.images), Boxed(isolation)
 
     def __enter__(self) -> Checker:
