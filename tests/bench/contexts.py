@@ -62,9 +62,11 @@ def context(name: str) -> str:
 
 
 def check_of(above: str, number: int) -> Check:
-    """Return the check of an answer below a context."""
+    """Return the check of an answer below a context, of which the farm screens what is the answer's own."""
+    program = f"{above}{STATEMENT} := by\n  -- {number}\n  rfl\n"
     return Check(
-        program=f"{above}{STATEMENT} := by\n  -- {number}\n  rfl\n",
+        program=program,
+        submitted=((len(above) + len(STATEMENT), len(program)),),
         challenge=challenge_to("", STATEMENT, above),
         assurance=Assurance(tier=Tier.KERNEL),
         limits=Limits(),

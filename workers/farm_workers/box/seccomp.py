@@ -178,11 +178,14 @@ _NUMBER, _AUDIT = 0, 4
 _ARGUMENTS = (16, 24, 32)  # the low halves, on these little-endian machines
 
 
-def filter_for(machine: str, *, trusted: bool = False, in_cell: bool = False) -> bytes | None:
+def filter_for(
+    machine: str, *, trusted: bool = False, in_cell: bool = False, sockets: bool = True
+) -> bytes | None:
     """Return the filter for a machine as ``uname -m`` names it; None for one whose calls are not known.
 
     A `trusted` process is left the calls that make namespaces and mounts. In the cell of an image no socket
-    can be made: cells share a network namespace, and could find each other there. A process there that sends
+    can be made, and nowhere without `sockets`: cells share a network namespace, and could find each other
+    there. A process in a cell that sends
     a deadly signal, to itself or another, dies of a fault (SIGSYS), and it cannot have the kernel send one:
     what is killed otherwise is killed from outside. It cannot say whether it is to get the orphans of what
     came of it: it stays as it was. And it can set limits of its own only.
@@ -203,7 +206,7 @@ def filter_for(machine: str, *, trusted: bool = False, in_cell: bool = False) ->
     program += _only(
         here.ioctl, _ARGUMENTS[1], [i for r in _TERMINAL_REQUESTS for i in _when(_IS, r, errno.EPERM)]
     )
-    allowed = () if in_cell else SOCKET_FAMILIES
+    allowed = SOCKET_FAMILIES if sockets and not in_cell else ()
     families = [i for family in allowed for i in ((_IS, 0, 1, family), _give(_ALLOW))]
     program += _only(here.socket, _ARGUMENTS[0], [*families, _give(_ERROR | errno.EAFNOSUPPORT)])
     if in_cell:

@@ -35,7 +35,7 @@ _log = logger(__name__)
 
 
 #: One image has read a context, another seals below it: with room for fewer each would push out the other.
-_IMAGES_OF_A_CONTEXT = 2
+_IMAGES_OF_A_CONTEXT = 3
 
 
 class Checker:

@@ -13,7 +13,7 @@ from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.hol_light import HolLightEnvironment
-from farm_workers.images.image import UNLIMITED, Image, words
+from farm_workers.images.image import UNLIMITED, Image, in_box, words
 from farm_workers.images.recipe import Recipe
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -96,6 +96,6 @@ def _image(environment: HolLightEnvironment, isolation: Isolation) -> Image:
         environment.name,
         Recipe(header=environment.script),
         isolation,
-        lambda: command,
+        in_box(lambda: command),
         start_seconds=_START_SECONDS,
     )

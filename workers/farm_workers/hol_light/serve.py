@@ -33,7 +33,7 @@ def main() -> NoReturn:
     os.environ["HOLLIGHT_DIR"] = folder
     try:
         script = Path("script.ml").absolute()
-        script.write_text(recipe_of(worker)[0].decode(), encoding="utf-8")
+        script.write_text(recipe_of(worker).decode(), encoding="utf-8")
         _lead_output(said)
         runtime = Runtime(Path(library), Path(folder, "ocaml"))
 

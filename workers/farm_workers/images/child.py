@@ -71,9 +71,9 @@ class Place:
 
     `namespaces`: whether it may make any; `workshop` is where a fork makes its folder instead, None where it
     is given one; `user` is whom a check becomes, -1 for nobody else; `parent` is what a fork has for its
-    parent while the image lives; `check_calls` and `seal_calls` are filters, None on a machine whose calls
-    are not known. `kept` are the image's own descriptors, which its library believes to be open; `data_bytes`
-    is what it has reserved.
+    parent while the image lives; `check_calls`, `seal_calls` and `image_calls`, those of an image that reads
+    a context, are filters, None on a machine whose calls are not known. `kept` are the image's own
+    descriptors, which its library believes to be open; `data_bytes` is what it has reserved.
     """
 
     namespaces: bool
@@ -82,6 +82,7 @@ class Place:
     parent: int
     check_calls: Filter | None
     seal_calls: Filter | None
+    image_calls: Filter | None
     kept: frozenset[int]
     data_bytes: int
 
@@ -104,7 +105,35 @@ def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
     It waits at the gate, then gives up all that the image has: only its own output is open when this returns.
     """
     held = at_the_gate(files, order.CHECK, lambda: [_folder(place, files)])
-    return None if held is None else _given_up(place, files, *held)
+    if held is None:
+        return None
+    asked = _given_up(place, files, *held)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(number, signal.SIG_DFL)
+    limit(asked, place.data_bytes)
+    return asked if _enclosed(place, place.check_calls) else None
+
+
+def confined_image(place: Place, files: Sequence[int]) -> tuple[dict[str, Any], socket.socket] | None:
+    """Confine this process as `confined` does, to be an image that runs a stranger's code.
+
+    Return what it is asked and its socket to the worker. It can end what comes of it, and give its forks
+    limits: it has none of its own, and the worker watches it.
+    """
+    held = at_the_gate(files, order.ON_CONTEXT, lambda: [_folder(place, files)])
+    if held is None:
+        return None
+    asked = _given_up(place, files, *held, spared=files[order.IMAGE])
+    return (asked, socket.socket(fileno=files[order.IMAGE])) if _enclosed(place, place.image_calls) else None
+
+
+def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
+    """Make this process an image that reads a module; return the module and its socket to the worker."""
+    if at_the_gate(files, order.ON_MODULE, list) is None:
+        return None
+    module = bytes(_mapped(files[order.MODULE]))
+    take_descriptors(files, place.kept, files[order.IMAGE])
+    return module, socket.socket(fileno=files[order.IMAGE])
 
 
 def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
@@ -157,25 +186,27 @@ def _furnished(owner: int) -> int:
     return os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _given_up(place: Place, files: Sequence[int], folder: int) -> dict[str, Any] | None:
-    """Give up all that the image has, and return what is asked; None where the image has ended."""
+def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 0) -> dict[str, Any]:
+    """Give up all that the image has open, but what is `spared`, and return what is asked."""
     os.fchdir(folder)
     if not place.namespaces:
         os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
     asked = read(files[order.REQUEST])
-    take_descriptors(files, place.kept)
+    take_descriptors(files, place.kept, *filter(None, [spared]))
     os.setsid()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
-        signal.signal(number, signal.SIG_DFL)
-    limit(asked, place.data_bytes)
+    return asked
+
+
+def _enclosed(place: Place, calls: Filter | None) -> bool:
+    """Give up all rights, and take on a filter; False where the image has ended."""
     launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # all that comes of it stays below it while it lives
     launch.become(place.user, reads_all=False)
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != place.parent:
-        return None
-    if place.check_calls:
-        place.check_calls.take()
-    return asked
+        return False
+    if calls:
+        calls.take()
+    return True
 
 
 def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool) -> int:

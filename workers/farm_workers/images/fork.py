@@ -61,10 +61,11 @@ class Fork(Measured):
         limits: Limits,
         files: Sequence[int] = (),
     ) -> None:
-        """Have an image fork for a check, a seal or a task, and wait until that is at its gate.
+        """Have an image fork for an order, and wait until that is at its gate.
 
         `request` is what it reads there, besides its limits; `files` are a seal's module, challenge and
-        file for what it makes, which stay the caller's. Raises ImageGone and BoxFailed.
+        file for what it makes, or a module and the socket of an image, which stay the caller's. Raises
+        ImageGone and BoxFailed.
         """
         self._what, self._isolation = what, isolation
         super().__init__(limits)
@@ -86,7 +87,7 @@ class Fork(Measured):
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
-        rest = [self._workplace()] if self._what == order.CHECK else files
+        rest = [*([self._workplace()] if self._what in order.IN_CELLS else []), *files]
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)

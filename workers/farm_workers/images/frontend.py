@@ -40,6 +40,8 @@ _PRIVATE = 2 << 1 | 1
 #: Fields of what Lean keeps of a text: `HeaderParsedSnapshot.result?`, `HeaderProcessedSnapshot.result?`,
 #: `CommandParsedSnapshot.parserState` and `nextCmdSnap?`, `SnapshotTask.task`.
 _PARSED, _PROCESSED, _PARSER_STATE, _NEXT, _TASK = 4, 2, 2, 4, 3
+#: And `HeaderProcessedState.cmdState` and `firstCmdSnap`, `Command.State.scopes` and `Scope.opts`.
+_STATE, _FIRST, _SCOPES, _SCOPE_OPTIONS = 0, 1, 2, 1
 _CLOSURE_TAG, _CLOSURE_ARGUMENTS = 245, 3
 _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 
@@ -58,16 +60,14 @@ class Frontend(Lean):
     fork; what it leaves in memory is nobody's to clean.
     """
 
-    def __init__(self, library: Path, options: Sequence[str], *, keeps: bool = False) -> None:
-        """Load Lean with options of its command line. Raises LeanError for one that is not known here.
-
-        With `keeps` it can `read_on`.
-        """
+    def __init__(self, library: Path, options: Sequence[str]) -> None:
+        """Load Lean with options of its command line. Raises LeanError for one that is not known here."""
         super().__init__(str(library), sysroot=_sysroot(library))
         self.function("lean_enable_initializer_execution", 0)()
         self._allocate = self.function("lean_alloc_object", 1)
-        self._options = self._read(
-            [*_OPTIONS, _FORGETS.format(str(not keeps).lower()), *map(_definition, options)]
+        given = list(map(_definition, options))
+        self._options, self._keeping = (
+            self._read([*_OPTIONS, _FORGETS.format(forgets), *given]) for forgets in ("true", "false")
         )
         self._main = self.call("lean_name_mk_string", NOTHING, self.string(_MAIN_MODULE))
         self._setup = Callback(self._imports)
@@ -92,6 +92,10 @@ class Frontend(Lean):
 
         Messages go to stdout. Raises LeanError where nothing can be behind it.
         """
+        self.begin()
+        self._options = self._keeping
+        scope = field(field(field(self._header(), _STATE), _SCOPES), 0)
+        ctypes.c_size_t.from_address(scope + 8 + 8 * _SCOPE_OPTIONS).value = shared(self._keeping)
         self._above = self._process(context + _END, self.constructor(1, [shared(self._above)]))
         self._report(self._above)
         if self._state(self._above) == NOTHING:
@@ -107,15 +111,18 @@ class Frontend(Lean):
         last link of which that is true. A link that leads nowhere else costs time and no truth: its text
         would differ.
         """
-        parsed = field(field(self._above, _PARSED), 0)
-        processed = _value(field(parsed, 1))
-        first = field(field(field(processed, _PROCESSED), 0), 1)
+        first = field(self._header(), _FIRST)
         chain = [_value(first)]
         while (following := field(chain[-1], _NEXT)) != NOTHING:
             chain.append(_value(field(following, 0)))
         before = [link for link, later in zip(chain, chain[2:], strict=False) if _ends(later) <= end]
         if before:
             ctypes.c_size_t.from_address(field(first, _TASK) + 8).value = shared(before[-1])
+
+    def _header(self) -> int:
+        """Return what Lean has of the header: a `HeaderProcessedState`."""
+        processed = _value(field(field(field(self._above, _PARSED), 0), 1))
+        return field(field(processed, _PROCESSED), 0)
 
     def begin(self) -> None:
         """Make threads for Lean's tasks: those of a parent are not there in a fork."""

@@ -1,4 +1,7 @@
-"""Image step, one image from outside: a process in a box that has imported a header and forks on demand."""
+"""Image step, one image from outside: a process that has imported a header and forks on demand.
+
+It is in a box of its own, or was forked from another image to read on.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from farm.limits import Limits
@@ -22,7 +27,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import order
-from farm_workers.images.fork import Fork, user_of_checks
+from farm_workers.images.fork import Fork, ImageGone, user_of_checks
 from farm_workers.images.recipe import Recipe
 from farm_workers.metrics import events
 
@@ -34,8 +39,10 @@ _READING_SECONDS = 120.0
 UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
-#: What an image that runs a stranger's code may take for as long as it lives, its forks not counted.
-_LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=300.0, processes=64, output_kib=1024)
+#: What an image that runs a stranger's code may take for as long as it lives, its forks not counted. The
+#: processor's time is held against its limit here: a limit of the kernel's would be its forks' as well.
+_LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=math.inf, processes=64, output_kib=1024)
+_MOST_CPU_SECONDS = 300.0
 #: How often such an image is held against its limits.
 _WATCH_SECONDS = 5.0
 #: How often one that is being made looks whether it is still to be.
@@ -44,6 +51,10 @@ _MOST_SAID = 4096
 
 
 _log = logger(__name__)
+
+#: Begins an image's process, given what the image is and its end of the socket; what is held as long as the
+#: process lives is put on the stack, the process itself for the last.
+Source = Callable[["Image", socket.socket, contextlib.ExitStack], Cell | Fork]
 
 
 class NoImage(Exception):
@@ -66,23 +77,24 @@ class Image:
         name: str,
         recipe: Recipe,
         isolation: Isolation,
-        command: Callable[[], Command],
+        source: Source,
         *,
         start_seconds: float | None = None,
     ) -> None:
         """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
 
-        `name` is its environment's, `command` returns what is run in its box, or raises NoImage; it has
-        `start_seconds` to be ready, or as many as its recipe may take.
+        `name` is its environment's, `source` begins its process, or raises NoImage; it has `start_seconds`
+        to be ready, or as many as its recipe may take.
         """
         most = _READING_SECONDS if recipe.runs_code else _START_SECONDS
         self._start_seconds = most if start_seconds is None else start_seconds
-        self._name, self._recipe, self._isolation, self._command = name, recipe, isolation, command
+        self._name, self.isolation, self._source = name, isolation, source
+        self.recipe = recipe
         self.turn = threading.Lock() if recipe.runs_code else None
         self.begun_at = time.monotonic()
         self._made, self._closing = threading.Event(), threading.Event()
         self._error: Exception | None = None
-        self._cell: Cell | None = None
+        self._process: Cell | Fork | None = None
         self._socket: socket.socket | None = None
         self.memory_kib = 0
         self._thread = threading.Thread(target=self._live, name="image", daemon=True)
@@ -107,7 +119,7 @@ class Image:
 
     def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, order.CHECK, request, isolation=self._isolation, limits=limits)
+        fork = Fork(self._send, order.CHECK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
 
@@ -120,20 +132,36 @@ class Image:
         """
         request = {**request, "with_sealed": into is not None}
         files = [*files, files[0] if into is None else into]
-        fork = Fork(self._send, order.SEAL, request, isolation=self._isolation, limits=limits, files=files)
+        fork = Fork(self._send, order.SEAL, request, isolation=self.isolation, limits=limits, files=files)
         events.forked(self._name, "seal")
         return fork
 
     def task(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a task, which only computes. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, order.TASK, request, isolation=self._isolation, limits=limits)
+        fork = Fork(self._send, order.TASK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
+
+    def image(self, recipe: Recipe, theirs: socket.socket) -> Fork:
+        """Fork an image that is to read on from here. Raises ImageGone, NoImage and BoxFailed."""
+        fork = partial(Fork, self._send, isolation=self.isolation)
+        if not recipe.runs_code:
+            with as_file(recipe.module) as module:
+                files = [module, theirs.fileno()]
+                return fork(order.ON_MODULE, {}, limits=UNLIMITED, files=files)
+        if self.isolation.namespaces is None:
+            raise NoImage("without namespaces no image runs what strangers have written")
+        asked = {"context": recipe.context}
+        return fork(order.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
 
     def _send(self, what: bytes, files: Sequence[int]) -> None:
         if self._socket is None:
             raise BrokenPipeError("the image is closed")
         socket.send_fds(self._socket, [what], list(files))
+
+    def is_closing(self) -> bool:
+        """Whether nobody needs it any more."""
+        return self._closing.is_set()
 
     def _live(self) -> None:
         """Make the image, keep it until it is not needed any more, and end it."""
@@ -152,10 +180,10 @@ class Image:
 
     def _stay(self) -> None:
         """Wait until it is not needed any more. Raises ImageDied for one that goes over its limits."""
-        assert self._cell is not None  # noqa: S101 - it was just made
-        while not self._closing.wait(_WATCH_SECONDS if self._recipe.runs_code else None):
-            used = self._cell.usage().cpu_seconds
-            if used > _LIMITED.cpu_seconds or self._cell.breach():
+        assert self._process is not None  # noqa: S101 - it was just made
+        while not self._closing.wait(_WATCH_SECONDS if self.recipe.runs_code else None):
+            used = self._process.usage().cpu_seconds
+            if used > _MOST_CPU_SECONDS or self._process.breach():
                 _log.warning("An image of a context for %s goes over its limits, and is ended", self._name)
                 raise ImageDied("an image went over its limits")
 
@@ -168,29 +196,33 @@ class Image:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         files.enter_context(ours)
         with theirs:
-            self._cell = Cell(self._command(), isolation=self._isolation, stdin=theirs.fileno())
-        files.callback(self._cell.close)
-        with contextlib.ExitStack() as given:
-            read = [given.enter_context(as_file(content)) for content in self._recipe.files]
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it is dead: its answer says so
-                socket.send_fds(ours, [order.RECIPE], read)
+            self._process = self._source(self, theirs, files)
+        if self.recipe.origin is None:
+            self._tell_header(ours)
         said = self._answer(ours)
         if not said:
             raise ImageDied(f"an image exited: {self._said()}")
         if said != order.READY:
             raise NoImage(said.decode(errors="replace")[:_MOST_SAID])
         ours.settimeout(None)
-        self.memory_kib = self._cell.usage().memory_kib
+        self.memory_kib = self._process.usage().memory_kib
         self._socket = ours
 
+    def _tell_header(self, ours: socket.socket) -> None:
+        with as_file(self.recipe.header.encode("utf-8", "surrogatepass")) as header:
+            try:
+                socket.send_fds(ours, [order.RECIPE], [header])
+            except (BrokenPipeError, ConnectionResetError):
+                _log.debug("An image ended before it read its header; its answer will say so")
+
     def _answer(self, ours: socket.socket) -> bytes:
-        """Return what the image says when it has imported its header, nothing when it died of that."""
+        """Return what the image says when it has read its recipe, nothing when it died of that."""
         ours.settimeout(_LOOK_SECONDS)
         deadline = time.monotonic() + self._start_seconds
         while not self._closing.is_set():
             try:
                 return ours.recv(order.MOST_BYTES)
-            except ConnectionResetError:  # it died before it read the header
+            except ConnectionResetError:  # it died before it read anything
                 return b""
             except TimeoutError:
                 pass
@@ -200,9 +232,10 @@ class Image:
 
     def _said(self) -> str:
         """Return the last line of what the image said on its standard error."""
-        assert self._cell is not None  # noqa: S101 - it was just made
+        assert self._process is not None  # noqa: S101 - it was just made
         with contextlib.suppress(BlockingIOError):
-            return os.read(self._cell.stderr, _MOST_SAID).decode(errors="replace").strip().rpartition("\n")[2]
+            said = os.read(self._process.stderr, _MOST_SAID).decode(errors="replace")
+            return said.strip().rpartition("\n")[2]
         return "nothing"
 
     def close(self) -> None:
@@ -212,27 +245,48 @@ class Image:
         self._thread.join()
 
 
+def in_box(command: Callable[[], Command]) -> Source:
+    """Return the source of an image in a box of its own; `command` is run there, or raises NoImage."""
+
+    def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Cell:
+        cell = Cell(command(), isolation=image.isolation, stdin=theirs.fileno())
+        files.callback(cell.close)
+        return cell
+
+    return begun
+
+
+def forked_from(origin: Callable[[Callable[[], bool]], AbstractContextManager[Image]]) -> Source:
+    """Return the source of an image that another one forks; `origin` gives that one until it is closed."""
+
+    def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Fork:
+        parent = files.enter_context(origin(image.is_closing))
+        try:
+            fork = parent.image(image.recipe, theirs)
+        except ImageGone as error:
+            raise ImageDied(f"the image of a header exited: {error}") from error
+        files.callback(fork.close)
+        fork.go()
+        return fork
+
+    return begun
+
+
 def words(isolation: Isolation) -> list[str]:
     """Return the words that tell an image where it forks, and whom a check becomes."""
     return ["cells" if isolation.namespaces else "folders", str(user_of_checks(isolation))]
 
 
-def lean_image(environment: LeanEnvironment, isolation: Isolation, recipe: Recipe) -> Command:
-    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it.
-
-    One that runs a stranger's code has the rights of a check, and lives within limits.
-    """
+def lean_image(environment: LeanEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:
+    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it."""
     library = environment.library
     if library is None:
         raise NoImage("the farm does not know the shared library of this Lean")
-    if recipe.runs_code and isolation.namespaces is None:
-        raise NoImage("without namespaces no image runs what strangers have written")
-    forks_here = ["here", "-1"] if recipe.runs_code else words(isolation)
     return Command(
-        words=images.command(python(), [*forks_here, recipe.kind], library, environment.lean[1:]),
-        limits=_LIMITED if recipe.runs_code else UNLIMITED,
+        words=images.command(python(), words(isolation), library, environment.lean[1:]),
+        limits=UNLIMITED,
         environment=environment_variables(environment),
         visible=(*images.FOLDERS, *environment.folders),
-        trusted=not recipe.runs_code,
+        trusted=True,
         stack_bytes=launch.THREAD_STACK_BYTES,
     )

@@ -17,7 +17,7 @@ from farm_workers import cache
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.environment import Environment
-from farm_workers.images.image import Image, ImageDied, NoImage
+from farm_workers.images.image import Image, ImageDied, NoImage, forked_from, in_box
 from farm_workers.images.recipe import Recipe
 
 _log = logger(__name__)
@@ -143,11 +143,26 @@ class Images(Generic[E]):
             and self._used[best] >= (1 if key[1].runs_code else _AT_ONCE)
         )
         if best is None or (is_busy and self._has_room(best)):
-            begin = partial(self._begin, key[0], self._isolation, key[1])
-            alike.append(Image(key[0].name, key[1], self._isolation, begin))
+            alike.append(self._begun(*key))
         self._images[key] = alike
         self._images.move_to_end(key)
         return best or alike[-1]
+
+    def _begun(self, environment: E, recipe: Recipe) -> Image:
+        """Begin an image: in a box, or from that of its origin, which stays as long as it does."""
+        if recipe.origin is None:
+            source = in_box(partial(self._begin, environment, self._isolation, recipe))
+        else:
+            source = forked_from(partial(self._origin, environment, recipe.origin))
+        return Image(environment.name, recipe, self._isolation, source)
+
+    @contextlib.contextmanager
+    def _origin(self, environment: E, recipe: Recipe, closing: Callable[[], bool]) -> Iterator[Image]:
+        try:
+            with self.lease(environment, recipe, closing) as image:
+                yield image
+        except NotWanted:
+            raise BoxFailed("an image was closed before it was ready") from None
 
     def _all(self) -> list[tuple[tuple[E, Recipe], Image]]:
         return [(key, each) for key, alike in self._images.items() for each in alike]
@@ -236,4 +251,4 @@ def _digest(content: bytes) -> str:
 def _short(key: tuple[Environment, Recipe]) -> bytes:
     """Return what stands for a recipe where many are remembered."""
     environment, recipe = key
-    return cache.key(environment.digest, *map(_digest, recipe.files), recipe.kind)
+    return cache.key(environment.digest, *map(_digest, recipe.words))

@@ -11,7 +11,8 @@ class Recipe:
 
     `header` is text of imports alone. `context` is a whole text that begins with it and is read to its end,
     which runs code of whoever wrote it. `module` is what such a text was compiled to, which is read as data
-    and goes through the kernel. An image has one of the two, or neither.
+    and goes through the kernel. An image has one of the two, or neither; with one it is forked from that of
+    its header.
     """
 
     header: str = ""
@@ -29,7 +30,12 @@ class Recipe:
         return "context" if self.context else "module" if self.module else "header"
 
     @property
-    def files(self) -> list[bytes]:
-        """What the image is given to read, the header first."""
-        above = self.context.encode("utf-8", "surrogatepass") or self.module
-        return [self.header.encode("utf-8", "surrogatepass"), *([above] if above else [])]
+    def origin(self) -> Recipe | None:
+        """The recipe of the image that this one is forked from, None for one that begins by itself."""
+        return Recipe(header=self.header) if self.context or self.module else None
+
+    @property
+    def words(self) -> list[bytes]:
+        """What makes a recipe the one that it is."""
+        texts = self.header, self.context
+        return [*(text.encode("utf-8", "surrogatepass") for text in texts), self.module]

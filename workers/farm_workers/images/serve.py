@@ -1,11 +1,13 @@
 """Image step, the image: imports a header, then forks for every order until nobody can order any more.
 
-It is called as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER KIND
-LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
-`farm_workers.images.order`). Text and limits of a check are read by its fork and never here: what is in this
-process is in every later fork. WHERE says in what it forks: in `CELLS` with namespaces of their own, in
-`FOLDERS` that the worker gives, or `HERE`, one after the other in the box that it is in itself. KIND is what
-it reads below its header, as `farm_workers.images.recipe` names it.
+It is called as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER LIBRARY
+OPTION...`` in a box, with one end of a socket as its standard input (see `farm_workers.images.order`). Text
+and limits of a check are read by its fork and never here: what is in this process is in every later fork.
+WHERE says in what it forks: in `CELLS` with namespaces of their own, or in `FOLDERS` that the worker gives.
+
+A fork may be an image itself, which goes on from the header: one that reads a context has the rights and the
+cell of a check, and forks for one check after the other in there; one that has a context's module checked is
+as trusted as a seal, and forks for seals.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import gc
 import io
 import os
 import platform
+import resource
 import select
 import signal
 import socket
@@ -22,13 +25,23 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.box import launch, seccomp
 from farm_workers.images import order
-from farm_workers.images.child import FOLDER, Filter, Place, check_in, clear_away, seal_in
+from farm_workers.images.child import (
+    FOLDER,
+    Filter,
+    Place,
+    check_in,
+    clear_away,
+    confined_image,
+    image_on_module,
+    seal_in,
+)
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
 from farm_workers.images.keeper import Keeper, Keepers
@@ -48,7 +61,7 @@ _KEEPERS = 4
 
 
 #: Where an image forks.
-CELLS, FOLDERS, HERE = "cells", "folders", "here"
+CELLS, FOLDERS = "cells", "folders"
 
 
 class CannotFork(Exception):
@@ -61,22 +74,79 @@ Work = Callable[[bytes, Place, Sequence[int]], int]
 
 def main() -> NoReturn:
     """Be an image of Lean, to the end."""
-    where, user, kind, library, *options = sys.argv[1:]
+    where, user, library, *options = sys.argv[1:]
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
     worker, keepers = begin(namespaces=where == CELLS)
-    workshop = Workshop(Path(FOLDER)) if where == HERE else None
     try:
-        frontend, kernel = _ready(worker, kind, Frontend(Path(library), options, keeps=kind == "context"))
-    except (LeanError, Refused, MalformedOlean, OSError, AttributeError) as error:
+        frontend = Frontend(Path(library), options)
+        kernel = _ready(recipe_of(worker).decode("utf-8", "surrogatepass"), frontend)
+    except (LeanError, OSError, AttributeError) as error:
         give_up(worker, error)
 
     def work(what: bytes, place: Place, files: Sequence[int]) -> int:
         if what == order.CHECK:
             return check_in(frontend, place, files)
+        if what == order.ON_CONTEXT:
+            return _read_on(frontend, place, files)
+        if what == order.ON_MODULE:
+            return _take_in(frontend, kernel, place, files)
         return seal_in(frontend, kernel, place, files)
 
-    serve(worker, keepers, work, user=int(user), has_mounts=where == CELLS, workshop=workshop)
+    serve(worker, keepers, work, user=int(user), has_mounts=where == CELLS)
+
+
+def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
+    """Be an image that has read a context, to the end; all that runs here is as little trusted as a check."""
+    given = confined_image(place, files)
+    if given is None:
+        return 1
+    asked, worker = given
+    silence(1)
+    before = _used_bytes()
+    try:
+        workshop = Workshop(Path(FOLDER))
+        frontend.read_on(asked["context"])
+    except (LeanError, OSError, AttributeError) as error:
+        give_up(worker, error)
+    own = replace(
+        place,
+        namespaces=False,
+        workshop=str(workshop.folder),
+        user=-1,
+        parent=os.getpid(),
+        data_bytes=place.data_bytes + _used_bytes() - before,
+    )
+    return _go_on(worker, own, lambda _, where, ordered: check_in(frontend, where, ordered), workshop)
+
+
+def _take_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
+    """Be an image whose kernel has a context's module, to the end."""
+    given = image_on_module(place, files)
+    if given is None:
+        return 1
+    module, worker = given
+    silence(1)
+    frontend.begin()
+    try:
+        above = taken_in(frontend, kernel, module)
+    except (LeanError, Refused, MalformedOlean, OSError) as error:
+        give_up(worker, error)
+    return _go_on(worker, place, lambda _, where, ordered: seal_in(frontend, above, where, ordered))
+
+
+def _go_on(worker: socket.socket, place: Place, work: Work, workshop: Workshop | None = None) -> int:
+    """Serve as an image that was forked from another one."""
+    gc.freeze()
+    silence(2)
+    worker.send(order.READY)
+    Server(worker, work, place, None, workshop).serve()
+    return 0
+
+
+def _used_bytes() -> int:
+    """Return the most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
@@ -106,29 +176,22 @@ def give_up(worker: socket.socket, error: Exception) -> NoReturn:
 
 
 def serve(
-    worker: socket.socket,
-    keepers: Keepers | None,
-    work: Work,
-    *,
-    user: int,
-    has_mounts: bool,
-    workshop: Workshop | None = None,
+    worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, has_mounts: bool
 ) -> NoReturn:
     """Fork for every order until nobody can order any more; each fork does the work and ends.
 
-    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others. With
-    a `workshop` it forks there, for one order at a time.
+    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others.
     """
     settle()
     try:
-        place = place_of(worker, keepers, user=user, workshop=workshop)
+        place = place_of(worker, keepers, user=user)
         if has_mounts:
             clear_away()
     except (CannotFork, OSError) as error:
         give_up(worker, error)
     silence(2)
     worker.send(order.READY)
-    Server(worker, work, place, keepers, workshop).serve()
+    Server(worker, work, place, keepers).serve()
     os._exit(0)
 
 
@@ -140,14 +203,11 @@ def settle() -> None:
     gather()
 
 
-def recipe_of(worker: socket.socket) -> list[bytes]:
-    """Return the files that the worker sends first."""
-    _, files, _, _ = socket.recv_fds(worker, order.MOST_BYTES, order.MOST_FILES)
-    found = []
-    for each in files:
-        with open(each, "rb") as file:  # noqa: PTH123
-            found.append(file.read())
-    return found
+def recipe_of(worker: socket.socket) -> bytes:
+    """Return the header, which the worker sends first."""
+    _, (header,), _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
+    with open(header, "rb") as file:  # noqa: PTH123
+        return file.read()
 
 
 def silence(*descriptors: int) -> None:
@@ -158,23 +218,13 @@ def silence(*descriptors: int) -> None:
     os.close(nothing)
 
 
-def _ready(worker: socket.socket, kind: str, frontend: Frontend) -> tuple[Frontend, Kernel]:
-    """Return Lean with all that it is to have read, and what its kernel has of that.
-
-    What is set up at first use is there for all forks: by the context, or by programs of ours.
-    """
-    given, *above = recipe_of(worker)
-    header = given.decode("utf-8", "surrogatepass")
+def _ready(header: str, frontend: Frontend) -> Kernel:
+    """Have Lean import a header, and set up by programs of ours what is set up at first use."""
     frontend.import_header(header)
     kernel = Kernel(environment=frontend.kernel_environment())
-    if kind == "context":
-        frontend.read_on(above[0].decode("utf-8", "surrogatepass"))
-    elif kind == "module":
-        kernel = taken_in(frontend, kernel, above[0])
-    else:
-        _elaborate_some(frontend, header)
-        _seal_once_or_more(frontend, kernel, header)
-    return frontend, kernel
+    _elaborate_some(frontend, header)
+    _seal_once_or_more(frontend, kernel, header)
+    return kernel
 
 
 def _elaborate_some(frontend: Frontend, header: str) -> None:
@@ -211,7 +261,7 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
 
 
 class Workshop:
-    """The one folder in an image's box that can be written to: each fork finds it as it was at first."""
+    """The one folder in an image's cell that can be written to: each fork finds it as it was at first."""
 
     def __init__(self, root: Path) -> None:
         """Note what is there. Raises OSError."""
@@ -244,12 +294,11 @@ class Workshop:
                 yield from self._below(path, opening=opening)
 
 
-def place_of(
-    worker: socket.socket, keepers: Keepers | None, *, user: int, workshop: Workshop | None = None
-) -> Place:
+def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
     """Return what cells have around them. Raises CannotFork where they would share something writable."""
     machine = platform.machine()
     check_calls, seal_calls = seccomp.filter_for(machine, in_cell=True), seccomp.only_computing(machine)
+    image_calls = seccomp.filter_for(machine, sockets=False)
     own = {worker.fileno()} | (keepers.descriptors if keepers else frozenset())
     return Place(
         namespaces=keepers is not None,
@@ -257,7 +306,8 @@ def place_of(
         parent=0 if keepers else os.getpid(),
         check_calls=Filter(check_calls, machine) if check_calls else None,
         seal_calls=Filter(seal_calls, machine) if seal_calls else None,
-        workshop=None if workshop is None else str(workshop.folder),
+        image_calls=Filter(image_calls, machine) if image_calls else None,
+        workshop=None,
         kept=_librarys_descriptors(own),
         data_bytes=_data_bytes(),
     )
@@ -343,7 +393,7 @@ class Server:
             if self._forks:
                 raise BlockingIOError("it forks for one at a time")
             self._workshop.clear()
-        keeper = self._keepers.take() if self._keepers and what == order.CHECK else None
+        keeper = self._keepers.take() if self._keepers and what in order.IN_CELLS else None
         try:
             pid = keeper.fork() if keeper else os.fork()
             if pid == 0:
@@ -384,6 +434,9 @@ class Server:
 
     def _sweep(self) -> None:
         """Kill what came of forks that have ended: this process has it for a child now."""
+        if self._workshop:
+            kill_all()
+            return
         while True:
             below = launch.descendants(os.getpid())
             ours = {fork.pid for fork in self._forks.values()}
@@ -398,6 +451,19 @@ class Server:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.001)
+
+
+def kill_all() -> None:
+    """Kill all that is in this process's namespace besides itself and process 1."""
+    while True:
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.001)  # the killed need a moment to die
 
 
 def _handle(pid: int) -> int:
