@@ -119,7 +119,9 @@ def test_a_result_says_what_the_reward_rests_on(client: Client) -> None:
     assert [each.origin for each in wrong.messages] == ["answer"]
 
 
-def test_a_theorem_below_its_context_is_judged_and_only_errors_of_the_context_are_told(client: Client) -> None:
+def test_a_theorem_below_its_context_is_judged_and_only_errors_of_the_context_are_told(
+    client: Client,
+) -> None:
     context = f"{HEADER}namespace N\n\ntheorem left : (1 : Nat) = 2 := sorry\n\n/-- Doc. -/\n"
     item = {"context": context, "formal_statement": "theorem t : (1 : Nat) = 2", "proof": ":= left"}
     result = client.check(item)

@@ -35,7 +35,7 @@ from tests.acceptance.test_contexts import (
     check_of,
 )
 from tests.memories import started
-from tests.processes import PATIENCE
+from tests.processes import PATIENCE, eventually
 
 #: What stands above the theorem, for programs that have nothing there.
 _ABOVE = "\ndef above : Nat := 1\n\ntheorem above_is_one : above = 1 := rfl\n\n"
@@ -199,22 +199,46 @@ def test_tricks_change_no_other_verdict_below_the_same_context(
         assert [name for name, found in tricks if judge(found.result()).outcome is Outcome.PROVED] == []
 
 
-def _images_of_contexts() -> list[int]:
-    """Return the processes that have read a context."""
-    found = (each for each in started() if "farm_workers.images.serve" in each.command)
-    return [each.pid for each in found if " here -1 context " in each.command.replace("\0", " ")]
+def _images() -> dict[str, int]:
+    """Return the process that has read a context, the one that has its module, and the one of the header.
+
+    The first is in a namespace of its own, whose process 1 is a keeper; the third has forked the others.
+    """
+    images = [each.pid for each in started() if "farm_workers.images.serve" in each.command]
+    numbers = {pid: _told(pid, "NSpid") for pid in images}
+    parents = {pid: _told(pid, "PPid")[0] for pid in images}
+    (context,) = (
+        pid
+        for pid, parent in parents.items()
+        if parent in numbers and len(numbers[pid]) > len(numbers[parent]) and numbers[pid][-1] > 1
+    )
+    header = parents[context]
+    (module,) = (
+        pid
+        for pid, parent in parents.items()
+        if parent == header and len(numbers[pid]) == len(numbers[header])
+    )
+    return {"context": context, "module": module, "header": header}
 
 
+def _told(pid: int, key: str) -> list[int]:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next([*map(int, line.split()[1:])] for line in lines if line.startswith(f"{key}:"))
+
+
+@pytest.mark.parametrize("kind", ["context", "module", "header"])
 def test_an_image_that_is_killed_is_made_again(
-    sharing: Checker, core: LeanEnvironment, failures: list[str]
+    sharing: Checker, core: LeanEnvironment, failures: list[str], kind: str
 ) -> None:
+    killed = set()
     for number in range(3):
         report = sharing.check(check_of(CONTEXT, STATEMENT, f":= same n -- {number}"), core)
         assert judge(report).reason is Reason.OK
-        images = _images_of_contexts()
-        assert images != []
-        for pid in images:
-            os.kill(pid, signal.SIGKILL)
+        pid = _images()[kind]
+        assert pid not in killed
+        killed.add(pid)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda pid=pid: not Path(f"/proc/{pid}").exists())  # type: ignore[misc]
     assert failures == []
 
 

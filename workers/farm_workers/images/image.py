@@ -48,6 +48,8 @@ _WATCH_SECONDS = 5.0
 #: How often one that is being made looks whether it is still to be.
 _LOOK_SECONDS = 0.1
 _MOST_SAID = 4096
+#: The image that another one is forked from may have ended; the one that replaces it is asked once.
+_TURNS = 2
 
 
 _log = logger(__name__)
@@ -256,18 +258,26 @@ def in_box(command: Callable[[], Command]) -> Source:
     return begun
 
 
-def forked_from(origin: Callable[[Callable[[], bool]], AbstractContextManager[Image]]) -> Source:
-    """Return the source of an image that another one forks; `origin` gives that one until it is closed."""
+def forked_from(
+    origin: Callable[[Callable[[], bool]], AbstractContextManager[Image]], replace: Callable[[Image], None]
+) -> Source:
+    """Return the source of an image that another one forks.
+
+    `origin` gives that one, unless it is cancelled; one that turns out to have ended is to `replace`, once.
+    """
 
     def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Fork:
-        parent = files.enter_context(origin(image.is_closing))
-        try:
-            fork = parent.image(image.recipe, theirs)
-        except ImageGone as error:
-            raise ImageDied(f"the image of a header exited: {error}") from error
-        files.callback(fork.close)
-        fork.go()
-        return fork
+        for _ in range(_TURNS):
+            parent = files.enter_context(origin(image.is_closing))
+            try:
+                fork = parent.image(image.recipe, theirs)
+            except ImageGone:
+                replace(parent)
+                continue
+            files.callback(fork.close)
+            fork.go()
+            return fork
+        raise ImageDied("the image of a header exited, and so did its replacement")
 
     return begun
 

@@ -153,7 +153,8 @@ class Images(Generic[E]):
         if recipe.origin is None:
             source = in_box(partial(self._begin, environment, self._isolation, recipe))
         else:
-            source = forked_from(partial(self._origin, environment, recipe.origin))
+            origin = environment, recipe.origin
+            source = forked_from(partial(self._origin, *origin), partial(self.replace, *origin))
         return Image(environment.name, recipe, self._isolation, source)
 
     @contextlib.contextmanager
