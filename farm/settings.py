@@ -29,7 +29,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_CONCURRENCY": "checks a worker runs at once (the CPUs it may use)",
         "FARM_MEMORY_MIB": "memory limit of one check in MiB (4096)",
         "FARM_WAY": "how a worker runs Lean: forked, snapshot or cold (forked)",
-        "FARM_IMAGES": "maximum number of header images in a worker (FARM_CONCURRENCY + 2)",
+        "FARM_IMAGES": "maximum number of images in a worker (FARM_CONCURRENCY + 2)",
         "FARM_IMAGES_MIB": "maximum private memory of all images in MiB (half of the machine's)",
         "FARM_SNAPSHOT_MIB": "maximum disk space of header snapshots in MiB (8192)",
         "FARM_ISOLATION": "minimum isolation, such as cgroup+bwrap or rlimit (a worker: bwrap)",

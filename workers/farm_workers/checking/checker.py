@@ -34,7 +34,7 @@ from farm_workers.lean.way import FORKED, NotShared, Question, Reply
 _log = logger(__name__)
 
 
-#: One image has read a context, another seals below it: with room for fewer each would push out the other.
+#: One image has read a context, another seals below it, and both were forked from that of the header.
 _IMAGES_OF_A_CONTEXT = 3
 
 

@@ -5,7 +5,8 @@ process in a box (`farm_workers.images.serve`) that has loaded Lean's shared lib
 with it, and sees nothing of any submission. For a check it forks a process (`farm_workers.images.child`) in
 which Lean's own frontend (`farm_workers.images.frontend`) elaborates the program and writes its module; a
 keeper (`farm_workers.images.keeper`) clears its cell afterwards. For a seal it forks a process that reads the
-module as data and has the kernel check what it understood (`farm_workers.seal`).
+module as data and has the kernel check what it understood (`farm_workers.seal`). For a context it forks two
+that stay and are images themselves (`farm_workers.images.recipe`).
 """
 
 from __future__ import annotations
