@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from farm_workers.box.isolation import Isolation
@@ -29,6 +30,7 @@ from farm.assembly.challenge import Challenge
 from farm.errors import FarmError
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
+from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, judge
 
@@ -65,6 +67,48 @@ def test_an_environment_whose_modules_are_gone_is_not_fit_to_judge(
     broken = dataclasses.replace(core, digest="gone", lean_path=(str(tmp_path),))
     with pytest.raises(FarmError, match=r"'core'.*is not fit to judge: .*proved.*bad_environment.*Core"):
         require_sound(broken, checker)
+
+
+def test_a_canary_that_comes_out_wrong_once_on_a_busy_machine_is_judged_again(
+    checker_of: Callable[[str], Checker], core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def check(self: Checker, check: Check, environment: LeanEnvironment, **how: Any) -> Report:
+        """Give a check of the canary `memory` no time, the first time."""
+        if check.limits == MEMORY.limits:
+            asked.append(MEMORY.name)
+            if len(asked) == 1:
+                check = dataclasses.replace(
+                    check, limits=dataclasses.replace(check.limits, wall_seconds=0.01)
+                )
+        return judged(self, check, environment, **how)
+
+    judged = Checker.check
+    monkeypatch.setattr(Checker, "check", check)
+    with checker_of("forked") as checker:
+        require_sound(core, checker)
+    assert len(asked) == 2
+
+
+def test_what_is_accepted_though_it_must_not_be_has_no_second_chance(
+    checker_of: Callable[[str], Checker], core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def check(self: Checker, check: Check, environment: LeanEnvironment, **how: Any) -> Report:
+        """Judge what is proved in place of the canary `error`, the first time."""
+        if check.program.endswith(ERROR.body):
+            asked.append(ERROR.name)
+            if len(asked) == 1:
+                check = PROVED.check(environment.header)
+        return judged(self, check, environment, **how)
+
+    judged = Checker.check
+    monkeypatch.setattr(Checker, "check", check)
+    with checker_of("cold") as checker, pytest.raises(FarmError, match=r"error \(cold\) came out as ok"):
+        require_sound(core, checker)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("way", ["forked", "snapshot", "cold"])

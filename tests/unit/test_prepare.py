@@ -376,6 +376,7 @@ def test_an_environment_that_nobody_serves_is_refused_where_a_line_names_it(tmp_
     path.write_bytes(many(97) + text_of({"environment": "none"}))
     message = (
         f"{path}:100: field \"environment\": no environment is called 'none'; there are: core, other; "
+        "`farm doctor` says what is wrong with one of this machine, "
         "`farm environments declare` makes one known beforehand"
     )
     assert error_of(path, children=2) == message

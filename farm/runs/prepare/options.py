@@ -136,4 +136,7 @@ _WANTING = {
 def _known_words(known: Sequence[str]) -> str:
     if not known:
         return "no worker has served any environment yet; start one: farm worker"
-    return f"there are: {', '.join(sorted(known))}; `farm environments declare` makes one known beforehand"
+    return (
+        f"there are: {', '.join(sorted(known))}; `farm doctor` says what is wrong with one of this machine, "
+        "`farm environments declare` makes one known beforehand"
+    )
