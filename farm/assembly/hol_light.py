@@ -60,6 +60,11 @@ def challenge(header: str, _context: str, statement: str) -> Challenge:
     return Challenge(program=statement[start:end], name=named[1] if named else "goal")
 
 
+def unproved(challenge: Challenge) -> str:
+    """Return a program that leaves a challenge as it is."""
+    return f"prove(`{challenge.program}`,\nALL_TAC\n);;\n"
+
+
 def parts(program: str) -> Parts | None:
     """Return the goal and the tactic of a program, None for a text that is not made like one."""
     found = _PROGRAM.fullmatch(program)

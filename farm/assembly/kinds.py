@@ -19,16 +19,22 @@ def _the_only_one(_entry: Entry, _program: Program) -> int:
     return 0
 
 
+def _itself(challenge: Challenge) -> str:
+    return challenge.program
+
+
 class Assembling(NamedTuple):
     """How the lines of one system are assembled; both raise StatementFault for a line that is wrong.
 
     `image` numbers what can be forked from one process, 0 where that is the environment's only one.
-    `challenge` is given a line's header, context and statement, and is None where that states nothing.
+    `challenge` is given a line's header, context and statement, and is None where that states nothing;
+    `unproved` makes the program of one that proves nothing of it.
     """
 
     assemble: Callable[[Entry, AssemblyOptions], Program]
     challenge: Callable[[str, str, str], Challenge | None]
     image: Callable[[Entry, Program], int] = _the_only_one
+    unproved: Callable[[Challenge], str] = _itself
 
 
 def assembling(kind: str) -> Assembling:
@@ -45,6 +51,8 @@ _ASSEMBLING: Mapping[Kind, Assembling] = MappingProxyType(
     {
         Kind.LEAN: Assembling(assemble=program.assemble, challenge=_stated_in_lean, image=image_of),
         Kind.METAMATH: Assembling(assemble=metamath.assemble, challenge=metamath.state),
-        Kind.HOL_LIGHT: Assembling(assemble=hol_light.assemble, challenge=hol_light.challenge),
+        Kind.HOL_LIGHT: Assembling(
+            assemble=hol_light.assemble, challenge=hol_light.challenge, unproved=hol_light.unproved
+        ),
     }
 )

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
+from farm_workers.checking.statements import tried
 from farm_workers.environments.hol_light import HolLightEnvironment, environment
 from farm_workers.hol_light.canary import CANARIES
 from farm_workers.hol_light.judge import HolLightJudge
 
 from farm.assembly.challenge import Challenge
+from farm.datasets.problem import Place, Problem
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
@@ -67,6 +69,20 @@ def test_the_canaries_come_out_as_they_should(subject: Subject) -> None:
     subject.judge.require_sound(subject.environment)
     assert subject.judge.trial(subject.environment) == ()
     assert {each.expected for each in CANARIES} >= {Reason.OK, Reason.AXIOM, Reason.AUDIT, Reason.WALL_LIMIT}
+
+
+def test_terms_that_do_not_parse_are_found_among_the_statements_of_a_benchmark(subject: Subject) -> None:
+    terms = {
+        "whole": "!x. x + 1 = 1 + x",
+        "proved at once": "T",
+        "half": "1 + foo( = 2",
+        "no formula": "1 + 1",
+    }
+    place = Place(path=Path("terms.ml"))
+    problems = [Problem(place=place, name=n, split="test", statement=f"g `{t}`;;") for n, t in terms.items()]
+    found = list(tried(problems, subject.judge, subject.environment, at_once=2, done=lambda: None))
+    assert [each.problem.name for each in found if each.wrong] == ["half", "no formula"]
+    assert [each.reason for each in found if each.wrong] == 2 * [Reason.BAD_CHALLENGE]
 
 
 @pytest.mark.parametrize("name", EXPLOITS)

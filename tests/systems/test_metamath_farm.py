@@ -85,3 +85,22 @@ def test_a_statement_that_is_no_theorem_is_told_with_file_line_and_remedy(
     assert "axiom.jsonl" in submitted.stderr
     assert "$a, an axiom" in submitted.stderr
     assert "write one block" in submitted.stderr
+
+
+def test_statements_of_metamath_that_its_database_does_not_read_are_listed(
+    farm: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "miniF2F" / "metamath" / "test"
+    folder.mkdir(parents=True)
+    (folder / "mathd-good.mm").write_text("${\n  mathd-good $p |- t = t $= ? $.\n$}\n")
+    (folder / "mathd-bad.mm").write_text("${\n  mathd-bad $p |- t = foo $= ? $.\n$}\n")
+
+    facts = farm.json(
+        *("dataset", "minif2f", tmp_path / "miniF2F", "--system", "metamath", "--environment", "demo"),
+        *("-o", tmp_path / "made.jsonl", "--check"),
+        status=4,
+    )
+
+    [wrong] = facts["wrong"]
+    assert (wrong["name"], wrong["reason"]) == ("mathd-bad", "bad_challenge")
+    assert "'foo' is not declared" in wrong["detail"]

@@ -21,6 +21,7 @@ from farm.kinds import Kind
 from farm.lean_text.policy.rules import RULES, Action
 from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
+from farm_workers.checking.judge import Judge
 from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 
@@ -76,7 +77,7 @@ def require_kind(environment: Environment, system: str) -> None:
 
 def tried(
     problems: Iterable[Problem],
-    judges: Judges,
+    judges: Judges | Judge,
     environment: Environment,
     *,
     at_once: int,
@@ -102,12 +103,12 @@ def tried(
 
 
 def _tried(
-    problem: Problem, judges: Judges, environment: Environment, cancelled: Callable[[], bool]
+    problem: Problem, judges: Judges | Judge, environment: Environment, cancelled: Callable[[], bool]
 ) -> Tried:
     """Return what the judge says of a problem's challenge, handed in as if it were the answer."""
-    state = assembling(environment.kind).challenge
+    system = assembling(environment.kind)
     try:
-        challenge = state(problem.header, problem.context or "", problem.statement)
+        challenge = system.challenge(problem.header, problem.context or "", problem.statement)
     except StatementFault as fault:
         return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong=f"{fault}; {fault.remedy}")
     if challenge is None or not challenge.name:
@@ -115,7 +116,7 @@ def _tried(
     # Lean says by itself what is wrong with a statement; nothing of it is to be sealed.
     tier = Tier.LEAN if environment.kind is Kind.LEAN else environment.tiers[0]
     check = Check(
-        program=challenge.program,
+        program=system.unproved(challenge),
         limits=_LIMITS,
         challenge=challenge,
         assurance=Assurance(tier=tier, policy=_NO_POLICY),
@@ -138,12 +139,18 @@ def _wrong_in_lean(report: Report, verdict: Verdict) -> str:
     return report.challenge_error or (verdict.detail if error is None else error.text)
 
 
-def _wrong_challenge(report: Report, verdict: Verdict) -> str:
-    """Return what is wrong with a statement that its judge compares by itself with what was handed in."""
-    return report.challenge_error or verdict.detail if verdict.reason is Reason.BAD_CHALLENGE else ""
+def _wrong_in_metamath(report: Report, verdict: Verdict) -> str:
+    """Return what is wrong with a statement of Metamath: it is incomplete, as it was handed in."""
+    return "" if verdict.reason is Reason.HAS_SORRY else report.challenge_error or verdict.detail
+
+
+def _wrong_in_hol_light(report: Report, verdict: Verdict) -> str:
+    """Return what is wrong with a term of HOL Light, whose proof comes to an end and leaves it open."""
+    is_read = verdict.reason in {Reason.OK, Reason.ERROR} and report.answer.reached_end
+    return "" if is_read else report.challenge_error or verdict.detail
 
 
 #: What is wrong with a statement of each proof system, "" for nothing.
 _WRONG: Mapping[Kind, Callable[[Report, Verdict], str]] = MappingProxyType(
-    {Kind.LEAN: _wrong_in_lean, Kind.METAMATH: _wrong_challenge, Kind.HOL_LIGHT: _wrong_challenge}
+    {Kind.LEAN: _wrong_in_lean, Kind.METAMATH: _wrong_in_metamath, Kind.HOL_LIGHT: _wrong_in_hol_light}
 )
