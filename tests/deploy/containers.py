@@ -220,7 +220,7 @@ def _installed(folder: Path, *locks: str) -> Path:
     pip = f"{uv} pip install --quiet --python /opt/farm/bin/python --compile-bytecode"
     script = [
         f"{python} -m venv --without-pip /opt/farm",
-        *(f"{pip} --require-hashes -r {ROOT}/docker/{lock}.lock" for lock in locks),
+        *(f"{pip} --no-deps --require-hashes -r {ROOT}/docker/{lock}.lock" for lock in locks),
         f"{pip} --no-deps --no-index {next(wheels.glob('*.whl'))}",
         f"cp {ROOT}/docker/setup.sh /opt/farm/bin/farm-setup",
         f"cp {ROOT}/docker/healthy.py /opt/farm/bin/farm-healthy",
