@@ -3,11 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
+.PHONY: help setup demo test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
 	@echo "make test    set everything up, run the whole test suite"
+	@echo "make nightly run the long instruments, which make test leaves out, and print a table of them; about two hours"
 	@echo "make coverage run the unit tests; fails when they take too few lines and branches"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
 	@echo "make images-check build the images with buildah and run them; as root, with Debian's buildah and debootstrap"
@@ -52,9 +53,12 @@ demo: setup
 	@echo
 	@echo "The verdicts are in build/quickstart.jsonl. Your own: .venv/bin/farm submit MANIFEST"
 
-# Most tests wait for something most of the time: two of them run side by side, each file in one process.
+# Most tests wait for something most of the time: more of them run side by side than there are cores.
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 4 --dist loadfile
+
+nightly: .venv/.ready-dev
+	@$(BIN)/python -m tests.nightly
 
 # Without the comparisons of times: being watched takes times of its own.
 coverage: .venv/.ready-dev

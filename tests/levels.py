@@ -15,7 +15,13 @@ from farm.judging.report import Execution
 from farm.limits import Limits
 from tests.processes import PATIENCE, Process, processes
 
-LEVELS = ("rlimit", "bwrap", "cgroup", "cgroup+bwrap")
+#: Every change is tried without namespaces and with all that this machine has; the levels between are long.
+LEVELS = (
+    "rlimit",
+    pytest.param("bwrap", marks=pytest.mark.long),
+    pytest.param("cgroup", marks=pytest.mark.long),
+    "cgroup+bwrap",
+)
 LIMITS = Limits(
     wall_seconds=20.0 * PATIENCE, cpu_seconds=10.0 * PATIENCE, memory_mib=256, output_kib=64, processes=16
 )

@@ -47,7 +47,7 @@ BARRED = {
     *("worker_memory", "worker_memory_growth"),
 }
 
-pytestmark = pytest.mark.timeout(600 * PATIENCE)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600 * PATIENCE)]
 
 
 @pytest.fixture(scope="module")

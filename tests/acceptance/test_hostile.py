@@ -224,6 +224,7 @@ def _cells(isolation: Isolation) -> int:
 MANY = 300
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_hundreds_of_checks_of_which_every_third_misbehaves_leave_nothing(
     isolation: Isolation, core: LeanEnvironment, tmp_path: Path

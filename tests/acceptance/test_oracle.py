@@ -210,7 +210,17 @@ def boxed(isolation: Isolation) -> Judge:
     return judge
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+#: The cases that every change tries; those that wait for a limit are long.
+_SHORT = ("works for a while", "never ends in a grandchild", "takes too much memory together")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=() if name in _SHORT else pytest.mark.long)
+        for name, case in CASES.items()
+    ],
+)
 def test_the_box_and_benchexec_agree(case: Case, benchexec: Judge, boxed: Judge) -> None:
     theirs, ours = benchexec(case), boxed(case)
     assert (ours.limit, ours.ended) == (theirs.limit, theirs.ended) == (case.limit, case.ended)

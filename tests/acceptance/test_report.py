@@ -70,7 +70,7 @@ def test_a_judged_run_is_reported(farm: Command, run: str) -> None:
     assert (timeouts["lines"], timeouts["problems"], timeouts["all_samples"]) == (1, 4, 0.0)
     assert timeouts["mean_share"] == pytest.approx(1 / 8)
     assert total["limits"][0]["ended"] == 1
-    assert total["costs"]["cpu_seconds"] > 0.3
+    assert total["costs"]["cpu_seconds"] > 0.05
     assert total["slowest"][0]["problem"] == "p3"
     assert facts["by"]["field"] == "difficulty"
     found = {each["value"]: each["figures"] for each in facts["by"]["values"]}

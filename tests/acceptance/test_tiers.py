@@ -98,6 +98,7 @@ def test_a_machine_tests_itself(farm: Command) -> None:
     assert "the known programs were judged correctly" in said.stdout
 
 
+@pytest.mark.long
 def test_a_machine_tries_a_trick_of_every_class(farm: Command) -> None:
     said = farm("selftest", "--exploits", "--json")
     told = json.loads(said.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from farm_workers.bench.programs import programs
 
 from tests.bench.around.answers import write_answers
@@ -16,6 +17,8 @@ from tests.bench.around.waiting import waiting_at_once
 from tests.bench.around.workers import SIMULATED, stand_ins
 from tests.bench.checks.command import planned_around
 from tests.bench.pruning import beside
+
+pytestmark = pytest.mark.long
 
 
 def test_stand_ins_judge_every_check_once_and_end_with_the_block() -> None:

@@ -39,7 +39,7 @@ _ORACLE = [
 ]
 #: What each user runs unless something else is asked for.
 SELECTIONS = {
-    "root": ["-k", _ONLY, *_BOX, *_LEAN, *_ORACLE],
+    "root": ["-m", "", "-k", _ONLY, *_BOX, *_LEAN, *_ORACLE],
     "delegated": ["-k", _ONLY, *_BOX],
 }
 #: By how much longer things take under emulation; `tests.processes.eventually` waits so much longer.

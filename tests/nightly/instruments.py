@@ -1,0 +1,101 @@
+"""The long instruments: tests and contests that take too long for every change."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_PYTEST = ("-m", "pytest", "-m", "long")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instrument:
+    """One long instrument: arguments of Python, and environment variables.
+
+    `is_slice` marks those of a few minutes that continuous integration takes turns with.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    is_slice: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """An instrument that ended, with its exit status and its wall time in seconds."""
+
+    name: str
+    status: int
+    seconds: float
+
+
+_TRICKS = ("tests/acceptance/test_nothing_passes_on.py", "tests/acceptance/test_tokens.py")
+
+INSTRUMENTS = (
+    Instrument(
+        name="tricks",
+        arguments=("-m", "pytest", *_TRICKS),
+        variables={"FARM_TEST_AFTER": "300"},
+        is_slice=True,
+    ),
+    Instrument(name="hostile", arguments=(*_PYTEST, "tests/acceptance/test_hostile.py"), is_slice=True),
+    Instrument(name="oracle", arguments=(*_PYTEST, "tests/acceptance/test_oracle.py"), is_slice=True),
+    Instrument(name="levels", arguments=(*_PYTEST, "tests/acceptance/test_box.py"), is_slice=True),
+    Instrument(name="contest", arguments=(*_PYTEST, "tests/acceptance/test_bench.py"), is_slice=True),
+    Instrument(name="around", arguments=(*_PYTEST, "tests/integration/test_bench_around.py"), is_slice=True),
+    Instrument(name="selftest", arguments=(*_PYTEST, "tests/acceptance/test_tiers.py"), is_slice=True),
+    Instrument(
+        name="images",
+        arguments=(*_PYTEST, "tests/acceptance/test_images.py", "tests/acceptance/test_isolation.py"),
+        is_slice=True,
+    ),
+    Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py"), is_slice=True),
+    Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py"), is_slice=True),
+    Instrument(name="fuzz-http", arguments=("-m", "tests.fuzz.http", "--requests", "10000")),
+    Instrument(name="fuzz-olean", arguments=("-m", "tests.fuzz.olean", "--examples", "100000")),
+    Instrument(name="fuzz-programs", arguments=("-m", "tests.fuzz.programs", "--examples", "100000")),
+    Instrument(name="chaos", arguments=("-m", "tests.chaos", "--seeds", "3", "--lines", "1000")),
+    Instrument(name="load", arguments=("-m", "tests.load", "--minutes", "10")),
+    Instrument(name="rolling", arguments=("-m", "tests.rolling")),
+)
+
+
+def chosen(text: str) -> Instrument:
+    """Return the slice for a text, such as a commit's id: any text names one of them."""
+    slices = [each for each in INSTRUMENTS if each.is_slice]
+    digest = hashlib.sha256(text.encode()).digest()
+    return slices[int.from_bytes(digest) % len(slices)]
+
+
+def run(instruments: Iterable[Instrument]) -> list[Ran]:
+    """Run instruments one after the other and return how each ended; their output goes to stdout."""
+    return [_run(each) for each in instruments]
+
+
+def _run(instrument: Instrument) -> Ran:
+    sys.stdout.write(f"== {instrument.name}: python {' '.join(instrument.arguments)}\n")
+    sys.stdout.flush()
+    begun = time.monotonic()
+    environment = os.environ | dict(instrument.variables)
+    status = subprocess.run(
+        [sys.executable, *instrument.arguments], cwd=ROOT, env=environment, check=False
+    ).returncode
+    return Ran(name=instrument.name, status=status, seconds=time.monotonic() - begun)
+
+
+def table(ran: Iterable[Ran]) -> str:
+    """Return a table of instruments with their minutes and outcomes."""
+    return "".join(map(_row, ran))
+
+
+def _row(ran: Ran) -> str:
+    outcome = "passed" if ran.status == 0 else f"failed with status {ran.status}"
+    return f"{ran.name:<16}{ran.seconds / 60:>6.1f} min  {outcome}\n"
