@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -15,6 +17,7 @@ from farm_workers.audit.declarations import Kind, Safety, opened_module
 from farm_workers.audit.findings import Findings
 from farm_workers.audit.imports import Index, index
 from farm_workers.audit.names import dotted, parsed
+from farm_workers.audit.olean import MalformedOlean
 from farm_workers.environments.lean_environment import LeanEnvironment
 from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
@@ -183,6 +186,24 @@ def test_every_kind_of_constant_is_read(compile_: Compile) -> None:
         assert axiom is not None
         assert [dotted(rule.constructor) for rule in recursor.rules] == ["T.a", "T.b"]
         assert axiom.parameters == (("w",),)
+
+
+def test_a_constant_with_the_tag_of_another_kind_is_refused(compile_: Compile) -> None:
+    """An axiom and a constant of quotients have the same fields: the tag alone tells them apart."""
+    original = compile_(KINDS + PROVED).read_bytes()
+    with opened_module(original) as module:
+        assert found(audit(module, None, parsed("goal"))) == []
+        tags = [place << 3 | 7 for place in module.names.values()]
+    believed = []
+    for tag, kind in itertools.product(tags, range(len(Kind))):
+        if original[tag] == kind:
+            continue
+        changed = original[:tag] + bytes([kind]) + original[tag + 1 :]
+        with contextlib.suppress(MalformedOlean), opened_module(changed) as module:
+            if not audit(module, None, parsed("goal")).findings:
+                believed.append((tag, kind))
+    assert len(tags) > 25
+    assert believed == []
 
 
 def test_all_of_the_core_library_can_be_read(core: LeanEnvironment, library: Index) -> None:

@@ -212,6 +212,68 @@ def test_an_axiom_of_another_shape_is_not_believed(seal_native: Seal, text: str)
     assert sealed.words == [("axiom", name)]
 
 
+RESTS_ON = f"theorem goal : 10 = 10 := (fun _ => rfl) {AXIOM}\n"
+#: Axioms that are written by hand in the form of those that Lean makes, with what stands before them.
+BY_HAND = {
+    "false": ("", "false"),
+    "a decision": ("", "decide (1 = 2)"),
+    "a function": ("", "(fun b => b) false"),
+    "arithmetic of the kernel": ("", "Nat.beq 1 2"),
+    "its own definition": ("def no : Bool := false\n", "no"),
+    "its own recursion": ("def far : Nat → Bool | 0 => false | .succ n => far n\n", "far 50"),
+    "what no kernel evaluates": ("opaque secret : Bool\n", "secret"),
+    "another axiom": ("axiom secret : Bool\n", "secret"),
+    "what is run in its place": ("def yes := true\n@[implemented_by yes] def no := false\n", "no"),
+    "a universe": ("", "(fun (_ : Type u) => false) PUnit.{u + 1}"),
+}
+
+
+@pytest.mark.parametrize(("before", "term"), BY_HAND.values(), ids=BY_HAND.keys())
+@pytest.mark.parametrize("replay", [True, False])
+def test_an_axiom_that_does_not_evaluate_to_true_is_an_axiom(
+    seal_native: Seal, before: str, term: str, replay: bool
+) -> None:
+    has_level = "Type u" in term
+    text = f"{before}axiom {AXIOM}{'.{u}' * has_level} : ({term}) = true\n{RESTS_ON.rstrip()}{'.{0}' * has_level}\n"
+    sealed = seal_native(text, ASKED, native=True, replay=replay)
+    assert sealed.words == [("axiom", "secret" if before.startswith("axiom") else AXIOM)]
+    assert sealed["accepted"] is False
+
+
+def test_an_axiom_is_not_believed_for_a_theorem_that_has_the_name_of_the_farms_own(seal_native: Seal) -> None:
+    mine = f"theorem farm.evaluated_0 : false = true := {AXIOM}\n"
+    sealed = seal_native(f"axiom {AXIOM} : false = true\n{mine}{RESTS_ON}", ASKED, native=True)
+    assert sealed.words == [("axiom", AXIOM)]
+
+
+def test_of_two_axioms_the_one_that_is_false_is_found(seal_native: Seal) -> None:
+    other = f"axiom other{AXIOM} : ((fun (_ : decide (1 = 1) = true) => false) {AXIOM}) = true\n"
+    text = f"axiom {AXIOM} : decide (1 = 1) = true\n{other}{RESTS_ON.replace('(fun', f'(fun _ => (fun')}"
+    text = text.replace(f"=> rfl) {AXIOM}", f"=> rfl) {AXIOM}) other{AXIOM}")
+    assert seal_native(text, ASKED, native=True).words == [("axiom", f"other{AXIOM}")]
+
+
+def test_what_the_compiler_is_believed_in_the_older_form_is_evaluated_again(seal_native: Seal) -> None:
+    false = "theorem goal : 10 = 11 := of_decide_eq_true (Lean.ofReduceBool reflected true lcProof)\n"
+    text = f"set_option debug.skipKernelTC true\ndef reflected : Bool := decide (10 = 11)\n{false}"
+    sealed = seal_native(text, "theorem goal : 10 = 11 := sorry\n", native=True)
+    assert sealed.words == [("axiom", "reflected._native.of_reduce_bool.ax")]
+
+
+#: Honest uses, each with what it may need.
+DECIDED_TOO = {
+    "recursion": "def far : Nat → Bool | 0 => true | .succ n => far n\ntheorem goal : far 500 = true := by native_decide\n",
+    "an own type": "inductive T where | leaf | node (a b : T)\ndef T.deep : T → Bool | leaf => true | node a _ => a.deep\n"
+    "theorem goal : (T.node .leaf .leaf).deep = true := by native_decide\n",
+}
+
+
+@pytest.mark.parametrize("text", DECIDED_TOO.values(), ids=DECIDED_TOO.keys())
+def test_an_honest_decision_stays_proved(seal_native: Seal, text: str) -> None:
+    sealed = seal_native(text, text.replace("by native_decide", "sorry"), native=True)
+    assert (sealed.words, sealed["trusts"], sealed["axioms"]) == ([], ["the compiler"], [AXIOM])
+
+
 # Sorry.
 
 ANSWER = "noncomputable def answer : Nat := sorry\n"

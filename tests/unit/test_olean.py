@@ -18,7 +18,7 @@ from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import DEEPEST_NAME, LONGEST_PART, MalformedOlean, opened
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oleans import BASE, HEADER, NOTHING, Writer, box
+from oleans import BASE, CONSTRUCTOR, HEADER, INDUCTIVE, NOTHING, QUOTIENT, RECURSOR, Writer, box
 
 #: Written by Lean 4.35.0 from the text beside it; its one theorem rests on an axiom.
 REAL = (Path(__file__).with_name("olean") / "Real.olean").read_bytes()
@@ -515,3 +515,24 @@ def touched_pages() -> int:
     """Return how many times the kernel had to give this process a page of something."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_minflt + usage.ru_majflt
+
+
+@pytest.mark.parametrize("kind", ["quotient", "constructor", "recursor", "inductive"])
+def test_a_constant_without_a_value_is_no_proof_whatever_its_kind(kind: str) -> None:
+    """Only an axiom is found by its kind: what belongs to no type of the module is refused for that."""
+    writer = Writer()
+    header = writer.header("a", writer.const("False"))
+    none, zero = writer.list([]), box(0)
+    values = {
+        "quotient": (QUOTIENT, (header,), 1),
+        "constructor": (CONSTRUCTOR, (header, writer.name("False"), zero, zero, zero), 1),
+        "recursor": (RECURSOR, (header, writer.list([writer.name("False")]), zero, zero, zero, zero, none), 2),
+        "inductive": (INDUCTIVE, (header, zero, zero, writer.list([writer.name("False")]), none, zero), 3),
+    }
+    tag, fields, marks = values[kind]
+    writer.declare(tag, "a", writer.make(0, *fields, scalars=bytes(marks)))
+    writer.theorem("goal", writer.const("False"), writer.const("a"))
+    try:
+        assert words(audited(writer.module())) == ["kernel_primitive"]
+    except MalformedOlean:
+        assert kind != "quotient"

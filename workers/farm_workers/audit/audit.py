@@ -13,6 +13,7 @@ from farm_workers.audit.admitted import sorries
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, Kind, Module, Safety
 from farm_workers.audit.extensions import influences
+from farm_workers.audit.families import require_families
 from farm_workers.audit.findings import Finding, Findings, Word, found
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
@@ -34,7 +35,8 @@ Test = Callable[[Name], bool] | None
 class Rules:
     """What a module is judged by, besides its challenge.
 
-    `native` lets a proof believe the compiler. `is_imported` and `is_imported_axiom` tell of a name what the
+    `native` lets a proof believe the compiler, where `evaluates` says that the caller evaluates what is
+    believed again (`Findings.believed`). `is_imported` and `is_imported_axiom` tell of a name what the
     imports declare. `left_out` are constants that the module had and that are none of what is judged,
     `mentioned` all names in the terms of those that are; None where nobody has looked. `above` are the axioms
     on which constants rest that stand above in the same file, in another module; `above_has_sorry` tells that
@@ -43,6 +45,7 @@ class Rules:
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
     native: bool = False
+    evaluates: bool = False
     is_imported: Test = None
     is_imported_axiom: Test = None
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
@@ -68,6 +71,7 @@ class _Reach:
 
     findings: list[Finding] = field(default_factory=list)
     axioms: list[Name] = field(default_factory=list)
+    believed: list[Name] = field(default_factory=list)
     constants: int = 0
     compared: tuple[Name, ...] = ()
     statement_has_sorry: bool = False
@@ -116,6 +120,7 @@ def audit_all(submission: Module, rules: Rules) -> Findings:
 
 
 def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> _Case:
+    require_families(submission)
     reading = Reading(submission.olean, Terms())
     return _Case(
         submission=submission,
@@ -184,6 +189,7 @@ def _result(case: _Case, target: Name | None, findings: list[Finding], reach: _R
         target=target,
         findings=tuple(findings),
         axioms=tuple(reach.axioms),
+        believed=tuple(reach.believed),
         reached=reach.constants,
         compared=reach.compared,
         not_checked=tuple(_not_checked(case)),
@@ -248,6 +254,10 @@ def _declared(case: _Case) -> Iterator[Finding]:
         yield found(Word.REDECLARED, name, "The module declares {} more than once.")
     for name in sorted(module.names.keys() & PRIMITIVES):
         yield found(Word.KERNEL_PRIMITIVE, name, "The module declares {}, a name reserved for the kernel.")
+    for name in module.of_kind(Kind.QUOTIENT):
+        if name not in PRIMITIVES:
+            sentence = "The module declares {} of the kind quotient, which only the four constants of `Quot` are."
+            yield found(Word.KERNEL_PRIMITIVE, name, sentence)
     if is_imported is not None:
         for name in filter(is_imported, module.names):
             yield found(Word.REDECLARED, name, "The module declares {}, which one of its imports declares.")
@@ -286,8 +296,8 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
 
 
 def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
-    if constant.kind is Kind.AXIOM and is_compiled(constant, case.reading.olean):
-        reach.axioms.append(constant.name)
+    if is_compiled(constant, case.reading.olean):
+        _judge_believed(case, constant.name, reach)
     elif constant.kind is Kind.AXIOM:
         # An axiom of the module's own can state anything under an allowed name, unless the challenge has it
         # too, and all that it speaks of.
@@ -295,6 +305,16 @@ def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
         _judge_axiom(case, constant.name, reach, "which the module declares", allowed=asked)
     if constant.safety is not Safety.SAFE:
         reach.findings.append(_unsafe(constant.name, constant.safety))
+
+
+def _judge_believed(case: _Case, name: Name, reach: _Reach) -> None:
+    """Judge an axiom that says what compiled code computes; `_judge_compiled` finds it where none may."""
+    reach.axioms.append(name)
+    if case.rules.evaluates:
+        reach.believed.append(name)
+    elif case.rules.native:
+        sentence = "The proof rests on the axiom {}, whose term cannot be evaluated again here."
+        reach.findings.append(found(Word.AXIOM, name, sentence))
 
 
 def _unsafe(name: Name, safety: Safety) -> Finding:

@@ -2,7 +2,9 @@
 
 Lean makes one for each use of `native_decide`, `decide +native` or `bv_decide` (``nativeEqTrue`` in
 ``src/Lean/Meta/Native.lean``, read at and run with 4.35.0): its name is the theorem's with ``_native``, the
-tactic and ``ax_1_1`` behind it, and it says of some closed term of type `Bool` that it is `true`.
+tactic and ``ax_1_1`` behind it, and it says of some closed term of type `Bool` that it is `true`. Lean notes
+nowhere that it made the axiom itself: one that is written by hand has the same name and the same form. So the
+form only selects what is to be evaluated again (`farm_workers.seal.evaluation`).
 """
 
 from __future__ import annotations

@@ -72,7 +72,9 @@ def found(word: Word, name: Name | None, sentence: str) -> Finding:
 class Findings:
     """What an audit found, and how far it went.
 
-    `axioms` are all that the target rests on, allowed or not; `reached` counts the module's constants that it
+    `axioms` are all that the target rests on, allowed or not. `believed` are those of them whose terms Lean's
+    compiled code is said to have computed: the audit allows them, and its caller evaluates the terms again.
+    `reached` counts the module's constants that it
     rests on; `compared` are those of them that its statement rests on, the target first. `not_checked` names
     in a sentence each what could not be checked for want of something to check it against.
     """
@@ -80,6 +82,7 @@ class Findings:
     target: Name | None
     findings: tuple[Finding, ...]
     axioms: tuple[Name, ...] = ()
+    believed: tuple[Name, ...] = ()
     reached: int = 0
     compared: tuple[Name, ...] = ()
     not_checked: tuple[str, ...] = ()

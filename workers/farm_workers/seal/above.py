@@ -21,7 +21,6 @@ from farm_workers.audit.olean import BUDGET, Name, Olean
 from farm_workers.audit.terms import Reading, Terms, Walk
 from farm_workers.replay.lean import Lean, shared
 from farm_workers.replay.replay import Refused, compared, replayed
-from farm_workers.seal.families import require_families
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported
 from farm_workers.seal.memory import reserved, room_for
@@ -56,7 +55,6 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
         raise Refused("the context is no plain module")
     rebuilt = rebuild(lean, module, ModuleImage(lean, base, place), native=False)
     sealed = Module(Olean(rebuilt.file, BUDGET, rebuilt.image.placed()))
-    require_families(sealed)
     imported = Imported(lean, kernel.environment, rebuilt)
     _require_plain(sealed, rebuilt, imported)
     names, constants = (

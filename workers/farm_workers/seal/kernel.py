@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from farm_workers.audit.findings import Finding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.replay.lean import NOTHING, Lean, LeanError, shared
 from farm_workers.replay.replay import Refused, compared, replayed
+from farm_workers.seal.evaluation import evaluated
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import Rebuilt
 
@@ -41,18 +43,24 @@ class Imported:
         return self._find(shared(self._environment), self._image.name(name))
 
 
-def check(lean: Lean, environment: int, rebuilt: Rebuilt) -> tuple[dict[str, Any], list[Finding]]:
-    """Have the kernel check all constants of a module; return what it said, and that as findings."""
+def check(
+    lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name]
+) -> tuple[dict[str, Any], list[Finding]]:
+    """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`.
+
+    Return what the kernel said of the module, and what it found as findings.
+    """
     names = [rebuilt.image.names[name] for name in rebuilt.constants]
     constants = list(rebuilt.constants.values())
     try:
         after = replayed(lean, names, constants, shared(environment))
-        done = compared(lean, names, constants, after)
+        done = compared(lean, names, constants, shared(after))
+        findings = evaluated(lean, after, rebuilt, believed)
     except (Refused, LeanError) as error:
         said = str(error)[:_MOST_CHARACTERS]
         word = next((word for word, pattern in _LIMITS if pattern.search(said)), Word.KERNEL)
         return {"accepted": False, "said": said, "constants": 0}, [_finding(word, said)]
-    return {"accepted": True, "said": "", "constants": done.constants}, []
+    return {"accepted": True, "said": "", "constants": done.constants}, findings
 
 
 def _finding(word: Word, said: str) -> Finding:

@@ -42,7 +42,8 @@ _FIELDS: dict[Kind, tuple[tuple[int, ...], tuple[int, ...]]] = {
     Kind.CONSTRUCTOR: ((_HEADER, _NAME, _COUNT, _COUNT, _COUNT), (2,)),
     Kind.RECURSOR: ((_HEADER, _NAMES, _COUNT, _COUNT, _COUNT, _COUNT, _RULES), (2, 2)),
 }
-_INFO = {kind: header_of(tag, 1, 16) for tag, kind in enumerate(Kind)}
+#: The first words of the infos of each kind of constant.
+INFO = {kind: header_of(tag, 1, 16) for tag, kind in enumerate(Kind)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +117,7 @@ class _Builder:
                 raise olean.wrong(place, f"{kind} with the marks that it has in Lean")
             scalars |= value << 8 * number
         value = image.put(VALUES[kind], *held, *([scalars] if limits else []))
-        return image.put(_INFO[kind], value)
+        return image.put(INFO[kind], value)
 
     def _header(self, place: int) -> int:
         olean = self._olean
@@ -164,7 +165,7 @@ class _Builder:
         type_ = image.app(equal, image.const(("Bool",)), constant, image.const(("Bool", "true")))
         parameters = image.list([image.name(each) for each in axiom.parameters])
         header = image.put(CONSTANT, image.name(axiom.name), parameters, type_)
-        return image.put(_INFO[Kind.AXIOM], image.put(VALUES[Kind.AXIOM], header, 0))
+        return image.put(INFO[Kind.AXIOM], image.put(VALUES[Kind.AXIOM], header, 0))
 
     def _imports(self) -> int:
         image, found = self._image, list[int]()

@@ -16,7 +16,6 @@ from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
 from farm_workers.replay.lean import Lean
 from farm_workers.seal.above import Kernel
-from farm_workers.seal.families import require_families
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported, check
 from farm_workers.seal.memory import reserved, room_for
@@ -68,16 +67,15 @@ def _sealed(lean: Lean, kernel: Kernel, request: Request) -> dict[str, Any]:
     with reserved(room_for(len(request.module))) as (base, memory):
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
-        require_families(sealed)
         facts = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         findings = _audited(sealed, request, _rules(lean, kernel, request, rebuilt))
         findings = _with_original(findings, module, rebuilt)
         replay, more = None, list[Finding]()
-        if findings.accepted and request.replay:
-            replay, more = check(lean, kernel.environment, rebuilt)
+        if findings.accepted and (request.replay or findings.believed):
+            replay, more = check(lean, kernel.environment, rebuilt, findings.believed)
         if request.into is not None:
             _write(request.into, rebuilt.file)
-        facts |= _facts(_with(findings, more), request) | {"replay": replay}
+        facts |= _facts(_with(findings, more), request) | {"replay": replay if request.replay else None}
         del sealed, rebuilt
     return facts
 
@@ -87,6 +85,7 @@ def _rules(lean: Lean, kernel: Kernel, request: Request, rebuilt: Rebuilt) -> Ru
     return Rules(
         allowed_axioms=frozenset(map(parsed, request.axioms)),
         native=request.native,
+        evaluates=True,
         is_imported=imported.has,
         is_imported_axiom=imported.is_axiom,
         left_out={**kernel.left_out, **rebuilt.left_out},

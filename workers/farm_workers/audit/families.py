@@ -1,6 +1,7 @@
-"""Seal step, families: inductive types, their constructors and recursors belong together.
+"""Audit step, families: what has no value of its own and is no axiom belongs to a type, or is Lean's own.
 
-Lean's replay looks members of a family up by name and panics where there is none of the right kind.
+An inductive type, a constructor or a recursor means something only together with the others of its family;
+Lean's replay looks them up by name and panics where one of another kind has that name.
 """
 
 from __future__ import annotations
