@@ -33,9 +33,8 @@ _INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
 _BY_NONE = re.compile(r"\n(?=[^\s-]|-(?!-))")
 _BY_ONE = re.compile(r"\n[ \t](?=[^\s-]|-(?!-))")
 _BY_TWO = re.compile(r"\n[ \t]{2}(?=[^\s-]|-(?!-))")
-_OPENER = re.compile(
-    r"[^\n]*(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+=<≤]|(?<!at )\*)[ \t]*(?:--[^\n]*)?\n"
-)
+#: What the next line belongs to, where it ends a line or stands before a comment.
+_OPENER = re.compile(r"(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+=<≤]|(?<!at )\*)[ \t]*+(?:--|\n)")
 _FOCUS = re.compile(r"·|\.[ \t]")
 
 
@@ -200,7 +199,8 @@ class Joint:
         if below is not None and len(below[1]) == least:
             if _FOCUS.match(self._text, first):
                 return least - 2
-            if _OPENER.match(self._text, first, end):
+            line_end = self._text.find("\n", first, end)
+            if line_end >= 0 and _OPENER.search(self._text, first, line_end + 1):
                 return 0
         return least if (lost and least <= INDENT) or self._has_tactic_at(least, first, end) else 0
 

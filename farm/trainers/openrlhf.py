@@ -15,7 +15,7 @@ from farm.trainers.asking import ask, known
 from farm.trainers.problems import BadColumn, item
 
 #: What ends an answer in the vocabularies of models: OpenRLHF decodes it with the answer.
-_END = re.compile(r"(?:\s*(?:<\|[\w\s-]+\|>|<｜[^｜<>]+｜>|</s>|<eos>|<end_of_turn>|<pad>))+\s*\Z")
+_END = re.compile(r"<\|[\w\s-]+\|>|<｜[^｜<>]+｜>|</s>|<eos>|<end_of_turn>|<pad>")
 
 
 def reward_func(
@@ -43,4 +43,14 @@ def _answer(query: str, prompt: str) -> str:
             "a query does not contain its prompt, which was cut or decoded otherwise. Raise `--data.max_len` "
             "so that the prompt fits."
         )
-    return _END.sub("", query[start + len(prompt) :])
+    return _without_end(query[start + len(prompt) :])
+
+
+def _without_end(answer: str) -> str:
+    """Return an answer without the tokens that end it, and without the white space around those."""
+    end = len(answer)
+    for token in reversed(list(_END.finditer(answer))):
+        if answer[token.end() : end].strip():
+            break
+        end = token.start()
+    return answer if end == len(answer) else answer[:end].rstrip()

@@ -261,6 +261,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
         "compiled",
         "declarations",
         "extensions",
+        "families",
         "findings",
         "imports",
         "kernel",

@@ -25,7 +25,12 @@ _CLASSES = tuple(
         ("coercion", r"(?i)coe(Ext|Decl|rcion)|\.coe"),
         ("instance", r"(?i)instanceExt|defaultInstance"),
         ("reducibility", r"(?i)reducibility|irreducible"),
-        ("elaborator", r"(?i)(term|command|tactic|doElem|conv|attr)\w*elab\w*attr|elabAttribute|tacticElab"),
+        # Each word is looked for once in a name, so that its length counts once.
+        (
+            "elaborator",
+            r"(?i)(?<!\w)(?>\w*?(?:term|command|tactic|doElem|conv|attr))(?>\w*?elab)(?>\w*?attr)"
+            r"|elabAttribute|tacticElab",
+        ),
         ("macro", r"(?i)macro"),
         ("notation", r"(?i)parser|token|category|delab|unexpand|formatter|parenthesizer|notation|syntax"),
         ("simplification", r"(?i)simproc|simp|grind|defeqattr|congr|norm_?num|aesop|rewrite|rules?ets?"),

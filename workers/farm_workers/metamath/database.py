@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 #: What a source may not have (4.1.1): all but printable ASCII and four characters of white space.
 _FOREIGN = re.compile(r"[^\t\n\f\r -~]")
-_COMMENT = re.compile(r"(?<!\S)\$\((?=\s)(.*?)(?<=\s)\$\)(?!\S)", re.DOTALL)
+_COMMENT_BEGINS = re.compile(r"(?<!\S)\$\((?=\s)")
+_COMMENT_ENDS = re.compile(r"(?<=\s)\$\)(?!\S)")
 # A symbol has no dollar sign, so that a statement ends at the first one that is not its own.
 _STATEMENT = re.compile(
     r"\s*+(?:(?P<scope>\$[{}])|(?:(?P<label>[A-Za-z0-9._-]+)\s+)?\$(?P<word>[cvdfeap])(?=\s)(?P<body>[^$]*)"
@@ -105,7 +106,7 @@ def statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a text in order. Raises MalformedText where it is not one."""
     if (foreign := _FOREIGN.search(text)) is not None:
         raise MalformedText(f"U+{ord(foreign[0]):04X} is not a character of Metamath", foreign.start())
-    text = _COMMENT.sub(_blank, text) if "$(" in text else text
+    text = _without_comments(text)
     at = 0
     while (found := _STATEMENT.match(text, at)) is not None:
         at = found.end()
@@ -124,11 +125,17 @@ def statements(text: str) -> Iterator[Statement]:
         )
 
 
-def _blank(comment: re.Match[str]) -> str:
-    """Return white space as long as a comment. Raises MalformedText for a comment in a comment."""
-    if (inner := comment[1].find("$(")) >= 0:
-        raise MalformedText("a comment contains $(", comment.start(1) + inner)
-    return re.sub(r"[^\n]", " ", comment[0])
+def _without_comments(text: str) -> str:
+    """Return a text with white space in place of comments. Raises MalformedText for a comment in a comment."""
+    pieces, at = list[str](), 0
+    while (begins := _COMMENT_BEGINS.search(text, at)) is not None:
+        if (ends := _COMMENT_ENDS.search(text, begins.end())) is None:
+            break
+        if (inner := text.find("$(", begins.end(), ends.start())) >= 0:
+            raise MalformedText("a comment contains $(", inner)
+        pieces += text[at : begins.start()], re.sub(r"[^\n]", " ", text[begins.start() : ends.end()])
+        at = ends.end()
+    return "".join(pieces) + text[at:] if pieces else text
 
 
 def shown(token: str) -> str:
