@@ -495,6 +495,19 @@ _KERNEL_LIMITS: dict[str, tuple[Reason, str]] = {
         Reason.KERNEL_LIMIT,
         "Lean accepted the program; its module exceeds the kernel's recursion depth.",
     ),
+    "audit_wall": (
+        Reason.WALL_LIMIT,
+        "Lean accepted the program; the audit of its module took longer than allowed, before the kernel began.",
+    ),
+    "audit_cpu": (
+        Reason.CPU_LIMIT,
+        "Lean accepted the program; the audit of its module used more processor time than allowed, before the "
+        "kernel began.",
+    ),
+    "audit_memory": (
+        Reason.MEMORY_LIMIT,
+        "Lean accepted the program; the audit of its module needs more memory than allowed.",
+    ),
 }
 
 

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from farm_workers.box import once as box
+from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking import seals
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import Fork
 from farm_workers.images.lent import watched
+from farm_workers.lean.way import Question
+from oleans import Writer
 
 from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance
@@ -71,6 +75,26 @@ def test_a_seal_that_is_killed_from_outside_is_no_fault_of_the_proof(
         verdict = judge(checker.check(check, core, way="forked"))
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.BOX_FAILED)
     assert judge(checker.check(check, core, way="forked")).reason is Reason.OK
+
+
+def test_a_seal_that_runs_out_of_time_before_the_kernel_is_asked_says_so(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    """The kernel would refuse this module at once; to read it takes longer than the limit."""
+    writer = Writer()
+    term = writer.const("True.intro")
+    for _ in range(200_000):
+        term = writer.app(term, term)
+    writer.theorem("t", writer.const("True"), term)
+    module = writer.module([writer.imported("Core")])
+    limits = Limits(wall_seconds=0.1, cpu_seconds=0.1)
+    question = Question.of(PROGRAM, core, limits, box.never)
+    with as_file(module) as file, pytest.raises(seals.KernelLimit, match=r"audit_(wall|cpu)"):
+        checker._seals.seal(
+            seals.Sealable(
+                module=file, challenge=None, stated=PROGRAM, assurance=Assurance(), question=question
+            )
+        )
 
 
 def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:

@@ -98,7 +98,10 @@ class Boxed:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.ends is not None:
             words += ["--ends", ":".join(map(str, sealable.ends))]
-        return _facts(self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown]), _ANSWERED)
+        run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown])
+        if run.limit is not None:
+            raise KernelLimit.of(run, kernel_asked=False)
+        return _facts(run, _ANSWERED)
 
     def _imported(self, module: Path, environment: LeanEnvironment) -> _Lists:
         """Return the names, and the axioms, of all that a compiled module imports, one a line."""
@@ -145,7 +148,7 @@ class Boxed:
         run = self._checked(module, checker, question)
         said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
         if run.limit is not None:
-            raise KernelLimit.of(run.limit)
+            raise KernelLimit.of(run)
         if "deep recursion" in said and run.exit_status != 0:
             raise KernelLimit("depth")
         if run.box_error is not None or run.exit_status not in (0, 1):

@@ -257,7 +257,7 @@ class Checker:
         try:
             return self._seals.seal(sealable)
         except KernelLimit as limit:
-            if not sealable.question.context_end or sealable.context or str(limit) != "time":
+            if not sealable.question.context_end or sealable.context or not limit.is_of_time:
                 raise
             alone = self._seals.of_challenge(sealable)
             question = sealable.question.allowing(alone, TIMES)

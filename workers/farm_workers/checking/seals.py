@@ -28,6 +28,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.launch import FILE_BYTES
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images import order
 from farm_workers.images.fork import Fork
 from farm_workers.images.image import Image
 from farm_workers.images.images import Images, NotWanted
@@ -41,15 +42,25 @@ _log = logger(__name__)
 _ANSWER_KIB = 8192
 #: A seal that dies is done once more: a single death says nothing about the module.
 _TURNS = 2
+#: Limits of which it matters whether the kernel has been asked.
+_OF_AUDIT = frozenset({"wall", "cpu", "memory"})
 
 
 class KernelLimit(Exception):
-    """Audit or kernel went over a limit; the message names it: ``time``, ``memory`` or ``depth``."""
+    """Audit or kernel went over a limit; the message names it, as `Report.kernel_limit` does."""
 
     @classmethod
-    def of(cls, limit: str) -> KernelLimit:
-        """Return the one that a limit of the box stands for."""
+    def of(cls, run: Execution, *, kernel_asked: bool = True) -> KernelLimit:
+        """Return the one that the limit stands for which a run of a seal, or of a checker, went over."""
+        limit = str(run.limit)
+        if not kernel_asked and limit in _OF_AUDIT:
+            return cls(f"audit_{limit}")
         return cls({"wall": "time", "cpu": "time", "memory": "memory"}.get(limit, "depth"))
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether there was not enough time."""
+        return str(self) in ("time", "audit_wall", "audit_cpu")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +125,7 @@ class Seals:
         for _ in range(_TURNS):
             run, written = self._run(sealable)
             if run.limit is not None:
-                raise KernelLimit.of(run.limit)
+                raise KernelLimit.of(run, kernel_asked=run.stdout.startswith(order.KERNEL_ASKED))
             if run.box_error is not None:
                 raise BoxFailed(run.box_error)
             with contextlib.suppress(ValueError):
@@ -177,7 +188,7 @@ class Seals:
             alone = replace(sealable, question=replace(sealable.question, limits=FIRST_LOAD))
             run, _ = self._forked(alone, request, [module, module])
         if run.limit is not None:
-            raise KernelLimit.of(run.limit)
+            raise KernelLimit.of(run)
         if run.box_error is not None:
             raise BoxFailed(run.box_error)
         return run

@@ -20,6 +20,8 @@ ON_CONTEXT, ON_MODULE = b"C", b"M"
 #: What runs a stranger's code, and does so in a cell.
 IN_CELLS = frozenset({CHECK, ON_CONTEXT})
 READY, GO, FAILED = b"ready", b"go", b"failed: "
+#: What a seal writes before it asks the kernel; its JSON answer follows, to which white space in front is none.
+KERNEL_ASKED = b"\n"
 MOST_BYTES, MOST_FILES = 1 << 16, 16
 
 #: The descriptors of an order, in this order; what follows them are doors of a control group.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,22 +45,26 @@ class Request:
     budget: int = BUDGET
 
 
-def seal(lean: Lean, kernel: Kernel, request: Request) -> dict[str, Any]:
+def seal(
+    lean: Lean, kernel: Kernel, request: Request, *, asks: Callable[[], object] = bool
+) -> dict[str, Any]:
     """Return what is known of a module, as a JSON report has it; it rests on what the kernel has already.
+
+    `asks` is called when the audit has ended and the kernel is about to be asked.
 
     What is no module of Lean's is told by ``reason`` ``malformed_olean``, like an audit does. A death of the
     process is the caller's to notice, and so is the time that it takes.
     """
     facts: dict[str, Any] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
-        return facts | _sealed(lean, kernel, request)
+        return facts | _sealed(lean, kernel, request, asks)
     except (MalformedOlean, MemoryError) as error:
         known = error if isinstance(error, MalformedOlean) else MalformedOlean("the seal ran out of memory")
         malformed = {"reason": "malformed_olean", "what": known.what, "offset": known.offset}
         return facts | {"accepted": False, **malformed, "replay": None}
 
 
-def _sealed(lean: Lean, kernel: Kernel, request: Request) -> dict[str, Any]:
+def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], object]) -> dict[str, Any]:
     module = Module(Olean(request.module, request.budget))
     if module.is_module:
         return _facts(audit_all(module, Rules()), request)
@@ -72,6 +76,7 @@ def _sealed(lean: Lean, kernel: Kernel, request: Request) -> dict[str, Any]:
         findings = _with_original(findings, module, rebuilt)
         replay, more = None, list[Finding]()
         if findings.accepted and (request.replay or findings.believed):
+            asks()
             replay, more = check(lean, kernel.environment, rebuilt, findings.believed)
         if request.into is not None:
             _write(request.into, rebuilt.file)
