@@ -56,7 +56,8 @@ class Verdict:
     `outcome` and `reason` are the words of docs/verdicts.md, None for a line that was cancelled or has no
     verdict yet; `proof_status` is what an export writes. `statement` is ``compared`` where the proof was held
     against the line's ``formal_statement``, ``unchecked`` where it has none. `trusts` says what a proof rests
-    on besides the kernel. `forgeable`: it was checked where no namespaces kept it from the farm.
+    on besides the kernel, `rests_on_sorry_of` on which constants that the dataset admits. `forgeable`: it was
+    checked where no namespaces kept it from the farm.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Verdict:
     proof_status: str | None = None
     statement: str | None = None
     trusts: tuple[str, ...] = ()
+    rests_on_sorry_of: tuple[str, ...] = ()
     forgeable: bool = False
     wall_seconds: float = 0.0
 
@@ -230,6 +232,7 @@ class Farm:
         tier: str = Tier.KERNEL,
         native: bool = False,
         require_statement: bool = False,
+        require_all_parts: bool = False,
         priority: str = "batch",
         profile: str = "farm",
         stop_on_first_proof: bool = False,
@@ -244,7 +247,12 @@ class Farm:
             environment=environment or settings.environment,
             wall_seconds=timeout,
             memory_mib=settings.memory_mib if memory_mib is None else memory_mib,
-            assurance=Assurance(tier=tier, native=native, requires_statement=require_statement),
+            assurance=Assurance(
+                tier=tier,
+                native=native,
+                requires_statement=require_statement,
+                requires_all_parts=require_all_parts,
+            ),
             priority=Priority.named(priority),
             stop_on_first_proof=stop_on_first_proof,
         )
@@ -282,6 +290,7 @@ def _verdict(line: Judged) -> Verdict:
         proof_status=found.judged.proof_status,
         statement=found.statement,
         trusts=tuple(found.trusts),
+        rests_on_sorry_of=found.rests_on_sorry_of,
         forgeable=is_forgeable(found.isolation),
         wall_seconds=found.wall_seconds,
     )

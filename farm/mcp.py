@@ -29,6 +29,7 @@ _LACKS = {
     "audit": "no kernel checked it again; only the compiled module was audited",
     "lean": "only Lean's own messages were read",
     "unchecked": "it was compared with no statement, so it may prove anything at all",
+    "sorry": "it rests on something the dataset leaves unproved, such as an earlier part of the statement",
     "native": "it rests on compiled code besides the kernel",
     "forgeable": "nothing walled it in on the machine that judged it, so it could have forged its verdict",
 }

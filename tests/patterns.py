@@ -1,4 +1,4 @@
-"""Every regular expression of the farm, the ways in which its code uses each, and texts that are hard for them."""
+"""Every regular expression of the farm, how its code uses each, and texts that are hard for them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from re import _parser  # type: ignore[attr-defined]
 from types import FrameType, ModuleType
 from typing import Any
 
-import farm
 import farm_workers
+
+import farm
 
 #: Methods that look at one place of a text; all others try every place.
 ANCHORED = frozenset({"match", "fullmatch"})
@@ -34,14 +35,14 @@ _GIVEN = {"farm.manifest.splice": {"match"}}
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """A compiled pattern, where it is, and the methods that its module, or a module that imports it, calls."""
+    """A compiled pattern, where it is, and which of its methods the farm calls."""
 
     where: str
     compiled: re.Pattern[Any]
     methods: frozenset[str]
 
     def seconds(self, text: str, *, most: float) -> float:
-        """Return the processor time that the slowest of its methods takes on a text, `most` if that is over."""
+        """Return the processor time that its slowest method takes on a text, at most `most`."""
         given = text.encode() if isinstance(self.compiled.pattern, bytes) else text
         return max(_timed(self._call(method), given, most) for method in self.methods)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from typer import Option
 
 from farm.assembly.program import AssemblyOptions
-from farm.cli.options import CpuSeconds, Native, PolicyActions, TierName, seconds_of
+from farm.cli.options import AllParts, CpuSeconds, Native, PolicyActions, TierName, seconds_of
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -254,6 +254,7 @@ class TrustFlags:
         bool,
         Option("--require-statement", help="Refuse manifests that have a line without formal_statement."),
     ] = False
+    require_all_parts: AllParts = False
     accept_advisories: Annotated[
         bool,
         Option("--accept-advisories", help="On the tier kernel, accept a Lean whose kernel has known holes."),
@@ -271,6 +272,7 @@ class TrustFlags:
             policy=Policy.parse(self.policy or ()),
             axioms=(*ALLOWED_AXIOMS, *(self.axiom or ())),
             requires_statement=self.require_statement,
+            requires_all_parts=self.require_all_parts,
             accepts_advisories=self.accept_advisories,
         )
 

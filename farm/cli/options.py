@@ -50,6 +50,9 @@ TierName = Annotated[
 Native = Annotated[
     bool, Option("--native", help="Allow proofs that trust the compiler, such as those by native_decide.")
 ]
+AllParts = Annotated[
+    bool, Option("--require-all-parts", help="Demand proofs of all theorems that a statement leaves open.")
+]
 Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
 Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file instead of the manifest.")]

@@ -144,6 +144,7 @@ def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
         "tiers": dict(tally.tiers),
         "statement_unchecked": tally.unchecked,
         "trusts_the_compiler": tally.trusting,
+        "rests_on_sorry": tally.open_below,
         "known_holes": dict(summary.holed),
         "forgeable": summary.forgeable,
         "predicted_proof_brought": summary.brought,

@@ -22,8 +22,9 @@ class Options(TypedDict, total=False):
     """What may be asked of the checks of a call; what is left out is the service's default.
 
     `timeout` and `cpu` are seconds for each item. `accept` names what a reward of 1.0 may rest on besides the
-    kernel: ``audit``, ``lean``, ``unchecked``, ``native``, ``forgeable``. With `goals` results
-    say what was to be proved at errors and sorries.
+    kernel: ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals`
+    results say what was to be proved at errors and sorries. With `require_all_parts` a proof has to prove
+    every theorem that its statement leaves open.
     """
 
     environment: str
@@ -32,6 +33,7 @@ class Options(TypedDict, total=False):
     memory_mib: int
     tier: str
     native: bool
+    require_all_parts: bool
     profile: str
     priority: str
     share: bool

@@ -48,6 +48,7 @@ class Provenance:
     tier: str | None = None
     statement: str | None = None
     trusts: tuple[str, ...] = ()
+    rests_on_sorry_of: tuple[str, ...] = ()
     isolation: str | None = None
     forgeable: bool | None = None
     program_sha256: str | None = None
@@ -233,7 +234,8 @@ def _index(data: Mapping[str, Any]) -> int:
 def _provenance(data: object) -> Provenance | None:
     if data is None:
         return None
-    return _made(Provenance, data, trusts=tuple(_mapping(data).get("trusts") or ()))
+    lists = {name: tuple(_mapping(data).get(name) or ()) for name in ("trusts", "rests_on_sorry_of")}
+    return _made(Provenance, data, **lists)
 
 
 def _made(kind: type[_T], data: object, **parsed: object) -> _T:

@@ -102,6 +102,8 @@ class Answer:
 
 #: What became of the statement that a line has, or has not.
 COMPARED, UNCHECKED = "compared", "unchecked"
+#: What a proof can rest on besides the kernel.
+COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +122,8 @@ class Report:
     - ``accepted``, ``findings`` (``word``, ``name``, ``sentence`` each) and ``axioms``;
     - ``statement``: ``compared`` with the challenge, or ``unchecked`` for want of one;
     - ``statement_has_sorry``: whether header or statement hold a sorry of their own;
-    - ``trusts``: what a proof rests on besides the kernel, such as ``the compiler``;
+    - ``rests_on_sorry_of``: the admitted constants of the dataset that the proof rests on;
+    - ``trusts``: what a proof rests on besides the kernel, `COMPILER` or `ADMITTED`;
     - ``module_sha256`` of what Lean left, ``sealed_sha256`` of what the kernel was given, in hex;
     - ``replay``: ``accepted``, ``said`` and ``constants`` of the kernel; None where it was not asked. Where
       Lean cannot be forked, the environment's checker is asked instead, and named in ``checker``;
@@ -167,3 +170,8 @@ class Report:
     def trusts(self) -> tuple[str, ...]:
         """What a proof rests on besides the kernel, in words."""
         return () if self.audit is None else tuple(self.audit.get("trusts", ()))
+
+    @property
+    def rests_on_sorry_of(self) -> tuple[str, ...]:
+        """The constants that the dataset admits and the proof rests on."""
+        return () if self.audit is None else tuple(self.audit.get("rests_on_sorry_of", ()))

@@ -6,16 +6,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from farm.judging.forgeable import is_forgeable
-from farm.judging.report import COMPARED
+from farm.judging.report import ADMITTED, COMPARED
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 
 #: What a *proved* may lack that a full one has; whoever asks for rewards says which of it will do.
 #:
 #: ``audit`` and ``lean``: its tier believes more than the kernel's replay. ``unchecked``: it was compared
-#: with no statement. ``native``: it rests on the compiler. ``forgeable``: nothing kept the proof from the
-#: farm.
-WEAKER = ("audit", "lean", "unchecked", "native", "forgeable")
+#: with no statement. ``sorry``: it rests on what the dataset admits, such as an earlier part of the
+#: statement. ``native``: it rests on the compiler. ``forgeable``: nothing kept the proof from the farm.
+WEAKER = ("audit", "lean", "unchecked", "sorry", "native", "forgeable")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,8 @@ def worth(
         for word, is_true in (
             (str(tier), tier != Tier.KERNEL),
             ("unchecked", statement != COMPARED),
-            ("native", bool(trusts)),
+            ("sorry", ADMITTED in trusts),
+            ("native", any(each != ADMITTED for each in trusts)),
             ("forgeable", is_forgeable(isolation)),
         )
         if is_true

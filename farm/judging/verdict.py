@@ -16,13 +16,13 @@ Three rules stand above the table:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from farm.characters import first_unstorable
-from farm.judging.report import COMPARED, UNCHECKED, Message, Report
+from farm.judging.report import ADMITTED, COMPARED, UNCHECKED, Message, Report
 from farm.judging.signals import LAST_SIGNAL, signal_name
 from farm.judging.tiers import Tier
 from farm.judging.words import WORDS, Words
@@ -479,7 +479,19 @@ def _accepted(report: Report, second: Mapping[str, Any] | None) -> Verdict:
 def _worth(report: Report) -> str:
     """Return in words what *proved* leaves open."""
     unchecked = f"; statement: {UNCHECKED}" if report.statement != COMPARED else ""
-    return unchecked + "".join(f"; trusts {what}" for what in report.trusts)
+    trusts = (f"; trusts {what}" for what in report.trusts if what != ADMITTED)
+    return unchecked + _open_parts(report.rests_on_sorry_of) + "".join(trusts)
+
+
+def _open_parts(names: Sequence[str]) -> str:
+    """Return in words on which admitted constants a proof rests, the first few by name."""
+    shown = [_first_line(name, 60) for name in names[:_MOST_NAMES]]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"; rests on the sorry of {', '.join(shown)}{more}" if names else ""
+
+
+#: How many admitted constants a sentence names.
+_MOST_NAMES = 3
 
 
 _KERNEL_LIMITS: dict[str, tuple[Reason, str]] = {
@@ -497,12 +509,13 @@ _KERNEL_LIMITS: dict[str, tuple[Reason, str]] = {
     ),
     "audit_wall": (
         Reason.WALL_LIMIT,
-        "Lean accepted the program; the audit of its module took longer than allowed, before the kernel began.",
+        "Lean accepted the program; the audit of its module took longer than allowed, "
+        "before the kernel began.",
     ),
     "audit_cpu": (
         Reason.CPU_LIMIT,
-        "Lean accepted the program; the audit of its module used more processor time than allowed, before the "
-        "kernel began.",
+        "Lean accepted the program; the audit of its module used more processor time than allowed, before "
+        "the kernel began.",
     ),
     "audit_memory": (
         Reason.MEMORY_LIMIT,

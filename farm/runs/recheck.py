@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,6 @@ from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.lean_text.policy.rules import Action
-from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
 from farm.runs.ids import RUN_LETTERS, new_id
 from farm.runs.load import loading
@@ -235,14 +234,12 @@ def _options(run: StoredRun, sort: Sort, asked: Recheck) -> SubmitOptions:
     """Return the options of the recheck: those of the run, so far as they decide about a verdict."""
     before: Mapping[str, Any] = run.options
     tier = asked.tier or sort.tier
-    actions = {rule: Action(action) for rule, action in sort.policy.items()}
+    policy = sort.policy
     if tier != Tier.LEAN:  # no text decides there
-        actions = {rule: action for rule, action in actions.items() if action is not Action.REJECT}
-    assurance = Assurance(
-        tier=tier,
-        native=sort.native,
-        policy=Policy(actions=actions),
-        axioms=tuple(sort.axioms),
+        policy = {rule: action for rule, action in policy.items() if action != Action.REJECT}
+    stored = Assurance.stored(tier=tier, native=sort.native, axioms=sort.axioms, policy=policy)
+    assurance = replace(
+        stored,
         accepts_advisories=asked.accepts_advisories
         or bool(before.get("assurance", {}).get("accepts_advisories")),
     )

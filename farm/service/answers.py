@@ -60,6 +60,7 @@ class Provenance(BaseModel):
     tier: str
     statement: str | None
     trusts: list[str]
+    rests_on_sorry_of: list[str]
     isolation: str
     forgeable: bool
     program_sha256: str
@@ -181,6 +182,7 @@ def _provenance(found: Judged, verdict: StoredVerdict) -> dict[str, Any]:
         "tier": found.tier,
         "statement": verdict.statement,
         "trusts": verdict.trusts,
+        "rests_on_sorry_of": list(verdict.rests_on_sorry_of),
         "isolation": verdict.isolation,
         "forgeable": is_forgeable(verdict.isolation),
         "program_sha256": found.sha256.hex(),

@@ -44,7 +44,7 @@ def _group(value: object) -> str:
 #: The name of a group. Not any `Text`: PostgreSQL would hold two of them as one, and mix up their items.
 Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
-Weaker = Literal["audit", "lean", "unchecked", "native", "forgeable"]
+Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 #: The same in a body: a number in quotes is somebody's mistake there.
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
@@ -148,6 +148,7 @@ class Options(Exact):
     memory_mib: Annotated[int, Field(ge=1, le=MOST_MEMORY_MIB)] | None = None
     tier: Literal["kernel", "audit", "lean"] = "kernel"
     native: bool = False
+    require_all_parts: bool = False
     profile: Literal["farm", "nemo-2025-11", "nemo-2025-08"] = "farm"
     priority: Literal["interactive", "online", "batch"] = USUAL_CLASS
     share: bool = True
@@ -164,7 +165,9 @@ class Options(Exact):
             wall_seconds=self.timeout,
             cpu_seconds=self.cpu,
             memory_mib=self.memory_mib or memory_mib,
-            assurance=Assurance(tier=self.tier, native=self.native),
+            assurance=Assurance(
+                tier=self.tier, native=self.native, requires_all_parts=self.require_all_parts
+            ),
             share=self.share,
             priority=Priority[self.priority.upper()],
             deadline_seconds=self.deadline_seconds,
@@ -188,9 +191,10 @@ class Batch(Options):
 
     def sha256(self, item: Item) -> bytes:
         """Return what tells an item, as this batch asks for it, from any other."""
-        options = self.model_dump(exclude={"items", "wait_seconds", "deadline_seconds"}) | {
-            "accept": sorted(set(self.accept))
-        }
+        aside = {"items", "wait_seconds", "deadline_seconds"}
+        if not self.require_all_parts:  # which older farms did not know
+            aside.add("require_all_parts")
+        options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
         unsaid = {"key"} if item.context else {"key", "context"}  # which older farms did not know
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()

@@ -14,8 +14,6 @@ from farm.judging.job import Check, Fallback
 from farm.judging.report import Preamble, Report
 from farm.judging.states import Priority
 from farm.judging.verdict import Outcome, Verdict
-from farm.lean_text.policy.rules import Action
-from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
 from farm.tracing.span import trace_id
 
@@ -185,11 +183,8 @@ def _check(row: Mapping[str, Any]) -> Check:
         ),
         submitted=tuple((start, end) for start, end in row["submitted"]),
         challenge=None if row["challenge"] is None else _challenge(row),
-        assurance=Assurance(
-            tier=row["tier"],
-            native=row["native"],
-            policy=Policy(actions={rule: Action(word) for rule, word in row["policy"].items()}),
-            axioms=tuple(row["axioms"]),
+        assurance=Assurance.stored(
+            tier=row["tier"], native=row["native"], axioms=row["axioms"], policy=row["policy"]
         ),
         fallback=None if row["fallback"] is None else _fallback(row),
         goals=row["goals"],

@@ -59,7 +59,8 @@ class Tally:
     """How far a run is: lines by status and by tier, and verdicts by (verdict, reason).
 
     `shared` lines wait for, or were answered by, a check that another line brought. Of what is proved,
-    `unchecked` lines were compared with no statement, and `trusting` ones rest on more than the kernel.
+    `unchecked` lines were compared with no statement, `trusting` ones rest on the compiler, and `open_below`
+    ones on a sorry of the dataset.
     """
 
     statuses: Mapping[str, int]
@@ -68,6 +69,7 @@ class Tally:
     shared: int = 0
     unchecked: int = 0
     trusting: int = 0
+    open_below: int = 0
 
     @property
     def total(self) -> int:
@@ -182,7 +184,8 @@ _TALLY = """
     SELECT {shown} AS status, verdict, reason, tier, count(*) AS n,
            count(*) FILTER (WHERE shared) AS shared,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
-           count(*) FILTER (WHERE trusts <> '{{}}') AS trusting
+           count(*) FILTER (WHERE 'the compiler' = ANY(trusts)) AS trusting,
+           count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs JOIN checks ON checks.id = check_id
     LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
     WHERE run_id = :run GROUP BY 1, 2, 3, 4
@@ -367,6 +370,7 @@ class Queries:
             shared=sum(row["shared"] for row in rows),
             unchecked=sum(row["unchecked"] for row in proved),
             trusting=sum(row["trusting"] for row in proved),
+            open_below=sum(row["open_below"] for row in proved),
         )
 
     def awaited(self, run_id: str) -> frozenset[int]:

@@ -117,6 +117,11 @@ class StoredVerdict(NamedTuple):
         return None if self.audit_json is None else _parsed(self.audit_json)
 
     @property
+    def rests_on_sorry_of(self) -> tuple[str, ...]:
+        """The constants that the dataset admits and the proof rests on."""
+        return tuple((self.audit or {}).get("rests_on_sorry_of", ())) if self.trusts else ()
+
+    @property
     def goals(self) -> list[dict[str, Any]] | None:
         """What was to be proved at errors and sorries, None when it was not asked or could not be had."""
         return None if self.goals_json is None else parsed(self.goals_json)

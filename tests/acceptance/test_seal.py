@@ -233,8 +233,8 @@ BY_HAND = {
 def test_an_axiom_that_does_not_evaluate_to_true_is_an_axiom(
     seal_native: Seal, before: str, term: str, replay: bool
 ) -> None:
-    has_level = "Type u" in term
-    text = f"{before}axiom {AXIOM}{'.{u}' * has_level} : ({term}) = true\n{RESTS_ON.rstrip()}{'.{0}' * has_level}\n"
+    declared, used = (".{u}", ".{0}") if "Type u" in term else ("", "")
+    text = f"{before}axiom {AXIOM}{declared} : ({term}) = true\n{RESTS_ON.rstrip()}{used}\n"
     sealed = seal_native(text, ASKED, native=True, replay=replay)
     assert sealed.words == [("axiom", "secret" if before.startswith("axiom") else AXIOM)]
     assert sealed["accepted"] is False
@@ -248,7 +248,7 @@ def test_an_axiom_is_not_believed_for_a_theorem_that_has_the_name_of_the_farms_o
 
 def test_of_two_axioms_the_one_that_is_false_is_found(seal_native: Seal) -> None:
     other = f"axiom other{AXIOM} : ((fun (_ : decide (1 = 1) = true) => false) {AXIOM}) = true\n"
-    text = f"axiom {AXIOM} : decide (1 = 1) = true\n{other}{RESTS_ON.replace('(fun', f'(fun _ => (fun')}"
+    text = f"axiom {AXIOM} : decide (1 = 1) = true\n{other}{RESTS_ON.replace('(fun', '(fun _ => (fun')}"
     text = text.replace(f"=> rfl) {AXIOM}", f"=> rfl) {AXIOM}) other{AXIOM}")
     assert seal_native(text, ASKED, native=True).words == [("axiom", f"other{AXIOM}")]
 
@@ -262,8 +262,10 @@ def test_what_the_compiler_is_believed_in_the_older_form_is_evaluated_again(seal
 
 #: Honest uses, each with what it may need.
 DECIDED_TOO = {
-    "recursion": "def far : Nat → Bool | 0 => true | .succ n => far n\ntheorem goal : far 500 = true := by native_decide\n",
-    "an own type": "inductive T where | leaf | node (a b : T)\ndef T.deep : T → Bool | leaf => true | node a _ => a.deep\n"
+    "recursion": "def far : Nat → Bool | 0 => true | .succ n => far n\n"
+    "theorem goal : far 500 = true := by native_decide\n",
+    "an own type": "inductive T where | leaf | node (a b : T)\n"
+    "def T.deep : T → Bool | leaf => true | node a _ => a.deep\n"
     "theorem goal : (T.node .leaf .leaf).deep = true := by native_decide\n",
 }
 

@@ -526,7 +526,11 @@ def test_a_constant_without_a_value_is_no_proof_whatever_its_kind(kind: str) -> 
     values = {
         "quotient": (QUOTIENT, (header,), 1),
         "constructor": (CONSTRUCTOR, (header, writer.name("False"), zero, zero, zero), 1),
-        "recursor": (RECURSOR, (header, writer.list([writer.name("False")]), zero, zero, zero, zero, none), 2),
+        "recursor": (
+            RECURSOR,
+            (header, writer.list([writer.name("False")]), zero, zero, zero, zero, none),
+            2,
+        ),
         "inductive": (INDUCTIVE, (header, zero, zero, writer.list([writer.name("False")]), none, zero), 3),
     }
     tag, fields, marks = values[kind]

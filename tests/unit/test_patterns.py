@@ -23,7 +23,11 @@ def _is_slow(pattern: Pattern, text: str) -> bool:
 def _least(pattern: Pattern, text: str, most: float) -> float:
     """Return the least of a few times: a busy machine is no fault of a pattern."""
     first = pattern.seconds(text, most=most)
-    return first if first < SUSPECT_SECONDS else min(first, *(pattern.seconds(text, most=most) for _ in range(2)))
+    return (
+        first
+        if first < SUSPECT_SECONDS
+        else min(first, *(pattern.seconds(text, most=most) for _ in range(2)))
+    )
 
 
 def _slow_text(pattern: Pattern) -> str | None:
@@ -38,5 +42,7 @@ def test_every_pattern_takes_time_in_proportion_to_its_text() -> None:
 
 
 def test_the_texts_find_a_pattern_that_is_cubic() -> None:
-    cubic = Pattern(where="", compiled=re.compile(r"(?i)(term|attr)\w*elab\w*attr"), methods=frozenset({"search"}))
+    cubic = Pattern(
+        where="", compiled=re.compile(r"(?i)(term|attr)\w*elab\w*attr"), methods=frozenset({"search"})
+    )
     assert _slow_text(cubic) is not None

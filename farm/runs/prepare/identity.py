@@ -51,7 +51,7 @@ def environment_part(served: ServedEnvironment, assurance: Assurance, *, goals: 
         "tier": assurance.tier,
         "native": assurance.native,
         "axioms": sorted(assurance.axioms),
-        "policy": dict(assurance.policy.actions),
+        "policy": assurance.stored_policy,
     } | ({"goals": True} if goals else {})
     return Part(fields=words_field(served.name), json=canonical(same))
 

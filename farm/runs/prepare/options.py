@@ -61,7 +61,7 @@ class SubmitOptions:
             "tier": self.assurance.tier,
             "native": self.assurance.native,
             "axioms": json.dumps(list(self.assurance.axioms)),
-            "policy": json.dumps(dict(self.assurance.policy.actions)),
+            "policy": json.dumps(self.assurance.stored_policy),
         }
 
     @property

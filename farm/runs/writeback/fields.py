@@ -45,6 +45,7 @@ def fields(
             "tier": job.tier,
             "statement": verdict.statement,
             "trusts": verdict.trusts,
+            "rests_on_sorry_of": list(verdict.rests_on_sorry_of),
             "module_sha256": audit.get("module_sha256"),
             "sealed_sha256": audit.get("sealed_sha256"),
             "audit": verdict.audit,

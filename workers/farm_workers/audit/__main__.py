@@ -58,6 +58,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         native=arguments.native,
         is_imported=_test(arguments.imported),
         is_imported_axiom=_test(arguments.imported_axioms),
+        parts_from=arguments.parts_from,
     )
     with opened_module(arguments.submission) as submission:
         if arguments.challenge is None:
@@ -101,6 +102,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--ends", type=_place, help="line and column at which the target's text ends, as 7:34"
+    )
+    parser.add_argument(
+        "--parts-from",
+        type=_place,
+        help="line and column below which all theorems that the challenge leaves open have to be proved",
     )
     parser.add_argument(
         "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"

@@ -40,7 +40,8 @@ class Rules:
     imports declare. `left_out` are constants that the module had and that are none of what is judged,
     `mentioned` all names in the terms of those that are; None where nobody has looked. `above` are the axioms
     on which constants rest that stand above in the same file, in another module; `above_has_sorry` tells that
-    something is left open there.
+    something is left open there, and `above_admitted` on which admitted constants those rest. With
+    `parts_from` all theorems that the challenge leaves open below that line and column have to be proved.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -52,6 +53,8 @@ class Rules:
     mentioned: Collection[Name] | None = None
     above: Mapping[Name, Collection[Name]] = field(default_factory=dict)
     above_has_sorry: bool = False
+    above_admitted: Mapping[Name, Collection[Name]] = field(default_factory=dict)
+    parts_from: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +78,7 @@ class _Reach:
     constants: int = 0
     compared: tuple[Name, ...] = ()
     statement_has_sorry: bool = False
+    rests_on_sorry_of: Collection[Name] = ()
     trusts_compiler: bool = False
 
 
@@ -121,14 +125,18 @@ def audit_all(submission: Module, rules: Rules) -> Findings:
 
 def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> _Case:
     require_families(submission)
-    reading = Reading(submission.olean, Terms())
-    return _Case(
-        submission=submission,
-        challenge=challenge,
-        rules=Rules() if rules is None else rules,
-        reading=reading,
-        pair=None if challenge is None else Comparison(submission, challenge, reading),
-    )
+    reading, rules = Reading(submission.olean, Terms()), rules or Rules()
+    pair = None
+    if challenge is not None:
+        parts = frozenset[Name]() if rules.parts_from is None else _parts(challenge, rules.parts_from)
+        pair = Comparison(submission, challenge, reading, parts)
+    return _Case(submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair)
+
+
+def _parts(challenge: Module, above: tuple[int, int]) -> frozenset[Name]:
+    """Return the theorems that a challenge leaves open below a line and column, or without a place."""
+    places = challenge.ends()
+    return frozenset(name for name in left_open(challenge) if name not in places or places[name] > above)
 
 
 def _target(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Name | None, str]:
@@ -159,20 +167,25 @@ def left_open(challenge: Module) -> list[Name]:
 
 
 def _audited(case: _Case, target: Name) -> _Reach:
-    constant = case.submission.constant(target)
-    if constant is None:
-        return _Reach(findings=[_missing(case, target)])
-    findings, compared = list[Finding](), tuple[Name, ...]()
-    if constant.kind is not Kind.THEOREM:
-        findings.append(
-            found(Word.NOT_A_THEOREM, target, f"{{}} is not a theorem but of kind {constant.kind}.")
-        )
-    if case.pair is not None:
-        compared = compare(case.pair, constant, findings)
-    reach = _rests_on(case, [target], target)
+    parts = frozenset[Name]() if case.pair is None else case.pair.parts
+    wanted, findings, compared = [target, *sorted(parts - {target}, key=shown)], list[Finding](), list[Name]()
+    for name in wanted:
+        constant = case.submission.constant(name)
+        if constant is None:
+            return _Reach(findings=[_missing(case, name)])
+        compared += _stated(case, constant, findings)
+    reach = _rests_on(case, wanted, target)
     reach.findings[:0] = findings
-    reach.compared = compared
+    reach.compared = tuple(compared)
     return reach
+
+
+def _stated(case: _Case, constant: Constant, findings: list[Finding]) -> tuple[Name, ...]:
+    """Add what speaks against a constant as a theorem of the challenge; return what was compared."""
+    name, kind = constant.name, constant.kind
+    if kind is not Kind.THEOREM:
+        findings.append(found(Word.NOT_A_THEOREM, name, f"{{}} is not a theorem but of kind {kind}."))
+    return () if case.pair is None else compare(case.pair, constant, findings)
 
 
 def _missing(case: _Case, target: Name) -> Finding:
@@ -200,6 +213,7 @@ def _result(case: _Case, target: Name | None, findings: list[Finding], reach: _R
         extensions=tuple(extensions.items()),
         influences=influences(extensions),
         statement_has_sorry=reach.statement_has_sorry,
+        rests_on_sorry_of=tuple(sorted(reach.rests_on_sorry_of, key=shown)),
         trusts_compiler=reach.trusts_compiler,
     )
 
@@ -256,7 +270,7 @@ def _declared(case: _Case) -> Iterator[Finding]:
         yield found(Word.KERNEL_PRIMITIVE, name, "The module declares {}, a name reserved for the kernel.")
     for name in module.of_kind(Kind.QUOTIENT):
         if name not in PRIMITIVES:
-            sentence = "The module declares {} of the kind quotient, which only the four constants of `Quot` are."
+            sentence = "The module declares {} of the kind quotient, which only Lean's own `Quot` is."
             yield found(Word.KERNEL_PRIMITIVE, name, sentence)
     if is_imported is not None:
         for name in filter(is_imported, module.names):
@@ -269,7 +283,7 @@ def _declared(case: _Case) -> Iterator[Finding]:
 def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
     """Follow constants through all they refer to, within the module."""
     reach, walk = _Reach(), Walk(case.reading)
-    _judge_sorry(case, target, reach)
+    admitted = _judge_sorry(case, target, reach)
     _judge_compiled(case, reach)
     seen, todo = set(roots), list(roots)
     while todo:
@@ -290,6 +304,7 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
         new = names - seen
         seen |= new
         todo += new
+    reach.rests_on_sorry_of = _open_below(case, target, seen, admitted)
     reach.axioms.sort(key=shown)
     reach.findings.sort(key=lambda each: (_ORDER[each.word], each.sentence))
     return reach
@@ -352,24 +367,56 @@ def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str, *, allowed:
         reach.findings.append(found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {whose}."))
 
 
-def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> None:
+def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
     """Find all constants that are admitted, and tell apart what the statement itself leaves open.
 
-    What the challenge has too is the statement's, when all that it rests on is so too; of the target it is
-    the type, and the proof may speak of the sorries in that.
+    What the challenge has too is the statement's, when all that it rests on is so too; of the target, and of
+    the parts that are to be proved with it, it is the type, and the proof may speak of the sorries in that.
+    Return the constants of which more than that is admitted.
     """
-    if SORRY in case.rules.allowed_axioms:
-        return
-    reach.statement_has_sorry = case.rules.above_has_sorry and case.pair is not None
+    is_allowed, admitted = SORRY in case.rules.allowed_axioms, set[Name]()
+    reach.statement_has_sorry = not is_allowed and case.rules.above_has_sorry and case.pair is not None
+    asked = set[Name]() if case.pair is None else {target, *case.pair.parts}
     for name, constant in _admitted(case):
-        is_stated = case.pair is not None and name != target and case.pair.is_same(name)
+        is_stated = case.pair is not None and name not in asked and case.pair.is_same(name)
         type_, *values = constant.expressions()
-        stated = sorries(case.reading, [type_]) if case.pair is not None and name == target else frozenset()
+        stated = sorries(case.reading, [type_]) if name in asked else frozenset()
+        is_proved = sorries(case.reading, [type_, *values]) <= stated
+        admitted |= set() if is_proved else {name}
+        if is_allowed:
+            continue
         reach.statement_has_sorry |= is_stated or bool(stated)
-        if not is_stated and not sorries(case.reading, [type_, *values]) <= stated:
+        if not is_stated and not is_proved:
             reach.findings.append(
                 found(Word.HAS_SORRY, name, "{} contains a sorry: it is admitted, not proved.")
             )
+    return admitted
+
+
+def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: set[Name]) -> set[Name]:
+    """Return the admitted constants that are reached, without those that the target's statement reaches."""
+
+    def open_in(names: set[Name]) -> set[Name]:
+        return (names & admitted).union(*(case.rules.above_admitted.get(name, ()) for name in names))
+
+    found_open = open_in(reached)
+    constant = None if target is None else case.submission.constant(target)
+    if not found_open or constant is None:
+        return found_open
+    return found_open - open_in(_closure(case, Walk(case.reading).constants(constant.type)[0]))
+
+
+def _closure(case: _Case, names: set[Name]) -> set[Name]:
+    """Return all constants that these refer to, within the module, and themselves."""
+    walk, seen, todo = Walk(case.reading), set(names), list(names)
+    while todo:
+        constant = case.submission.constant(todo.pop())
+        if constant is not None:
+            places = constant.expressions()
+            new = set(constant.relatives()).union(*(walk.constants(place)[0] for place in places)) - seen
+            seen |= new
+            todo += new
+    return seen
 
 
 def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:

@@ -14,6 +14,8 @@ from farm_workers.audit.olean import Name
 MOST_FINDINGS = 100
 #: The most names of a kind that are told: a hostile module has as many as it likes.
 MOST_NAMES = 500
+#: What a proof can rest on besides the kernel, as `farm.judging.report` has it.
+COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 
 
 class Word(StrEnum):
@@ -74,9 +76,10 @@ class Findings:
 
     `axioms` are all that the target rests on, allowed or not. `believed` are those of them whose terms Lean's
     compiled code is said to have computed: the audit allows them, and its caller evaluates the terms again.
-    `reached` counts the module's constants that it
-    rests on; `compared` are those of them that its statement rests on, the target first. `not_checked` names
-    in a sentence each what could not be checked for want of something to check it against.
+    `reached` counts the module's constants that it rests on; `compared` are those of them that its statement
+    rests on, the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the
+    statement does not speak of. `not_checked` names in a sentence each what could not be checked for want of
+    something to check it against.
     """
 
     target: Name | None
@@ -93,6 +96,7 @@ class Findings:
     extensions: tuple[tuple[Name, int], ...] = ()
     influences: tuple[tuple[Name, str, int], ...] = ()
     statement_has_sorry: bool = False
+    rests_on_sorry_of: tuple[Name, ...] = ()
     trusts_compiler: bool = False
 
     @property
@@ -122,7 +126,11 @@ class Findings:
                 for name, what, count in self.influences[:MOST_NAMES]
             },
             "statement_has_sorry": self.statement_has_sorry,
-            "trusts": ["the compiler"] if self.trusts_compiler else [],
+            "rests_on_sorry_of": _all_shown(self.rests_on_sorry_of[:MOST_NAMES]),
+            "trusts": [
+                *([COMPILER] if self.trusts_compiler else []),
+                *([ADMITTED] if self.rests_on_sorry_of else []),
+            ],
         }
 
 

@@ -6,6 +6,8 @@ and values, through constructors and recursors of inductive types.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from farm_workers.audit.auxiliary import Auxiliaries
 from farm_workers.audit.declarations import Constant, Kind, Module
 from farm_workers.audit.findings import Finding, Word, found
@@ -14,10 +16,15 @@ from farm_workers.audit.terms import Reading, Walk
 
 
 class Comparison:
-    """A module and its challenge, constant by constant; `ours` is the module's reading."""
+    """A module and its challenge, constant by constant; `ours` is the module's reading.
 
-    def __init__(self, submission: Module, challenge: Module, ours: Reading) -> None:
-        self.submission, self.challenge = submission, challenge
+    Of `parts`, theorems that the challenge leaves open and the module has to prove, the types are compared.
+    """
+
+    def __init__(
+        self, submission: Module, challenge: Module, ours: Reading, parts: Set[Name] = frozenset()
+    ) -> None:
+        self.submission, self.challenge, self.parts = submission, challenge, parts
         self.ours, self.theirs = ours, Reading(challenge.olean, ours.terms)
         self.auxiliaries = Auxiliaries(submission, ours)
         Auxiliaries(challenge, self.theirs)
@@ -43,10 +50,14 @@ class Comparison:
             mine = self.submission.constant(name)
             if mine is None or self._difference(name) is not None:
                 return False
-            for place in mine.expressions():
+            for place in self.compared(mine):
                 todo += walk.constants(place)[0]
             todo += (*mine.relatives(), *self.recursors(name, self.submission))
         return True
+
+    def compared(self, constant: Constant) -> tuple[int, ...]:
+        """Return the places of those expressions of a constant that have to be the challenge's."""
+        return (constant.type,) if constant.name in self.parts else constant.expressions()
 
     def _difference(self, name: Name) -> str | None:
         mine, other = self.submission.constant(name), self.challenge.constant(name)
@@ -58,7 +69,7 @@ class Comparison:
             return "has other universe parameters than the challenge's"
         if self.ours.expression(mine.type) != self.theirs.expression(other.type):
             return "has another type than the challenge's"
-        if _content(mine, self.ours) != _content(other, self.theirs):
+        if name not in self.parts and _content(mine, self.ours) != _content(other, self.theirs):
             return "has another content than the challenge's"
         same = self.recursors(name, self.submission) == self.recursors(name, self.challenge)
         return None if same else "has other recursors than the challenge's"
@@ -110,7 +121,7 @@ def _prerequisites(pair: Comparison, target: Constant) -> tuple[list[Finding], l
                 found(Word.PREREQUISITE_DIFFERS, name, f"{{}}, part of the statement, {difference}.")
             )
             continue
-        for place in mine.expressions():
+        for place in pair.compared(mine):
             todo += walk.constants(place)[0]
         todo += (*mine.relatives(), *pair.recursors(name, pair.submission))
     return sorted(findings, key=lambda each: each.sentence), compared

@@ -96,6 +96,8 @@ class Boxed:
         words += ["--native"] * assurance.native
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]
+        if sealable.parts_from is not None:
+            words += ["--parts-from", ":".join(map(str, sealable.parts_from))]
         if sealable.ends is not None:
             words += ["--ends", ":".join(map(str, sealable.ends))]
         run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown])

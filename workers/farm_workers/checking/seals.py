@@ -19,6 +19,7 @@ from farm.judging.assurance import Assurance
 from farm.judging.report import Execution
 from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
+from farm.lean_text.positions import line_and_column
 from farm.log import logger
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
@@ -94,6 +95,13 @@ class Sealable:
         return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
 
     @property
+    def parts_from(self) -> tuple[int, int] | None:
+        """Where what has to be proved in all its parts begins, line and column; None where it need not be."""
+        if self.challenge is None or not self.assurance.requires_all_parts:
+            return None
+        return line_and_column(self.stated, self.question.context_end)
+
+    @property
     def needs_second_kernel(self) -> bool:
         """Whether the environment's checker has to accept what the seal accepts."""
         return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
@@ -142,6 +150,7 @@ class Seals:
         asked = {
             "axioms": list(assurance.axioms),
             "native": assurance.native,
+            "parts_from": sealable.parts_from,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
         }

@@ -17,7 +17,16 @@ from typer import Argument, Option
 
 from farm.assembly.challenge import Challenge
 from farm.assembly.declaration import read_target
-from farm.cli.options import SOME_UNJUDGED, AsJson, CpuSeconds, Native, PolicyActions, TierName, print_json
+from farm.cli.options import (
+    SOME_UNJUDGED,
+    AllParts,
+    AsJson,
+    CpuSeconds,
+    Native,
+    PolicyActions,
+    TierName,
+    print_json,
+)
 from farm.connections import Connections
 from farm.errors import FarmError, UsageError
 from farm.judging.assurance import Assurance
@@ -191,6 +200,7 @@ def check_file(
     tier: TierName = "kernel",
     native: Native = False,
     require_statement: RequireStatement = False,
+    require_all_parts: AllParts = False,
     as_json: AsJson = False,
 ) -> None:
     """Check one Lean program on this machine, without servers or a queue.
@@ -209,7 +219,12 @@ def check_file(
         limits=_limits(settings, timeout, cpu, memory_mib),
         program=_text(file),
         challenge=None if challenge is None else _challenge(_text(str(challenge))),
-        assurance=Assurance(tier=tier, native=native, policy=Policy.parse(policy or ())),
+        assurance=Assurance(
+            tier=tier,
+            native=native,
+            policy=Policy.parse(policy or ()),
+            requires_all_parts=require_all_parts,
+        ),
     )
     report = _checked(check, settings, way, environment or settings.environment)
     verdict = judge(report)
@@ -276,6 +291,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
             tier=report.tier,
             statement=report.statement if verdict.outcome is Outcome.PROVED else None,
             trusts=report.trusts,
+            rests_on_sorry_of=report.rests_on_sorry_of,
             way=report.way,
             isolation=report.run.isolation,
             wall_seconds=round(report.run.wall_seconds, 3),

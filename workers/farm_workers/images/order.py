@@ -20,7 +20,7 @@ ON_CONTEXT, ON_MODULE = b"C", b"M"
 #: What runs a stranger's code, and does so in a cell.
 IN_CELLS = frozenset({CHECK, ON_CONTEXT})
 READY, GO, FAILED = b"ready", b"go", b"failed: "
-#: What a seal writes before it asks the kernel; its JSON answer follows, to which white space in front is none.
+#: What a seal writes before it asks the kernel: white space, which may stand before its answer in JSON.
 KERNEL_ASKED = b"\n"
 MOST_BYTES, MOST_FILES = 1 << 16, 16
 

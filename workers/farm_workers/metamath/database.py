@@ -126,7 +126,7 @@ def statements(text: str) -> Iterator[Statement]:
 
 
 def _without_comments(text: str) -> str:
-    """Return a text with white space in place of comments. Raises MalformedText for a comment in a comment."""
+    """Return a text with white space for its comments. Raises MalformedText for a comment in a comment."""
     pieces, at = list[str](), 0
     while (begins := _COMMENT_BEGINS.search(text, at)) is not None:
         if (ends := _COMMENT_ENDS.search(text, begins.end())) is None:

@@ -9,7 +9,7 @@ files.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -31,12 +31,14 @@ from farm_workers.seal.rebuild import Rebuilt, rebuild
 class Kernel:
     """Where Lean's kernel begins: an environment, and what is known of the context in it, if there is one.
 
-    `axioms` are those that each of the context's constants rests on, where there are any; `left_out` its
-    constants that no kernel checks; `has_sorry` tells that it leaves something open. `memory` holds it.
+    `axioms` are those that each of the context's constants rests on, where there are any, `admitted` the
+    constants with a sorry that it rests on; `left_out` are its constants that no kernel checks; `has_sorry`
+    tells that it leaves something open. `memory` holds it.
     """
 
     environment: int
     axioms: Mapping[Name, frozenset[Name]] = field(default_factory=dict)
+    admitted: Mapping[Name, frozenset[Name]] = field(default_factory=dict)
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     has_sorry: bool = False
     memory: ExitStack = field(default_factory=ExitStack, repr=False)
@@ -65,7 +67,8 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
     compared(lean, names, constants, shared(after))
     return Kernel(
         environment=after,
-        axioms=_axioms(sealed, {name for name in rebuilt.mentioned if imported.is_axiom(name)}),
+        axioms=_users(sealed, {name for name in rebuilt.mentioned if imported.is_axiom(name)}),
+        admitted=_users(sealed, _admitted(sealed) if SORRY in rebuilt.mentioned else ()),
         left_out=rebuilt.left_out,
         has_sorry=SORRY in rebuilt.mentioned,
         memory=memory,
@@ -88,21 +91,27 @@ def _require_plain(sealed: Module, rebuilt: Rebuilt, imported: Imported) -> None
         raise Refused("the context contains a variable that is not bound")
 
 
-def _axioms(sealed: Module, axioms: Iterable[Name]) -> dict[Name, frozenset[Name]]:
-    """Return which of these axioms each constant of a module rests on, for those that rest on any."""
+def _admitted(sealed: Module) -> set[Name]:
+    """Return the constants of a module in which there is a sorry."""
+    return {name for name in sealed.names if SORRY in _used(sealed, name)}
+
+
+def _users(sealed: Module, roots: Collection[Name]) -> dict[Name, frozenset[Name]]:
+    """Return which of these constants each constant of a module rests on, or is; none that rests on none."""
     users = defaultdict[Name, set[Name]](set)
-    for name in sealed.names if axioms else ():
+    for name in sealed.names if roots else ():
         for used in _used(sealed, name):
             users[used].add(name)
     found = defaultdict[Name, set[Name]](set)
-    for axiom in axioms:
-        todo = [axiom]
+    for root in roots:
+        todo = [root]
+        found[root] |= {root} & sealed.names.keys()
         while todo:
-            new = [user for user in users[todo.pop()] if axiom not in found[user]]
+            new = [user for user in users[todo.pop()] if root not in found[user]]
             for user in new:
-                found[user].add(axiom)
+                found[user].add(root)
             todo += new
-    return {name: frozenset(rests_on) for name, rests_on in found.items()}
+    return {name: frozenset(rests_on) for name, rests_on in found.items() if rests_on}
 
 
 def _used(sealed: Module, name: Name) -> set[Name]:

@@ -1,9 +1,9 @@
 """Seal step, evaluation: whether the terms that compiled code is said to have computed are `true`.
 
-An axiom ``t._native.native_decide.ax_1 : b = true`` has nothing that shows where it comes from: whoever writes
-it by hand writes what `native_decide` leaves. So its term is evaluated once more, by Lean's kernel, which is
-given a theorem with the statement of the axiom and `rfl` for a proof. That rests on no code of the
-submission, neither on its `implemented_by` and `extern` nor on what its recursive functions are compiled to.
+Nothing about an axiom ``t._native.native_decide.ax_1 : b = true`` shows where it comes from: written by hand,
+it is what `native_decide` leaves. So Lean's kernel evaluates the term once more: it is given a theorem with
+the statement of the axiom and `rfl` for a proof. That rests on no code of the submission, neither on its
+`implemented_by` and `extern` nor on what its recursive functions are compiled to.
 """
 
 from __future__ import annotations

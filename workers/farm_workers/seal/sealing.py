@@ -29,7 +29,8 @@ class Request:
     `challenge` is the compiled statement, None for a program without one; then `imports` are those that the
     module must have, in their order, None where nobody knows. `target` is the theorem's full name; without
     it, the one that the challenge leaves open and whose text `ends` at this line and column. `native` lets a
-    proof believe the compiler. `replay` has the kernel check the module. `into` is a descriptor that the
+    proof believe the compiler. With `parts_from`, a line and column, all theorems have to be proved that the
+    challenge leaves open below. `replay` has the kernel check the module. `into` is a descriptor that the
     sealed module is written to.
     """
 
@@ -40,6 +41,7 @@ class Request:
     axioms: Sequence[str] = tuple(map(dotted, STANDARD_AXIOMS))
     imports: Sequence[str] | None = None
     native: bool = False
+    parts_from: Sequence[int] | None = None
     replay: bool = True
     into: int | None = None
     budget: int = BUDGET
@@ -97,6 +99,8 @@ def _rules(lean: Lean, kernel: Kernel, request: Request, rebuilt: Rebuilt) -> Ru
         mentioned=rebuilt.mentioned,
         above=kernel.axioms,
         above_has_sorry=kernel.has_sorry,
+        above_admitted=kernel.admitted,
+        parts_from=_place(request.parts_from),
     )
 
 
@@ -104,9 +108,12 @@ def _audited(sealed: Module, request: Request, rules: Rules) -> Findings:
     target = None if request.target is None else parsed(request.target)
     if request.challenge is not None:
         challenge = Module(Olean(request.challenge, request.budget))
-        ends = None if request.ends is None else (request.ends[0], request.ends[1])
-        return audit(sealed, challenge, target, rules, ends=ends)
+        return audit(sealed, challenge, target, rules, ends=_place(request.ends))
     return _with(audit_all(sealed, rules), _imports(sealed, request.imports))
+
+
+def _place(given: Sequence[int] | None) -> tuple[int, int] | None:
+    return None if given is None else (given[0], given[1])
 
 
 def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[Finding]:
