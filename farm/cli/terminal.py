@@ -261,7 +261,7 @@ def _left_open(tally: Tally) -> Iterator[str]:
     if tally.unchecked:
         yield f"Of the proved lines, {count(tally.unchecked, 'line')}: statement: unchecked."
     if tally.trusting:
-        yield f"Of the proved lines, {count(tally.trusting, 'line')}: trusts the compiler."
+        yield f"Of the proved lines, {count(tally.trusting, 'line')}: trusts more than the kernel."
     if tally.open_below:
         yield (
             f"Of the proved lines, {count(tally.open_below, 'line')}: rests on a sorry of the dataset, such "

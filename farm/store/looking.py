@@ -160,7 +160,7 @@ _BATCHES = _RUN + " WHERE owner = %(owner)s ORDER BY created_at DESC, id LIMIT %
 _COUNTS = """
     SELECT cancelled IS NOT NULL AS is_cancelled, verdict, reason, count(*) AS n,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
-           count(*) FILTER (WHERE 'the compiler' = ANY(trusts)) AS trusting,
+           count(*) FILTER (WHERE array_remove(trusts, 'a sorry of the dataset') <> '{}') AS trusting,
            count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
     WHERE run_id = %(run)s GROUP BY 1, 2, 3

@@ -59,8 +59,8 @@ class Tally:
     """How far a run is: lines by status and by tier, and verdicts by (verdict, reason).
 
     `shared` lines wait for, or were answered by, a check that another line brought. Of what is proved,
-    `unchecked` lines were compared with no statement, `trusting` ones rest on the compiler, and `open_below`
-    ones on a sorry of the dataset.
+    `unchecked` lines were compared with no statement, `open_below` ones rest on a sorry of
+    the dataset, and `trusting` ones on something else besides the kernel.
     """
 
     statuses: Mapping[str, int]
@@ -184,7 +184,7 @@ _TALLY = """
     SELECT {shown} AS status, verdict, reason, tier, count(*) AS n,
            count(*) FILTER (WHERE shared) AS shared,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
-           count(*) FILTER (WHERE 'the compiler' = ANY(trusts)) AS trusting,
+           count(*) FILTER (WHERE array_remove(trusts, 'a sorry of the dataset') <> '{{}}') AS trusting,
            count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs JOIN checks ON checks.id = check_id
     LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL

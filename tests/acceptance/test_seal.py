@@ -320,6 +320,114 @@ def test_a_sorry_of_the_statement_is_not_one_of_something_else_that_is_called_th
     assert seal(challenge.replace("True", "False"), asked, target="goal").words == [("has_sorry", "help")]
 
 
+#: A part that is false, and the part that is asked for, which follows from it.
+PARTS = "theorem part : 1 = 2 := {}\ntheorem goal : 1 = 2 := {}\n"
+ASKED_PARTS = PARTS.format("sorry", "sorry")
+LEMMA = "theorem lemma_ (p : Prop) : p := sorry\n"
+SOLUTION = "abbrev solution : Nat := sorry\n"
+#: What a proof rests on: the challenge, the submission, and the names that are told.
+OPEN_BELOW = {
+    "an earlier part": (ASKED_PARTS, PARTS.format("sorry", "part"), ["part"]),
+    "by way of a helper": (
+        ASKED_PARTS,
+        PARTS.format("sorry", "help").replace("theorem goal", "theorem help : 1 = 2 := part\ntheorem goal"),
+        ["part"],
+    ),
+    "nothing of it": (
+        ASKED_PARTS.replace("goal : 1 = 2", "goal : 1 = 1"),
+        PARTS.format("sorry", "rfl").replace("goal : 1 = 2", "goal : 1 = 1"),
+        [],
+    ),
+    "two lemmas, one by the other": (
+        LEMMA + "theorem part : 1 = 2 := lemma_ _\ntheorem goal : 1 = 2 := sorry\n",
+        LEMMA + "theorem part : 1 = 2 := lemma_ _\ntheorem goal : 1 = 2 := part\n",
+        ["lemma_"],
+    ),
+    "what the statement speaks of": (
+        SOLUTION + "theorem goal : solution = solution := sorry\n",
+        SOLUTION + "theorem goal : solution = solution := Eq.refl solution\n",
+        [],
+    ),
+    "a definition that it does not speak of": (
+        SOLUTION + "theorem goal : 1 = 1 := sorry\n",
+        SOLUTION + "theorem goal : 1 = 1 := (fun _ => rfl) solution\n",
+        ["solution"],
+    ),
+    "a part about what it speaks of": (
+        SOLUTION + "theorem part : solution = 2 := sorry\ntheorem goal : 2 = solution := sorry\n",
+        SOLUTION + "theorem part : solution = 2 := sorry\ntheorem goal : 2 = solution := part.symm\n",
+        ["part"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("challenge", "submission", "names"), OPEN_BELOW.values(), ids=OPEN_BELOW.keys())
+def test_what_a_proof_rests_on_that_the_dataset_admits_is_named(
+    seal: Seal, challenge: str, submission: str, names: list[str]
+) -> None:
+    noncomputable = [text.replace("abbrev", "noncomputable abbrev") for text in (submission, challenge)]
+    sealed = seal(*noncomputable, target="goal")
+    assert (sealed.words, sealed["rests_on_sorry_of"]) == ([], names)
+    assert sealed["trusts"] == (["a sorry of the dataset"] if names else [])
+
+
+def test_an_admitted_axiom_is_told_with_what_rests_on_it(seal: Seal) -> None:
+    sealed = seal(OPEN, OPEN, target="goal", axioms=["sorryAx"])
+    assert (sealed.words, sealed["rests_on_sorry_of"]) == ([], ["goal"])
+
+
+#: With all parts required: the submission, and what is found.
+ALL_PARTS = {
+    "all are proved": ("theorem part : 1 = 1 := rfl\ntheorem goal : 2 = 2 := rfl\n", []),
+    "one is left open": (
+        "theorem part : 1 = 1 := sorry\ntheorem goal : 2 = 2 := rfl\n",
+        [("has_sorry", "part")],
+    ),
+    "one is not there": ("theorem goal : 2 = 2 := rfl\n", [("target_missing", "part")]),
+    "one states something else": (
+        "theorem part : 3 = 3 := rfl\ntheorem goal : 2 = 2 := rfl\n",
+        [("statement_mismatch", "part")],
+    ),
+    "one is no theorem": (
+        "def part : 1 = 1 := rfl\ntheorem goal : 2 = 2 := rfl\n",
+        [("not_a_theorem", "part")],
+    ),
+    "one rests on an axiom": (
+        "axiom cheat : 1 = 1\ntheorem part : 1 = 1 := cheat\ntheorem goal : 2 = 2 := rfl\n",
+        [("axiom", "cheat")],
+    ),
+    "the last rests on one that is proved": (
+        "theorem help (n : Nat) : n = n := rfl\ntheorem part : 1 = 1 := help 1\n"
+        "theorem goal : 2 = 2 := (fun _ => rfl) part\n",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("submission", "expected"), ALL_PARTS.values(), ids=ALL_PARTS.keys())
+def test_all_parts_of_a_statement_can_be_required(
+    seal: Seal, submission: str, expected: list[tuple[str, str]]
+) -> None:
+    asked = "theorem part : 1 = 1 := sorry\ntheorem goal : 2 = 2 := sorry\n"
+    sealed = seal(submission, asked, parts_from=[1, 0])
+    assert sealed.words == expected
+    assert sealed["rests_on_sorry_of"] == (["part"] if ("has_sorry", "part") in expected else [])
+
+
+def test_what_is_left_open_above_the_statement_is_no_part_of_it(seal: Seal) -> None:
+    asked = "theorem part : 1 = 1 := sorry\ntheorem goal : 1 = 1 := sorry\n"
+    proved = asked.replace("goal : 1 = 1 := sorry", "goal : 1 = 1 := part")
+    line = HEADER.count("\n") + 1
+    assert seal(proved, asked, parts_from=[line + 1, 0]).words == []
+    assert seal(proved, asked, parts_from=[line, 0]).words == [("has_sorry", "part")]
+
+
+def test_a_statement_may_speak_of_a_part_that_is_proved(seal: Seal) -> None:
+    asked = "theorem part : 1 = 1 := sorry\ntheorem goal : part = part := sorry\n"
+    proved = "theorem part : 1 = 1 := rfl\ntheorem goal : part = part := rfl\n"
+    assert seal(proved, asked, parts_from=[1, 0]).words == []
+
+
 def test_a_sorry_of_an_import_is_the_imports(seal_native: Seal) -> None:
     about = "theorem goal : hidden = hidden := {}\n"
     sealed = seal_native(about.format("rfl"), about.format("sorry"))

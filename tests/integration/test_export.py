@@ -22,7 +22,7 @@ from sqlalchemy import Engine, text
 
 from farm.errors import FarmError, NotExported, ServerDown
 from farm.judging.assurance import Assurance
-from farm.judging.report import Message
+from farm.judging.report import ADMITTED, Message
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import Screen
 from farm.manifest.lines import Lines, opened
@@ -37,7 +37,7 @@ LINES = 6_000
 
 FIELDS = {
     *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
-    *("statement", "trusts", "module_sha256", "sealed_sha256", "advisories"),
+    *("statement", "trusts", "rests_on_sorry_of", "module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *(
@@ -193,6 +193,7 @@ def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queri
     [
         (SEALED, "compared", []),
         (SEALED | {"statement": "unchecked", "trusts": ["the compiler"]}, "unchecked", ["the compiler"]),
+        (SEALED | {"trusts": ["a sorry of the dataset"], "rests_on_sorry_of": ["a"]}, "compared", [ADMITTED]),
     ],
 )
 def test_a_line_says_whom_it_believes_and_what_it_leaves_open(
@@ -212,7 +213,10 @@ def test_a_line_says_whom_it_believes_and_what_it_leaves_open(
     assert (farm["tier"], farm["statement"], farm["trusts"]) == ("kernel", statement, trusts)
     assert (farm["module_sha256"], farm["sealed_sha256"]) == ("a" * 64, "b" * 64)
     tally = queries.tally(run_id)
-    assert (tally.unchecked, tally.trusting) == (int(statement == "unchecked"), len(trusts))
+    below = trusts == [ADMITTED]
+    assert farm["rests_on_sorry_of"] == (["a"] if below else [])
+    counted = int(statement == "unchecked"), int(bool(trusts) and not below), int(below)
+    assert (tally.unchecked, tally.trusting, tally.open_below) == counted
 
 
 def test_a_line_that_nothing_was_looked_at_for_says_nothing_of_its_statement(

@@ -195,6 +195,7 @@ class TestAnItem:
             ({}, 1.0, []),
             ({"statement": None}, 0.0, ["unchecked"]),
             ({"trusts": ["compiler"]}, 0.0, ["native"]),
+            ({"trusts": ["a sorry of the dataset"]}, 0.0, ["sorry"]),
             ({"isolation": "rlimit"}, None, ["forgeable"]),
             ({"outcome": "rejected", "reason": "error"}, 0.0, []),
             ({"outcome": "judge_error", "reason": "worker_lost"}, None, []),

@@ -45,6 +45,22 @@ def test_a_rule_that_is_to_reject_where_no_text_decides_is_refused_with_the_reme
         Assurance(tier=tier, policy=Policy.parse(["query=off", "scope=reject"]))
 
 
+@pytest.mark.parametrize("required", [False, True])
+def test_what_the_store_keeps_is_read_as_it_was_asked_for(required: bool) -> None:
+    policy = Policy.parse(["scope=off", "axiom=report"])
+    asked = Assurance(tier="audit", native=True, policy=policy, axioms=("a",), requires_all_parts=required)
+    kept = {"tier": "audit", "native": True, "axioms": ["a"], "policy": asked.stored_policy}
+    assert Assurance.stored(**kept) == asked
+    # An older worker reads actions alone, and leaves what it cannot read to others.
+    older = {word for word in asked.stored_policy.values() if word not in set(Action)}
+    assert bool(older) is required
+
+
+def test_nothing_says_on_the_tier_lean_whether_all_parts_are_proved() -> None:
+    with pytest.raises(UsageError, match=r"--require-all-parts: .* use --tier kernel or audit"):
+        Assurance(tier="lean", requires_all_parts=True)
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT
 from farm.runs.prepare.options import SubmitOptions
-from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item
+from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item, Weaker
 
 ONE = {"program": "theorem t : True := trivial"}
 STATED = {"formal_statement": "theorem t : True := by"}
@@ -42,7 +43,8 @@ def batch(*items: object, **options: object) -> dict[str, object]:
         batch(*[ONE] * MOST_ITEMS),
         batch(ONE | {"timeout": 1, "environment": None, "key": None, "proof": None}),
         batch(wait_seconds=600, timeout=LONGEST_TIMEOUT, cpu=1, memory_mib=1 << 20, deadline_seconds=1),
-        batch(accept=["audit", "lean", "unchecked", "native", "forgeable"], tier="lean", native=True),
+        batch(accept=list(get_args(Weaker)), tier="lean", native=True),
+        batch(require_all_parts=True, tier="audit"),
     ],
     ids=str,
 )
@@ -59,6 +61,7 @@ OPTIONS: dict[str, list[object]] = {
     "wait_seconds": [-1, "1", True, None, 600.5, float("nan"), float("inf")],
     "tier": ["Kernel", "", None, 1, []],
     "native": [0, 1, "yes", None],
+    "require_all_parts": [0, 1, "yes", None],
     "share": ["true", 1, None],
     "stop_on_first_proof": ["no", 0, None],
     "profile": ["nemo", None],
@@ -81,7 +84,7 @@ def test_an_option_that_is_wrong_is_named(field: str, value: object) -> None:
         ("audit", [("accept",)]),
         (["nothing"], [("accept", 0)]),
         (["audit", 1], [("accept", 1)]),
-        (["audit"] * 6, [("accept",)]),
+        (["audit"] * 7, [("accept",)]),
     ],
 )
 def test_a_weakness_that_nobody_knows_is_named(accept: object, paths: object) -> None:
@@ -223,6 +226,7 @@ def test_a_context_makes_another_item_and_none_leaves_it_what_it_was() -> None:
     assert below.items[0].entry(1).context == "import A\n"
     assert plain.sha256(plain.items[0]) != below.sha256(below.items[0])
     said = plain.items[0].model_dump(exclude={"key", "context"})
-    options = plain.model_dump(exclude={"items", "wait_seconds", "deadline_seconds"}) | {"accept": []}
+    new = {"items", "wait_seconds", "deadline_seconds", "require_all_parts"}
+    options = plain.model_dump(exclude=new) | {"accept": []}
     asked = json.dumps([said, options], sort_keys=True).encode()
     assert plain.sha256(plain.items[0]) == hashlib.sha256(asked).digest()

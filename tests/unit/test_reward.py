@@ -6,13 +6,13 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from farm.judging.report import COMPARED, UNCHECKED
+from farm.judging.report import ADMITTED, COMPARED, UNCHECKED
 from farm.judging.reward import UNKNOWN, WEAKER, Worth, worth
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 
 STATEMENTS = (COMPARED, UNCHECKED, None)
-TRUSTS = ((), ("compiler",), ("compiler", "unsafe"))
+TRUSTS = ((), ("the compiler",), ("the compiler", "unsafe"), (ADMITTED,), ("the compiler", ADMITTED))
 #: Each level, and whether a proof could forge its verdicts.
 ISOLATIONS = {
     "cgroup+bwrap": False,
@@ -41,7 +41,9 @@ def lacks(tier: str, statement: str | None, trusts: tuple[str, ...], isolation: 
         found.add("lean")
     if statement in ("unchecked", None):
         found.add("unchecked")
-    if len(trusts) > 0:
+    if ADMITTED in trusts:
+        found.add("sorry")
+    if "the compiler" in trusts:
         found.add("native")
     if ISOLATIONS[isolation]:
         found.add("forgeable")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reports import CLEAN, SEALED, with_facts
 
-from farm.judging.report import Answer, Execution, Message, Report
+from farm.judging.report import ADMITTED, Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import OUTCOMES, Outcome, Reason, Verdict, judge, judge_text, needs_seal
 from farm.lean_text.policy.rules import RULES, Action, Hit
@@ -339,6 +339,10 @@ def test_every_report_has_a_verdict_and_only_a_spotless_one_is_a_pass(report: Re
         ({}, "The kernel accepted the module."),
         (sealed(statement="unchecked"), "The kernel accepted the module; statement: unchecked."),
         (sealed(trusts=["the compiler"]), "The kernel accepted the module; trusts the compiler."),
+        (
+            sealed(trusts=["the compiler", ADMITTED], rests_on_sorry_of=["a", "b", "c", "d"]),
+            "The kernel accepted the module; rests on the sorry of a, b, c and 1 more; trusts the compiler.",
+        ),
         (rechecked(True), "The kernel and leanchecker accepted the module."),
         ({"tier": "audit"}, "Lean accepted the program, and the audit accepted its module."),
         ({"tier": "lean", "audit": None}, "Lean accepted the program; statement: unchecked."),

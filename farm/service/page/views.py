@@ -8,7 +8,7 @@ from typing import Any
 
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import is_forgeable
-from farm.judging.report import COMPILER
+from farm.judging.report import ADMITTED
 from farm.store.looking import Place, SeenRun
 from farm.store.queries import Tally
 from farm.store.records import Judged, StoredVerdict
@@ -121,11 +121,12 @@ def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
     """Return in sentences what a *proved* leaves open."""
     if verdict.outcome != "proved":
         return []
+    trusted = [what for what in verdict.trusts if what != ADMITTED]
     holes = ", ".join(known.id for known in advisories(verdict.toolchain) or ())
     told = {
         f"The tier {job.tier} believes more than Lean's kernel.": job.tier != "kernel",
         "No statement was compared: the program proves whatever it states.": verdict.statement != "compared",
-        f"It trusts {COMPILER}.": COMPILER in verdict.trusts,
+        f"It trusts {', '.join(trusted)}.": bool(trusted),
         f"It rests on the sorry of {', '.join(verdict.rests_on_sorry_of)}.": bool(verdict.rests_on_sorry_of),
         "It was judged without namespaces, where a proof could forge verdicts.": is_forgeable(
             verdict.isolation
