@@ -239,6 +239,10 @@ def test_the_process_answers_in_json_and_by_its_status(
     assert (status, said["accepted"], said["axioms"]) == (1, False, ["sorryAx"])
     status, _ = _run(open_, "--challenge", open_, "--axioms", "sorryAx", *known)
     assert status == 0
+    parts = compile_("theorem part : True := sorry\n" + OPEN)
+    half = compile_("theorem part : True := sorry\n" + PROVED)
+    stated = (half, "--challenge", parts, "--target", "goal", *known)
+    assert [_run(*stated)[0], _run(*stated, "--parts-from", "1:0")[0]] == [0, 1]
     (tmp_path / "torn").write_bytes(honest.read_bytes()[:2000])
     status, said = _run(tmp_path / "torn")
     assert (status, said["reason"]) == (4, "malformed_olean")

@@ -16,6 +16,7 @@ from farm_workers.checking.contexts import Contexts
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import Case, asked, read
 
+from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
@@ -76,9 +77,8 @@ def unshared(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> 
 def told(report: Report) -> tuple[object, ...]:
     """Return what people are told of a check."""
     audit = report.audit or {}
-    facts = [
-        audit.get(key) for key in ("accepted", "axioms", "statement_has_sorry", "target", "trusts_compiler")
-    ]
+    keys = ("accepted", "axioms", "statement_has_sorry", "target", "trusts", "rests_on_sorry_of")
+    facts = [audit.get(key) for key in keys]
     verdict = judge(report)
     return verdict.outcome, verdict.reason, verdict.detail, report.answer.messages, report.preamble, *facts
 
@@ -100,6 +100,24 @@ def test_a_shared_context_changes_no_verdict(
     assert failures == []
 
 
+def test_parts_are_required_of_the_statement_and_not_of_the_context(
+    sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str]
+) -> None:
+    statement = "theorem first (n : Nat) : n = n := sorry\n\ntheorem goal (n : Nat) : total n = n"
+    half = check_of(ADMITTED, statement, ":= total_same n")
+    whole = replace(
+        half, program=half.program.replace("n = n := sorry\n\ntheorem goal", "n = n := rfl\n\ntheorem goal")
+    )
+    for check, reason in ((half, Reason.HAS_SORRY), (whole, Reason.OK)):
+        assert judge(sharing.check(check, core)).reason is Reason.OK
+        required = replace(check.assurance or Assurance(), requires_all_parts=True)
+        for checker in (sharing, unshared):
+            report = checker.check(replace(check, assurance=required), core)
+            assert judge(report).reason is reason, report
+            assert report.rests_on_sorry_of[-1:] == ("Shop.total_same",)
+    assert failures == []
+
+
 def test_axioms_and_sorries_of_the_context_are_told_as_if_it_stood_in_the_module(
     sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str]
 ) -> None:
@@ -113,15 +131,21 @@ def test_axioms_and_sorries_of_the_context_are_told_as_if_it_stood_in_the_module
             "theorem goal (p q : Prop) (h : p ↔ q) : q = p",
             ":= further p q h",
             ["propext"],
+            (),
         ),
-        "by an admitted one": ("theorem goal (n : Nat) : total n = n", ":= total_same n", ["sorryAx"]),
-        "by itself": ("theorem goal : (1 : Nat) = 1", ":= rfl", []),
+        "by an admitted one": (
+            "theorem goal (n : Nat) : total n = n",
+            ":= total_same n",
+            ["sorryAx"],
+            ("Shop.total_same",),
+        ),
+        "by itself": ("theorem goal : (1 : Nat) = 1", ":= rfl", [], ()),
     }
-    for name, (statement, answer, axioms) in answers.items():
+    for name, (statement, answer, axioms, admitted) in answers.items():
         check = check_of(context, statement, answer)
         report = sharing.check(check, core)
         assert told(report) == told(unshared.check(check, core)), name
-        assert (report.audit or {})["axioms"] == axioms
+        assert ((report.audit or {})["axioms"], report.rests_on_sorry_of) == (axioms, admitted)
         narrow = replace(check, assurance=replace(check.assurance, axioms=()))  # type: ignore[type-var]
         assert told(sharing.check(narrow, core)) == told(unshared.check(narrow, core)), name
     assert failures == []
