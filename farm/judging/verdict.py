@@ -433,7 +433,9 @@ def _sorry(report: Report) -> Verdict | None:
     audit = report.audit or {}
     if admitted is None or audit.get("statement_has_sorry") or next(_of_challenge(audit), None):
         return None
-    return _verdict(Reason.HAS_SORRY, f"A declaration{_at(admitted)} is admitted, not proved.")
+    # The first that Lean warns of may be the dataset's own; an audit knows which is not.
+    found = (each["sentence"] for each in audit.get("findings", ()) if each["word"] == Reason.HAS_SORRY)
+    return _verdict(Reason.HAS_SORRY, next(found, f"A declaration{_at(admitted)} is admitted, not proved."))
 
 
 def _sealed(report: Report) -> Verdict:

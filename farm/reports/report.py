@@ -16,10 +16,18 @@ from farm.store.queries import Queries, StoredRun
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFigures:
-    """A run, and its figures."""
+    """A run, and its figures; how many of its proofs rest on a sorry of the dataset, or on no statement."""
 
     run: StoredRun
     figures: Figures
+    rests_on_sorry: int = 0
+    unchecked: int = 0
+
+    @classmethod
+    def of(cls, queries: Queries, run: StoredRun, figures: Figures) -> RunFigures:
+        """Return those of a run. Raises `ServerDown`."""
+        tally = queries.tally(run.id)
+        return cls(run=run, figures=figures, rests_on_sorry=tally.open_below, unchecked=tally.unchecked)
 
     @property
     def stops_on_first_proof(self) -> bool:
@@ -68,6 +76,8 @@ def _run_facts(found: RunFigures) -> dict[str, object]:
         "manifests": [str(path) for path in run.manifests],
         "tier": run.tier,
         "stops_on_first_proof": found.stops_on_first_proof,
+        "rests_on_sorry": found.rests_on_sorry,
+        "statement_unchecked": found.unchecked,
         "figures": asdict(found.figures),
     }
 
@@ -89,13 +99,13 @@ def report(
     total = figures(reader.total, names)
     of_runs = [total] if len(runs) == 1 else [figures(pool, names) for pool in pools]
     return Report(
-        runs=tuple(RunFigures(run=run, figures=each) for run, each in zip(runs, of_runs, strict=True)),
+        runs=tuple(RunFigures.of(queries, run, each) for run, each in zip(runs, of_runs, strict=True)),
         total=total,
         by=by,
         values=tuple(_of_values(reader, names)),
         against=None
         if against is None or beside is None
-        else RunFigures(run=against, figures=figures(beside, names)),
+        else RunFigures.of(queries, against, figures(beside, names)),
         comparison=None
         if against is None or beside is None
         else _compared(reader.total, beside, names, against),

@@ -142,6 +142,16 @@ def _notes(found: RunFigures) -> Iterator[Note]:
             f"The farm could not judge {lines} of run {run.id}, which says nothing about the proofs.",
             f"farm show {run.id} --verdict judge_error",
         )
+    if found.rests_on_sorry:
+        yield Note(
+            f"Of the proofs of run {run.id}, {whole(found.rests_on_sorry)} rest on a sorry of the dataset, "
+            "such as an earlier part of the statement.",
+            f"farm show {run.id} --verdict proved",
+        )
+    if found.unchecked:
+        yield Note(
+            f"Of the proofs of run {run.id}, {whole(found.unchecked)} were compared with no statement."
+        )
     if not unknown.cancelled:
         return
     cancelled = f"{count(unknown.cancelled, 'line')} of run {run.id} cancelled"
