@@ -237,6 +237,8 @@ def test_an_axiom_that_does_not_evaluate_to_true_is_an_axiom(
     text = f"{before}axiom {AXIOM}{declared} : ({term}) = true\n{RESTS_ON.rstrip()}{used}\n"
     sealed = seal_native(text, ASKED, native=True, replay=replay)
     assert sealed.words == [("axiom", "secret" if before.startswith("axiom") else AXIOM)]
+    says = "cannot evaluate" if before.startswith("opaque") else "evaluates to false"
+    assert before.startswith("axiom") or says in sealed["findings"][0]["sentence"]
     assert sealed["accepted"] is False
 
 

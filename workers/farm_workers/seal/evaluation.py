@@ -26,39 +26,53 @@ def evaluated(lean: Lean, environment: int, rebuilt: Rebuilt, axioms: Sequence[N
 
     Raises LeanError where the kernel gave up on a term.
     """
-    free = _free(lean, environment, rebuilt.image)
-    sentence = "The proof rests on the axiom {}, whose term does not evaluate to true in Lean's kernel."
+    evaluation = _Evaluation(lean, environment, rebuilt.image)
     return [
-        found(Word.AXIOM, name, sentence)
+        found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {fault}.")
         for name in axioms
-        if not _is_true(lean, environment, _theorem(rebuilt.image, free, rebuilt.constants[name]))
+        if (fault := evaluation.fault(rebuilt.constants[name]))
     ]
 
 
-def _free(lean: Lean, environment: int, image: ModuleImage) -> int:
-    """Return a name that the environment does not declare: a replay passes over a theorem that is there."""
-    find = lean.function("lean_environment_find", 2)
-    names = (image.name(("farm", f"evaluated_{number}")) for number in itertools.count())
-    return next(name for name in names if find(shared(environment), name) == NOTHING)
+class _Evaluation:
+    """Asks the kernel what terms of type `Bool` are, by theorems under a name that nothing has."""
+
+    def __init__(self, lean: Lean, environment: int, image: ModuleImage) -> None:
+        self._lean, self._environment, self._image = lean, environment, image
+        self._one = image.list([image.successor(NOTHING)])
+        self._bool = image.const(("Bool",))
+        # A replay passes over a theorem that is there.
+        find = lean.function("lean_environment_find", 2)
+        names = (image.name(("farm", f"evaluated_{number}")) for number in itertools.count())
+        self._name = next(name for name in names if find(shared(environment), name) == NOTHING)
+
+    def fault(self, axiom: int) -> str:
+        """Return in words why an axiom ``@Eq Bool e Bool.true`` is not to be believed, "" where it is."""
+        header = _field(_field(axiom, 0), 0)
+        parameters, type_ = _field(header, 1), _field(header, 2)
+        term = _field(_field(type_, 0), 1)
+        if self._is(term, "true", parameters):
+            return ""
+        if self._is(term, "false", parameters):
+            return "whose term evaluates to false"
+        return "whose term Lean's kernel cannot evaluate"
+
+    def _is(self, term: int, value: str, parameters: int) -> bool:
+        """Return whether the kernel accepts `rfl` as a proof that a term is `true`, or `false`."""
+        image, constant = self._image, self._image.const(("Bool", value))
+        type_ = image.app(image.const(("Eq",), self._one), self._bool, term, constant)
+        proof = image.app(image.const(("Eq", "refl"), self._one), self._bool, constant)
+        stated = image.put(CONSTANT, self._name, parameters, type_)
+        held = image.put(VALUES[Kind.THEOREM], stated, proof, image.list([self._name]))
+        names, infos = [self._name], [image.put(INFO[Kind.THEOREM], held)]
+        try:
+            after = replayed(self._lean, names, infos, shared(self._environment))
+            compared(self._lean, names, infos, after)
+        except Refused:
+            return False
+        return True
 
 
-def _is_true(lean: Lean, environment: int, theorem: tuple[int, int]) -> bool:
-    """Return whether the kernel accepts a theorem, a name and an info."""
-    names, infos = [theorem[0]], [theorem[1]]
-    try:
-        compared(lean, names, infos, replayed(lean, names, infos, shared(environment)))
-    except Refused:
-        return False
-    return True
-
-
-def _theorem(image: ModuleImage, name: int, axiom: int) -> tuple[int, int]:
-    """Put a theorem that states what an axiom does, proved by `rfl`; return its name and its info."""
-    header = WORDS[(WORDS[(axiom >> 3) + 1] >> 3) + 1] >> 3
-    parameters, type_ = WORDS[header + 2], WORDS[header + 3]
-    one = image.list([image.successor(NOTHING)])
-    proof = image.app(image.const(("Eq", "refl"), one), image.const(("Bool",)), image.const(("Bool", "true")))
-    value = image.put(
-        VALUES[Kind.THEOREM], image.put(CONSTANT, name, parameters, type_), proof, image.list([name])
-    )
-    return name, image.put(INFO[Kind.THEOREM], value)
+def _field(place: int, number: int) -> int:
+    """Return a field of an object of the image."""
+    return WORDS[(place >> 3) + 1 + number]
