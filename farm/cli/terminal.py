@@ -400,6 +400,8 @@ def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
         axioms = ", ".join(audit.get("axioms", ())) or "none"
         worth = "accepted" if audit["accepted"] else "rejected"
         words.append(f"audit: {worth} {audit.get('target') or 'the module'}; axioms: {axioms}")
+    if audit.get("rests_on_sorry_of"):
+        words.append(f"rests on the sorry of: {', '.join(audit['rests_on_sorry_of'])}")
     return words + [_replay_words(audit[key]) for key in ("replay", "second") if audit.get(key)]
 
 

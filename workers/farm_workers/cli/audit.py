@@ -81,6 +81,8 @@ def _print(facts: dict[str, Any]) -> None:
         typer.echo(visible(f"{finding['word']}: {finding['sentence']}"))
     for sentence in facts["not_checked"]:
         typer.echo(visible(f"not checked: {sentence}"))
+    if facts["rests_on_sorry_of"]:
+        typer.echo(visible(f"rests on the sorry of: {', '.join(facts['rests_on_sorry_of'])}"))
     axioms = ", ".join(facts["axioms"]) or "none"
     typer.echo(visible(f"Lean {facts['lean_version']}, target {facts['target']}, axioms: {axioms}"))
     typer.echo("accepted" if facts["accepted"] else "rejected")
