@@ -26,7 +26,7 @@ from oleans import Writer
 from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
-from farm.judging.report import Execution
+from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from tests.processes import PATIENCE
@@ -95,6 +95,30 @@ def test_a_seal_that_runs_out_of_time_before_the_kernel_is_asked_says_so(
                 module=file, challenge=None, stated=PROGRAM, assurance=Assurance(), question=question
             )
         )
+
+
+def test_where_lean_cannot_be_forked_parts_are_told_and_no_axiom_is_believed_for_its_form(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    """An option that no image takes has the module audited in a box, by a process without Lean."""
+    unforked = dataclasses.replace(core, digest="unforked", lean=(*core.lean, "-M4096"))
+    stated = "theorem a (p : Prop) : p := sorry\n\ntheorem b (p : Prop) : p"
+    by_part = f"{core.header}{stated} := a p\n"
+    by_axiom = by_part.replace(":= a p", ":= (Bool.false_ne_true b._native.native_decide.ax_1).elim")
+    by_axiom = by_axiom.replace("theorem b", "axiom b._native.native_decide.ax_1 : false = true\ntheorem b")
+    challenge = challenge_to(core.header, f"{stated} := by")
+
+    def asked(program: str, **how: Any) -> Report:
+        check = Check(program=program, challenge=challenge, assurance=Assurance(**how))
+        return checker.check(check, unforked)
+
+    told = asked(by_part)
+    assert (judge(told).reason, told.rests_on_sorry_of) == (Reason.OK, ("a",))
+    assert told.audit is not None
+    assert told.audit["sealed_sha256"] is None
+    assert judge(asked(by_part, requires_all_parts=True)).reason is Reason.HAS_SORRY
+    refused = judge(asked(by_axiom, native=True))
+    assert (refused.reason, "cannot be evaluated again" in refused.detail) == (Reason.AXIOM, True)
 
 
 def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:
