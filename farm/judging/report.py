@@ -131,7 +131,8 @@ class Report:
       besides the kernel.
 
     `kernel_limit` says how the kernel ended without an answer: ``time``, ``memory`` or ``depth``; or how the
-    audit did before the kernel was asked: ``audit_wall``, ``audit_cpu`` or ``audit_memory``.
+    audit did before the kernel was asked: ``audit_wall``, ``audit_cpu``, ``audit_memory`` or
+    ``audit_depth``.
     `context_ends` is where the dataset's own context ends in the program, line and column, None without one:
     what Lean says above it is not about the submission. `kind` is the proof system that all this is about.
     `preamble` says which of two programs was judged, None where there is but one. `goals` are what was to be

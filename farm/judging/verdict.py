@@ -519,6 +519,10 @@ _KERNEL_LIMITS: dict[str, tuple[Reason, str]] = {
         "Lean accepted the program; the audit of its module used more processor time than allowed, before "
         "the kernel began.",
     ),
+    "audit_depth": (
+        Reason.KERNEL_LIMIT,
+        "Lean accepted the program; a term of its module is too deep or too large for Lean to rebuild it.",
+    ),
     "audit_memory": (
         Reason.MEMORY_LIMIT,
         "Lean accepted the program; the audit of its module needs more memory than allowed.",

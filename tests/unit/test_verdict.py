@@ -180,6 +180,7 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("the kernel out of time", {"audit": None, "kernel_limit": "time"}, Reason.KERNEL_TIME),
     ("the audit out of time", {"audit": None, "kernel_limit": "audit_wall"}, Reason.WALL_LIMIT),
     ("the audit out of processor time", {"audit": None, "kernel_limit": "audit_cpu"}, Reason.CPU_LIMIT),
+    ("the audit too deep", {"audit": None, "kernel_limit": "audit_depth"}, Reason.KERNEL_LIMIT),
     ("the audit out of memory", {"audit": None, "kernel_limit": "audit_memory"}, Reason.MEMORY_LIMIT),
     ("the kernel out of memory", sealed(replay=None) | {"kernel_limit": "memory"}, Reason.MEMORY_LIMIT),
     ("the kernel too deep", sealed(replay=None) | {"kernel_limit": "depth"}, Reason.KERNEL_LIMIT),

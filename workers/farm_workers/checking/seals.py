@@ -132,8 +132,9 @@ class Seals:
         """
         for _ in range(_TURNS):
             run, written = self._run(sealable)
+            asked = run.stdout.startswith(order.KERNEL_ASKED)
             if run.limit is not None:
-                raise KernelLimit.of(run, kernel_asked=run.stdout.startswith(order.KERNEL_ASKED))
+                raise KernelLimit.of(run, kernel_asked=asked)
             if run.box_error is not None:
                 raise BoxFailed(run.box_error)
             with contextlib.suppress(ValueError):
@@ -143,7 +144,7 @@ class Seals:
         if run.signal in (None, signal.SIGKILL):
             raise BoxFailed("seals were killed, or failed; the worker's log and the machine's say why")
         self._require_working(sealable)
-        raise KernelLimit("depth")
+        raise KernelLimit("depth" if asked else "audit_depth")
 
     def _run(self, sealable: Sealable) -> tuple[Execution, bytes | None]:
         assurance = sealable.assurance
