@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,17 @@ from farm_workers.audit.declarations import Module, opened_module
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Terms
+from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.replay import command
 from oleans import Writer, box
 from sealing import Image, Sealed
 from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
+from farm.assembly.challenge import challenge_to
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check
+from farm.judging.verdict import Reason, judge
 from tests.bench.checks.bare import launched
 
 HEADER = "prelude\nimport Core\n"
@@ -39,6 +45,7 @@ axiom ofReduceNat (a b : Nat) (h : reduceNat a = b) : a = b
 end Lean
 axiom cheat : False
 noncomputable abbrev hidden : Nat := sorry
+def farther (found : Bool) : Nat → Bool | 0 => found | .succ n => farther found n
 """
 Compile = Callable[..., Path]
 Seal = Callable[..., Sealed]
@@ -276,6 +283,37 @@ DECIDED_TOO = {
 def test_an_honest_decision_stays_proved(seal_native: Seal, text: str) -> None:
     sealed = seal_native(text, text.replace("by native_decide", "sorry"), native=True)
     assert (sealed.words, sealed["trusts"], sealed["axioms"]) == ([], ["the compiler"], [AXIOM])
+
+
+#: What compiled code computes in a moment, and the kernel not at all.
+_FAR = 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("statement", "program", "reason"),
+    [
+        (f"theorem goal : farther true {_FAR} = true", "{} := by native_decide\n", Reason.OK),
+        (
+            "theorem goal : 10 = 10",
+            f"axiom {AXIOM} : farther false {_FAR} = true\n{{}} := (fun _ => rfl) {AXIOM}\n",
+            Reason.AXIOM,
+        ),
+    ],
+)
+def test_a_term_of_imported_constants_is_evaluated_by_compiled_code(
+    checker: Checker, core: LeanEnvironment, native: Path, statement: str, program: str, reason: Reason
+) -> None:
+    path = (*core.lean_path, str(native))
+    environment = replace(
+        core, digest="native", lean_path=path, visible=(*core.visible, str(native)), header=MORE
+    )
+    check = Check(
+        program=MORE + program.format(statement),
+        challenge=challenge_to(MORE, f"{statement} := sorry"),
+        assurance=Assurance(native=True),
+    )
+    report = checker.check(check, environment, way="forked")
+    assert (judge(report).reason, judge(report).detail) == (reason, judge(report).detail)
 
 
 # Sorry.

@@ -42,6 +42,7 @@ from farm_workers.images.child import (
     image_on_module,
     seal_in,
 )
+from farm_workers.images.compiled import Compiler
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
 from farm_workers.images.keeper import Keeper, Keepers
@@ -221,8 +222,8 @@ def silence(*descriptors: int) -> None:
 def _ready(header: str, frontend: Frontend) -> Kernel:
     """Have Lean import a header, and set up by programs of ours what is set up at first use."""
     frontend.import_header(header)
-    kernel = Kernel(environment=frontend.kernel_environment())
     _elaborate_some(frontend, header)
+    kernel = Kernel(environment=frontend.kernel_environment(), compiled=Compiler(frontend).evaluate)
     _seal_once_or_more(frontend, kernel, header)
     return kernel
 

@@ -21,6 +21,7 @@ from farm_workers.audit.olean import BUDGET, Name, Olean
 from farm_workers.audit.terms import Reading, Terms, Walk
 from farm_workers.replay.lean import Lean, shared
 from farm_workers.replay.replay import Refused, compared, replayed
+from farm_workers.seal.evaluation import Compiled, not_compiled
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported
 from farm_workers.seal.memory import reserved, room_for
@@ -33,7 +34,7 @@ class Kernel:
 
     `axioms` are those that each of the context's constants rests on, where there are any, `admitted` the
     constants with a sorry that it rests on; `left_out` are its constants that no kernel checks; `has_sorry`
-    tells that it leaves something open. `memory` holds it.
+    tells that it leaves something open. `memory` holds it. `compiled` evaluates terms of imported constants.
     """
 
     environment: int
@@ -42,6 +43,7 @@ class Kernel:
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     has_sorry: bool = False
     memory: ExitStack = field(default_factory=ExitStack, repr=False)
+    compiled: Compiled = not_compiled
 
 
 def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
@@ -72,6 +74,7 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
         left_out=rebuilt.left_out,
         has_sorry=SORRY in rebuilt.mentioned,
         memory=memory,
+        compiled=kernel.compiled,
     )
 
 

@@ -1,15 +1,16 @@
 """Seal step, evaluation: whether the terms that compiled code is said to have computed are `true`.
 
 Nothing about an axiom ``t._native.native_decide.ax_1 : b = true`` shows where it comes from: written by hand,
-it is what `native_decide` leaves. So Lean's kernel evaluates the term once more: it is given a theorem with
-the statement of the axiom and `rfl` for a proof. That rests on no code of the submission, neither on its
-`implemented_by` and `extern` nor on what its recursive functions are compiled to.
+it is what `native_decide` leaves. So its term is evaluated once more. A term that refers to imported
+constants alone is compiled and run in the header's environment. Any other term is evaluated by Lean's kernel,
+which is given a theorem with the statement of the axiom and `rfl` for a proof. Neither rests on code of the
+submission: not on its `implemented_by` and `extern`, nor on the compiled code of its recursive functions.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from farm_workers.audit.declarations import CONSTANT, VALUES, Kind
 from farm_workers.audit.findings import Finding, Word, found
@@ -21,12 +22,22 @@ from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import INFO, Rebuilt
 
 
-def evaluated(lean: Lean, environment: int, rebuilt: Rebuilt, axioms: Sequence[Name]) -> list[Finding]:
+#: Whether a closed term of type `Bool`, by its address, evaluates to true; None where it cannot be compiled.
+Compiled = Callable[[int], bool | None]
+
+
+def not_compiled(_term: int) -> None:
+    """Be a `Compiled` where nothing can be compiled."""
+
+
+def evaluated(
+    lean: Lean, environment: int, rebuilt: Rebuilt, axioms: Sequence[Name], compiled: Compiled
+) -> list[Finding]:
     """Return what speaks against axioms of a module, in an environment that has accepted its constants.
 
     Raises LeanError where the kernel gave up on a term.
     """
-    evaluation = _Evaluation(lean, environment, rebuilt.image)
+    evaluation = _Evaluation(lean, environment, rebuilt.image, compiled)
     return [
         found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {fault}.")
         for name in axioms
@@ -35,10 +46,11 @@ def evaluated(lean: Lean, environment: int, rebuilt: Rebuilt, axioms: Sequence[N
 
 
 class _Evaluation:
-    """Asks the kernel what terms of type `Bool` are, by theorems under a name that nothing has."""
+    """Evaluates terms of type `Bool`; asks the kernel by theorems under a name that nothing has."""
 
-    def __init__(self, lean: Lean, environment: int, image: ModuleImage) -> None:
+    def __init__(self, lean: Lean, environment: int, image: ModuleImage, compiled: Compiled) -> None:
         self._lean, self._environment, self._image = lean, environment, image
+        self._compiled = compiled
         self._one = image.list([image.successor(NOTHING)])
         self._bool = image.const(("Bool",))
         # A replay passes over a theorem that is there.
@@ -51,9 +63,10 @@ class _Evaluation:
         header = _field(_field(axiom, 0), 0)
         parameters, type_ = _field(header, 1), _field(header, 2)
         term = _field(_field(type_, 0), 1)
-        if self._is(term, "true", parameters):
+        value = self._compiled(term)
+        if value or (value is None and self._is(term, "true", parameters)):
             return ""
-        if self._is(term, "false", parameters):
+        if value is False or self._is(term, "false", parameters):
             return "whose term evaluates to false"
         return "whose term Lean's kernel cannot evaluate"
 

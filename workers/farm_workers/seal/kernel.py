@@ -10,7 +10,7 @@ from farm_workers.audit.findings import Finding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.replay.lean import NOTHING, Lean, LeanError, shared
 from farm_workers.replay.replay import Refused, compared, replayed
-from farm_workers.seal.evaluation import evaluated
+from farm_workers.seal.evaluation import Compiled, evaluated
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import Rebuilt
 
@@ -44,9 +44,9 @@ class Imported:
 
 
 def check(
-    lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name]
+    lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name], compiled: Compiled
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`.
+    """Have the kernel check all constants of a module, and the terms of the axioms in `believed` evaluated.
 
     Return what the kernel said of the module, and what it found as findings.
     """
@@ -55,7 +55,7 @@ def check(
     try:
         after = replayed(lean, names, constants, shared(environment))
         done = compared(lean, names, constants, shared(after))
-        findings = evaluated(lean, after, rebuilt, believed)
+        findings = evaluated(lean, after, rebuilt, believed, compiled)
     except (Refused, LeanError) as error:
         said = str(error)[:_MOST_CHARACTERS]
         word = next((word for word, pattern in _LIMITS if pattern.search(said)), Word.KERNEL)

@@ -79,7 +79,7 @@ def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], obj
         replay, more = None, list[Finding]()
         if findings.accepted and (request.replay or findings.believed):
             asks()
-            replay, more = check(lean, kernel.environment, rebuilt, findings.believed)
+            replay, more = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
         if request.into is not None:
             _write(request.into, rebuilt.file)
         facts |= _facts(_with(findings, more), request) | {"replay": replay if request.replay else None}
