@@ -21,7 +21,6 @@ from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import INFO, Rebuilt
 
-
 #: Whether a closed term of type `Bool`, by its address, evaluates to true; None where it cannot be compiled.
 Compiled = Callable[[int], bool | None]
 
