@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import signal
 import struct
+import subprocess
+import sys
 
 import pytest
 from farm_workers.box.seccomp import (
@@ -28,11 +32,12 @@ def said(
     audit: int | None = None,
     trusted: bool = False,
     in_cell: bool = False,
+    image: int | None = None,
 ) -> int:
     """Run the filter on a call: classic BPF, of which it uses five instructions."""
     words = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("<iIQ6Q", call, MACHINES[machine].audit if audit is None else audit, 0, *words)
-    code = filter_for(machine, trusted=trusted, in_cell=in_cell)
+    code = filter_for(machine, trusted=trusted, in_cell=in_cell, image=image)
     assert code is not None
     program = list(struct.iter_unpack("<HBBI", code))
     accumulator = position = 0
@@ -91,9 +96,10 @@ SENDING = {
     "x86_64": ((62, 1), (200, 1), (234, 2), (129, 1), (297, 2), (424, 1)),
     "aarch64": ((129, 1), (130, 1), (131, 2), (138, 1), (240, 2), (424, 1)),
 }
-#: Signals that come of a process's own faults and limits, that only stop it, or that a C library sends to
-#: its threads.
-HARMLESS = {0, 4, 5, 6, 7, 8, 11, 17, 18, 19, 20, 21, 22, 23, 24, 25, 28, 31, 32, 33}
+#: Signals that come of a process's own faults and limits, or that a C library sends to its threads.
+HARMLESS = {0, 4, 5, 6, 7, 8, 11, 17, 18, 23, 24, 25, 28, 31, 32, 33}
+#: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+STOPPING = {19, 20, 21, 22}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -103,7 +109,9 @@ def test_who_sends_a_deadly_signal_dies_of_it_where_that_is_not_allowed(machine:
             number: said(machine, call, *place * [1], number | 1 << 40, in_cell=True) for number in range(65)
         }
         assert {number for number, answer in answers.items() if answer == ALLOW} == HARMLESS
-        assert set(answers.values()) == {ALLOW, KILL}
+        refused = {number for number, answer in answers.items() if answer == ERROR | errno.EPERM}
+        assert refused == STOPPING
+        assert set(answers.values()) == {ALLOW, KILL, ERROR | errno.EPERM}
         assert said(machine, call, *place * [1], 9) == ALLOW
     assert {said(machine, call, in_cell=True) for call in COMMON[machine]} == {ALLOW}
 
@@ -179,9 +187,59 @@ def test_a_cell_cannot_have_the_kernel_send_it_a_signal_of_its_choice(machine: s
     asked = {number: said(machine, here.clone, number | 1 << 40, in_cell=True) for number in range(256)}
     assert {number for number, answer in asked.items() if answer == ALLOW} == {0, 17}
     assert set(asked.values()) == {ALLOW, refused}
-    assert said(machine, here.fcntl, 3, 10, 9, in_cell=True) == refused
+    for command in (8, 10, 15, 1024, 1026):  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
+        assert said(machine, here.fcntl, 3, command, 9, in_cell=True) == refused
     assert said(machine, here.fcntl, 3, 4, 0, in_cell=True) == ALLOW
     for call, place in ((here.setrlimit, 0), (here.prlimit, 1)):
         assert said(machine, call, *place * [0], 0, in_cell=True) == refused
         assert said(machine, call, *place * [0], 7, in_cell=True) == ALLOW
     assert said(machine, here.clone, 9) == said(machine, here.setrlimit, 0) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_fork_sends_its_image_no_signal_in_a_cell_that_both_are_in(machine: str) -> None:
+    image, other, refused = 7, 8, ERROR | errno.EPERM
+    kill, tkill, tgkill, queue, queue_to_thread, by_descriptor = (call for call, _ in SENDING[machine])
+    for target in (image, -image, -1):
+        word = target & 0xFFFFFFFF
+        assert said(machine, kill, word, 11, in_cell=True, image=image) == refused
+        assert said(machine, kill, word, 11, in_cell=True) == ALLOW
+    for call in (tgkill, queue, queue_to_thread):
+        assert said(machine, call, image, 11, 11, in_cell=True, image=image) == refused
+        assert said(machine, call, other, 11, 11, in_cell=True, image=image) == ALLOW
+    assert said(machine, tkill, other, 11, in_cell=True, image=image) == refused
+    assert said(machine, kill, other, 11, in_cell=True, image=image) == ALLOW
+    assert said(machine, kill, other, 9, in_cell=True, image=image) == KILL
+    assert said(machine, by_descriptor, image, 11, in_cell=True, image=image) == ALLOW
+
+
+#: Run in a process of its own: takes the filter of a fork on, then makes each call on its parent.
+_IN_A_CELL = """
+import ctypes, os, platform, sys
+from farm_workers.box import seccomp
+from farm_workers.images.child import Filter
+machine = platform.machine()
+place = seccomp.MACHINES[machine].place - 1
+parent, libc = os.getppid(), ctypes.CDLL(None, use_errno=True)
+calls = {name: numbers[place] for name, numbers in seccomp.REFUSED_IN_CELLS.items()}
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+Filter(seccomp.filter_for(machine, in_cell=True, image=parent), machine).take()
+
+def said(number, *words):
+    return ctypes.get_errno() if libc.syscall(number, *words, 0, 0, 0, 0) == -1 else 0
+
+answers = {name: said(number, parent) for name, number in calls.items()}
+for number in (0, 6, 11, 19, 20, 21, 22):
+    answers[f"kill {number}"] = said(seccomp._SENDING[0][place], parent, number)
+answers["kill -1"] = said(seccomp._SENDING[0][place], -1, 11)
+print(answers)
+os.abort()
+"""
+
+
+def test_the_kernel_of_this_machine_refuses_a_fork_what_is_listed() -> None:
+    run = subprocess.run([sys.executable, "-c", _IN_A_CELL], check=False, capture_output=True, text=True)
+    assert run.returncode == -signal.SIGABRT, run.stderr  # a process may still abort
+    answers = ast.literal_eval(run.stdout)
+    assert set(answers.values()) == {errno.EPERM}, answers
+    assert answers.keys() > {*REFUSED_IN_CELLS}

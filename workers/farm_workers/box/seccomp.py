@@ -88,17 +88,31 @@ _SENDING = (
     (297, 240, 2),  # rt_tgsigqueueinfo
     (424, 424, 1),  # pidfd_send_signal
 )
+_TKILL = (200, 130)
 #: Signals that end a process and are nobody's own fault: all that is deadly but what a fault or a limit of
 #: the process itself brings (SIGABRT, SIGSEGV, SIGXCPU and the like), then those without a set meaning.
 _DEADLY = (1, 2, 3, 9, 10, 12, 13, 14, 15, 16, 26, 27, 29, 30)
 _FIRST_FREE = 34
+#: Signals that stop a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU. What is stopped is reaped by no one and
+#: says nothing, and an image that has read a context is in one cell with its forks.
+_STOPPING = (19, 20, 21, 22)
 
 
-#: Calls that are refused in cells besides: what makes something that outlives its process for a moment, would
-#: lead from one cell to another, or has the kernel send a signal of one's choice. Their numbers on x86-64 and
-#: arm64.
+#: Calls that are refused in cells besides. Some make what outlives its process for a moment, would lead from
+#: one cell to another, or have the kernel send a signal of the caller's choice; the others act on another
+#: process of the same user, as an image is that has read a context. Their numbers on x86-64 and arm64.
 REFUSED_IN_CELLS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
+        "pidfd_open": (434, 434),
+        "process_madvise": (440, 440),
+        "process_mrelease": (448, 448),
+        "get_robust_list": (274, 100),
+        "setpriority": (141, 140),
+        "ioprio_set": (251, 30),
+        "sched_setparam": (142, 118),
+        "sched_setscheduler": (144, 119),
+        "sched_setaffinity": (203, 122),
+        "sched_setattr": (314, 274),
         "socketpair": (53, 199),
         "shmget": (29, 194),
         "msgget": (68, 186),
@@ -165,7 +179,9 @@ _CLONE_NEWUSER, _CLONE_PARENT = 0x10000000, 0x00008000  # <linux/sched.h>
 _EXIT_SIGNAL = 0xFF  # which part of the flags is the signal that a parent gets: CSIGNAL of <linux/sched.h>
 _SIGCHLD = 17
 _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
-_SET_SIGNAL = 10  # F_SETSIG of <asm-generic/fcntl.h>
+#: F_SETSIG, F_SETOWN and F_SETOWN_EX of <asm-generic/fcntl.h>, F_SETLEASE and F_NOTIFY of <linux/fcntl.h>:
+#: the kernel sends SIGIO, or a signal of the caller's choice, to a process of the caller's choice.
+_SENDS_LATER = (10, 8, 15, 1024, 1026)
 _PROCESSOR_TIME = 0  # RLIMIT_CPU of <asm-generic/resource.h>: past the hard limit the kernel sends SIGKILL
 #: Feeding a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
@@ -179,16 +195,24 @@ _ARGUMENTS = (16, 24, 32)  # the low halves, on these little-endian machines
 
 
 def filter_for(
-    machine: str, *, trusted: bool = False, in_cell: bool = False, sockets: bool = True
+    machine: str,
+    *,
+    trusted: bool = False,
+    in_cell: bool = False,
+    image: int | None = None,
+    sockets: bool = True,
 ) -> bytes | None:
     """Return the filter for a machine as ``uname -m`` names it; None for one whose calls are not known.
 
     A `trusted` process is left the calls that make namespaces and mounts. In the cell of an image no socket
     can be made, and nowhere without `sockets`: cells share a network namespace, and could find each other
-    there. A process in a cell that sends
-    a deadly signal, to itself or another, dies of a fault (SIGSYS), and it cannot have the kernel send one:
-    what is killed otherwise is killed from outside. It cannot say whether it is to get the orphans of what
-    came of it: it stays as it was. And it can set limits of its own only.
+    there.
+
+    A process in a cell that sends a deadly signal, to itself or another, dies of a fault (SIGSYS); it cannot
+    stop a process, and it cannot have the kernel send a signal. So a process that is killed otherwise was
+    killed from outside. It can neither choose which process adopts its orphans nor change limits, priority,
+    cores or memory of another process. `image` is the process id of the image that forks it, where both are
+    in one cell: it can send that process no signal at all.
     """
     here = MACHINES.get(machine)
     if here is None:
@@ -211,6 +235,8 @@ def filter_for(
     program += _only(here.socket, _ARGUMENTS[0], [*families, _give(_ERROR | errno.EAFNOSUPPORT)])
     if in_cell:
         program += _of_a_cell(here)
+    if image is not None:
+        program += _without_signals_to(image, here)
     program.append(_give(_ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
@@ -222,15 +248,26 @@ def _of_a_cell(here: Architecture) -> list[_Instruction]:
     refused = _give(_ERROR | errno.EPERM)
     a_usual_signal = [(_MASK, 0, 0, _EXIT_SIGNAL), (_IS, 2, 0, 0), (_IS, 1, 0, _SIGCHLD), refused]
     program += _only(here.clone, _ARGUMENTS[0], a_usual_signal)
-    program += _only(here.fcntl, _ARGUMENTS[1], _when(_IS, _SET_SIGNAL, errno.EPERM))
+    later = [i for command in _SENDS_LATER for i in _when(_IS, command, errno.EPERM)]
+    program += _only(here.fcntl, _ARGUMENTS[1], later)
     program += _only(here.setrlimit, _ARGUMENTS[0], _when(_IS, _PROCESSOR_TIME, errno.EPERM))
     program += _only(here.prlimit, _ARGUMENTS[1], _when(_IS, _PROCESSOR_TIME, errno.EPERM))
     program += _only(here.prlimit, _ARGUMENTS[0], [(_IS, 1, 0, 0), refused])  # 0 is the process itself
     program += _only(here.prctl, _ARGUMENTS[0], _when(_IS, _CHILD_SUBREAPER, errno.EPERM))
-    deadly = [i for number in _DEADLY for i in ((_IS, 0, 1, number), _give(_KILL_PROCESS))]
-    deadly += [(_AT_LEAST, 0, 1, _FIRST_FREE), _give(_KILL_PROCESS)]
+    signals = [i for number in _DEADLY for i in ((_IS, 0, 1, number), _give(_KILL_PROCESS))]
+    signals += [(_AT_LEAST, 0, 1, _FIRST_FREE), _give(_KILL_PROCESS)]
+    signals += [i for number in _STOPPING for i in _when(_IS, number, errno.EPERM)]
     for *numbers, argument in _SENDING:
-        program += _only(numbers[here.place - 1], _ARGUMENTS[argument], deadly)
+        program += _only(numbers[here.place - 1], _ARGUMENTS[argument], signals)
+    return program
+
+
+def _without_signals_to(process: int, here: Architecture) -> list[_Instruction]:
+    """Refuse every call that could send a signal to a process, to its group, or to all processes."""
+    places = [i for place in (process, -process, -1) for i in _when(_IS, place & 0xFFFFFFFF, errno.EPERM)]
+    program = _when(_IS, _TKILL[here.place - 1], errno.EPERM)  # it names a thread, which could be any
+    for *numbers, _ in _SENDING[:-1]:  # the last one names a descriptor: of a child, for no other is to be had
+        program += _only(numbers[here.place - 1], _ARGUMENTS[0], places)
     return program
 
 

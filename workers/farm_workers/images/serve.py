@@ -116,6 +116,7 @@ def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
         workshop=str(workshop.folder),
         user=-1,
         parent=os.getpid(),
+        check_calls=_filter(seccomp.filter_for(platform.machine(), in_cell=True, image=os.getpid())),
         data_bytes=place.data_bytes + _used_bytes() - before,
     )
     return _go_on(worker, own, lambda _, where, ordered: check_in(frontend, where, ordered), workshop)
@@ -298,20 +299,22 @@ class Workshop:
 def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
     """Return what cells have around them. Raises CannotFork where they would share something writable."""
     machine = platform.machine()
-    check_calls, seal_calls = seccomp.filter_for(machine, in_cell=True), seccomp.only_computing(machine)
-    image_calls = seccomp.filter_for(machine, sockets=False)
     own = {worker.fileno()} | (keepers.descriptors if keepers else frozenset())
     return Place(
         namespaces=keepers is not None,
         user=user,
         parent=0 if keepers else os.getpid(),
-        check_calls=Filter(check_calls, machine) if check_calls else None,
-        seal_calls=Filter(seal_calls, machine) if seal_calls else None,
-        image_calls=Filter(image_calls, machine) if image_calls else None,
+        check_calls=_filter(seccomp.filter_for(machine, in_cell=True)),
+        seal_calls=_filter(seccomp.only_computing(machine)),
+        image_calls=_filter(seccomp.filter_for(machine, sockets=False)),
         workshop=None,
         kept=_librarys_descriptors(own),
         data_bytes=_data_bytes(),
     )
+
+
+def _filter(calls: bytes | None) -> Filter | None:
+    return Filter(calls, platform.machine()) if calls else None
 
 
 def _librarys_descriptors(own: Set[int]) -> frozenset[int]:
