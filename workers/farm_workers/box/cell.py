@@ -7,9 +7,10 @@ import contextlib
 from farm.judging.report import Execution
 from farm_workers.box import procfs
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.leftovers import AT_ONCE, clear_away
 from farm_workers.box.measured import Measured
 from farm_workers.box.procfs import Usage
-from farm_workers.box.supervisor import GRACE, BoxFailed, Command, Result
+from farm_workers.box.supervisor import BoxFailed, Command
 
 
 class Cell(Measured):
@@ -44,6 +45,7 @@ class Cell(Measured):
     def kill(self) -> None:
         """Kill everything in the cell; may be called again."""
         if self._ended is None:
+            self._to_be_gone()
             with contextlib.suppress(OSError):  # the supervisor does it too, and closing makes sure
                 if self._group:
                     self._group.kill()
@@ -52,7 +54,8 @@ class Cell(Measured):
     def ended(self) -> Execution:
         """Kill what is left, and return how it ended once nothing is left: no process, no group, no folder.
 
-        Raises BoxFailed when something cannot be killed or removed.
+        What does not die at once is cleared away in the background. Raises BoxFailed when something cannot be
+        killed or removed.
         """
         if self._ended is None:
             try:
@@ -70,10 +73,20 @@ class Cell(Measured):
         result = self._supervisor.result(0)
         if result is None:
             self.kill()
-            result = self._supervisor.result(GRACE) or Result(error="the command could not be killed in time")
+            result = self._supervisor.result(self._to_be_gone())
+        if result is None:
+            return self._late()
         self._supervisor.kill_hard()
         if self._group:
-            self._group.end()
+            try:
+                self._group.end(AT_ONCE)
+            except OSError:
+                return self._late()
         elif result.status is None and self._held.folder:
-            procfs.kill_strays(self._held.folder, seconds=GRACE)
+            procfs.kill_strays(self._held.folder, seconds=AT_ONCE)
         return self._facts(result.status, result.cpu_seconds, result.error)
+
+    def _late(self) -> Execution:
+        """Leave what does not die to the background, and return the facts so far."""
+        clear_away(self._files.pop_all(), "A box")
+        return self._late_facts()

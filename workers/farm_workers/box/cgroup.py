@@ -140,9 +140,9 @@ class Group:
                 return True
             raise
 
-    def end(self) -> None:
-        """Kill what is left, and return when nothing is. Raises OSError when something does not die."""
-        deadline = time.monotonic() + GRACE
+    def end(self, seconds: float = GRACE) -> None:
+        """Kill what is left, and return when nothing is. Raises OSError when something stays so long."""
+        deadline = time.monotonic() + seconds
         while not self._is_empty():
             if time.monotonic() > deadline:
                 raise OSError(errno.EBUSY, "processes that cannot be killed", str(self._folders["pids"]))
@@ -305,7 +305,10 @@ class Groups:
 
         One in which much is counted that belongs to no process is not lent again: it would be the next one's.
         """
-        group.end()
+        with contextlib.ExitStack() as undo:
+            undo.callback(group.close)
+            group.end()
+            undo.pop_all()
         if group.usage().memory_kib > _MOST_LEFT_KIB:
             group.close()
         else:

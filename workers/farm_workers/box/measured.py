@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 
 from farm.judging.report import Execution
 from farm.limits import Limits
 from farm_workers.box.cgroup import Group
+from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.procfs import Usage
 
 
@@ -23,6 +25,13 @@ class Measured:
         self._limits = limits
         self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
         self._breach: str | None = None
+        self._killed_at: float | None = None
+
+    def _to_be_gone(self) -> float:
+        """Return the seconds that a slot still waits for it to be gone, counted from the first call."""
+        now = time.monotonic()
+        self._killed_at = now if self._killed_at is None else self._killed_at
+        return max(0.0, self._killed_at + AT_ONCE - now)
 
     def _sampled(self) -> Usage:
         raise NotImplementedError
@@ -52,6 +61,10 @@ class Measured:
             return "memory"
         hit = self._group.process_limit_hit() if self._group else now.processes > self._limits.processes
         return "processes" if hit else None
+
+    def _late_facts(self) -> Execution:
+        """Return how it ended where it was killed, and is not gone in time."""
+        return self._facts(None, 0.0, f"killed processes were not gone within {AT_ONCE:g} s")
 
     def _facts(self, status: int | None, cpu_seconds: float, error: str | None) -> Execution:
         """Return how it ended, once nothing of it is alive: its wait status, or the box's error."""

@@ -21,6 +21,7 @@ from farm.limits import Limits
 from farm_workers.box.cell import Cell
 from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.procfs import Usage
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.metrics import events
@@ -147,8 +148,8 @@ class _Watch:
             if now >= next_look:
                 self._look(now, cancelled)
                 next_look = self._next_look(now)
-        self._wall_seconds = time.monotonic() - self._started
-        deadline = time.monotonic() + _DRAIN_SECONDS
+        self._wall_seconds = (self._killed_at or time.monotonic()) - self._started
+        deadline = time.monotonic() + (_DRAIN_SECONDS if over else 0.0)
         while self._drained() and time.monotonic() < deadline:
             pass  # what was written before the end is still in the pipes
 
@@ -161,7 +162,7 @@ class _Watch:
 
     def _late(self) -> bool:
         """Whether the command was killed and is still there: closing the cell does what then must be done."""
-        return self._killed_at is not None and time.monotonic() > self._killed_at + _DRAIN_SECONDS
+        return self._killed_at is not None and time.monotonic() > self._killed_at + AT_ONCE
 
     def _drained(self) -> bool:
         """Read what is in the pipes now; whether there was so much that whoever writes may be waiting."""

@@ -9,7 +9,7 @@ from farm.lean_text.positions import line_and_column
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.way import Question
+from farm_workers.lean.way import Question, Reply
 
 #: All compiled statements together take no more; one takes some 10 KiB, the error of one much less.
 _MOST, _MOST_BYTES = 25_000, 256 << 20
@@ -28,24 +28,20 @@ class Challenges:
 
     def __init__(self, runner: LeanRunner) -> None:
         self._runner = runner
-        self._kept: Cache[tuple[str, str, bool], bytes | str] = Cache(
+        self._kept: Cache[tuple[str, str], bytes | str] = Cache(
             most=_MOST, most_bytes=_MOST_BYTES, size=len
         )
 
     def compiled(self, challenge: Challenge, question: Question) -> bytes:
         """Return the compiled module of a statement in the environment of a question.
 
-        It is without the context where that is shared. Raises NotShared, BadChallenge when Lean refuses the
-        statement, and BoxFailed when the farm fails.
+        Raises BadChallenge when Lean refuses the statement, and BoxFailed when the farm fails.
         """
-        key = question.environment.digest, challenge.sha256, question.shares_context
+        key = question.environment.digest, challenge.sha256
         found = self._kept.get(key)
         if found is None:
             with tracing.step("farm.challenge"):
-                asked = question.instead(
-                    challenge.program, context_end=challenge.context_end if question.shares_context else 0
-                )
-                found = self._compiled(asked, challenge)
+                found = self._compiled(question.instead(challenge.program), challenge)
             self._kept.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)
@@ -58,13 +54,18 @@ class Challenges:
             if not run.is_undisturbed or run.exit_status not in (0, 1):  # the statement may be sound
                 why = run.box_error or run.limit or run.exit_status
                 raise BoxFailed(f"the challenge was not compiled: {why}")
-            error = reply.report.answer.first_error
-            if error is not None:
-                return error.text.partition("\n")[0][:500] + _where(error, challenge)
+            if (refused := refusal(reply, challenge)) is not None:
+                return refused
             if reply.module is None:  # Lean says why it refuses a text; a fork that lost its image does not
                 said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
                 raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
             return reply.module.read()
+
+
+def refusal(reply: Reply, challenge: Challenge) -> str | None:
+    """Return Lean's first error about a challenge, None where there is none."""
+    error = reply.report.answer.first_error
+    return None if error is None else error.text.partition("\n")[0][:500] + _where(error, challenge)
 
 
 def _where(error: Message, challenge: Challenge) -> str:

@@ -24,12 +24,12 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.blame import blames_statement, screened
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import BadChallenge, Challenges
-from farm_workers.checking.contexts import TIMES, Contexts
+from farm_workers.checking.contexts import TIMES, Contexts, Shared
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.way import FORKED, NotShared, Question, Reply
+from farm_workers.lean.way import FORKED, NotShared, Question, Reply, Unfit
 
 _log = logger(__name__)
 
@@ -162,25 +162,33 @@ class Checker:
         """
         if assurance.tier == Tier.KERNEL and question.environment.has_second_kernel:
             return None
-        context = self._contexts.shared(question, check.challenge, way)
-        if context is None:
+        shared = self._contexts.shared(question, check.challenge, way)
+        if shared is None:
             return None
         try:
-            report = self._asked(check, replace(question, shares_context=True), assurance, way, context)
-        except NotShared as error:
+            report = self._asked(check, replace(question, shares_context=True), assurance, way, shared)
+        except Unfit as error:
             self._contexts.failed(question, error)
+            return None
+        except NotShared as error:
+            self._contexts.suspect(question, error)
             return None
         if report.run.box_error in (None, box.CANCELLED):
             return report
-        self._contexts.failed(question, NotShared(report.run.box_error))
+        self._contexts.suspect(question, NotShared(report.run.box_error))
         return None
 
     def _asked(
-        self, check: Check, question: Question, assurance: Assurance, way: str | None, context: bytes = b""
+        self,
+        check: Check,
+        question: Question,
+        assurance: Assurance,
+        way: str | None,
+        shared: Shared | None = None,
     ) -> Report:
         """Have a program compiled and its module sealed, and return the report.
 
-        `context` is what the question's context was compiled to, where that is shared: then NotShared is
+        `shared` is what the question's context was compiled to, where that is shared: then NotShared is
         raised where the program is to be asked about alone.
         """
         ends = line_and_column(check.program, check.context_end) if check.context_end else None
@@ -188,7 +196,9 @@ class Checker:
             found = self._runner.report(question, reply)
             report = replace(found, tier=assurance.tier, context_ends=ends)
             if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
-                return self._sealed(report, reply, check, assurance, question, context)
+                return self._sealed(report, reply, check, assurance, question, shared)
+        if shared is not None:
+            return report  # its statement is compiled already: no error is of that
         return self._with_blame(check, question, report)
 
     def _reading(
@@ -225,25 +235,28 @@ class Checker:
         check: Check,
         assurance: Assurance,
         question: Question,
-        context: bytes,
+        shared: Shared | None,
     ) -> Report:
         """Return the report with what processes that never saw the program find in its module."""
         if reply.module is None:
             return replace(report, audit=_NO_MODULE)
         module = reply.module.fileno()
-        return _answered(report, lambda: self._seal(module, check, assurance, question, context))
+        return _answered(report, lambda: self._seal(module, check, assurance, question, shared))
 
     def _seal(
-        self, module: int, check: Check, assurance: Assurance, question: Question, context: bytes
+        self, module: int, check: Check, assurance: Assurance, question: Question, shared: Shared | None
     ) -> dict[str, object]:
         challenge = check.challenge
+        compiled = None if shared is None else shared.challenge
+        if shared is None and challenge is not None:
+            compiled = self._challenges.compiled(challenge, question)
         sealable = Sealable(
             module=module,
-            challenge=None if challenge is None else self._challenges.compiled(challenge, question),
+            challenge=compiled,
             stated=check.program if challenge is None else challenge.program,
             assurance=assurance,
             question=question,
-            context=context,
+            context=b"" if shared is None else shared.context,
         )
         with tracing.step("farm.seal"):
             return self._facts(sealable)
@@ -269,7 +282,7 @@ class Checker:
             sealed = self._sealed_in_time(sealable)
         except NoImage as error:
             if sealable.context:
-                raise NotShared(str(error)) from error
+                raise Unfit(str(error)) from error
             _log.debug("Sealing a module in boxes: %s", error)
             return self._boxed.seal(sealable)
         if sealed.module is None:

@@ -3,11 +3,18 @@
 A context counts as no part of a proof: what reading it takes is added to the limits of every check that reads
 it, and what is wrong with it is told as a fault of the statement. Where it is shared, an image has read it,
 and another one has had the kernel check what it was compiled to (`farm_workers.seal.above`).
+
+Proofs are forked from the image that has read the context, and run in one cell with it. So no statement comes
+from there: context and statement are compiled in a fork of the header's own image, in which no proof has run,
+and the image of the context has to compile the two to the same bytes before it serves.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from farm.assembly.challenge import Challenge
 from farm.judging.report import Execution
@@ -16,7 +23,7 @@ from farm.judging.verdict import Reason, judge
 from farm.log import logger
 from farm_workers import cache
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.challenges import BadChallenge, Challenges
+from farm_workers.checking.challenges import BadChallenge, Challenges, refusal
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FIRST_LOAD, FORKED, NotShared, Question
 
@@ -25,11 +32,26 @@ _log = logger(__name__)
 #: Of so many contexts is remembered how long reading them takes, or why they cannot be read; and what they
 #: were compiled to, as long as that has no more bytes.
 _MOST, _MOST_BYTES = 1000, 256 << 20
-#: A context is not shared any more when that has failed so often.
+#: A context is not shared any more when that has failed so often, and no proof had to do with it.
 _MOST_FAILURES = 3
+#: So many contexts can be compiled at once; how often a thread that waits looks whether it still needs to.
+_LOCKS, _LOOK_SECONDS = 64, 0.25
 #: A context is read once alone and then in every check: a machine that is busier by then may take so many
 #: times as long for it.
 TIMES = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shared:
+    """What a shared context, and the rest of a challenge below it, were compiled to."""
+
+    context: bytes
+    challenge: bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes both have."""
+        return len(self.context) + len(self.challenge)
 
 
 class Contexts:
@@ -39,50 +61,89 @@ class Contexts:
         self._runner, self._challenges = runner, challenges
         self._may_share = may_share
         self._kept: cache.Cache[bytes, Execution | str] = cache.Cache(most=_MOST)
-        self._modules: cache.Cache[bytes, bytes] = cache.Cache(most=_MOST, most_bytes=_MOST_BYTES, size=len)
+        self._stated: cache.Cache[bytes, Shared | str] = cache.Cache(
+            most=_MOST, most_bytes=_MOST_BYTES, size=lambda each: len(each) if isinstance(each, str) else each.size
+        )
+        self._is_compared: cache.Cache[bytes, bool] = cache.Cache(most=_MOST)
         self._failures: cache.Cache[bytes, int] = cache.Cache(most=_MOST)
+        self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
-    def shared(self, question: Question, challenge: Challenge | None, way: str | None) -> bytes | None:
-        """Return what a question's context was compiled to, where its checks can share it; None elsewhere.
+    def shared(self, question: Question, challenge: Challenge | None, way: str | None) -> Shared | None:
+        """Return what a question's context and challenge were compiled to, where checks can share the context.
 
-        Raises BadChallenge for a context that Lean refuses, and BoxFailed when the farm fails.
+        None elsewhere. Raises BadChallenge for a context or a statement that Lean refuses.
         """
         if not self._may_share or (way or self._runner.way) != FORKED or not _has_text(question):
             return None
-        if challenge is not None and challenge.program[: challenge.context_end] != question.context:
+        if challenge is None or challenge.program[: challenge.context_end] != question.context:
             return None
-        key = _key(question)
-        if (self._failures.get(key) or 0) >= _MOST_FAILURES:
-            return None
-        found = self._modules.get(key)
-        if found is None:
-            try:
-                found = self._compiled(question, challenge)
-            except NotShared as error:
-                self.failed(question, error)
+        with self._alone(question) as has_turn:
+            if not has_turn or (self._failures.get(_key(question)) or 0) >= _MOST_FAILURES:
                 return None
-            self._modules.put(key, found)
-        return found
+            asked = question.instead(challenge.program, context_end=challenge.context_end)
+            try:
+                return self._compared(asked, challenge)
+            except NotShared as error:
+                if not question.cancelled():
+                    self.failed(question, error)
+                return None
+
+    @contextlib.contextmanager
+    def _alone(self, question: Question) -> Iterator[bool]:
+        """Have one thread at a time compile a context; gives False where the check was cancelled before."""
+        lock = self._locks[_key(question)[0] % _LOCKS]
+        while not lock.acquire(timeout=_LOOK_SECONDS):
+            if question.cancelled():
+                yield False
+                return
+        try:
+            yield True
+        finally:
+            lock.release()
 
     def failed(self, question: Question, error: NotShared) -> None:
-        """Remember that a check could not share its context."""
+        """Count that a context could not be shared, with which no proof had to do."""
         key = _key(question)
         _log.info("A context is not shared: %s", error)
         self._failures.put(key, (self._failures.get(key) or 0) + 1)
 
-    def _compiled(self, question: Question, challenge: Challenge | None) -> bytes:
-        """Return what a context is compiled to. Raises NotShared, BadChallenge and BoxFailed."""
-        context = replace(question, shares_context=True).instead(
-            question.context, context_end=question.context_end
-        )
-        with self._runner.context(context) as reply:
+    def suspect(self, question: Question, error: NotShared) -> None:
+        """Give up the image of a context in which a proof came to no good end; the next one is compared again."""
+        _log.info("The image of a context is given up: %s", error)
+        self._is_compared.put(_key(question), value=False)
+        self._runner.images.retire(*replace(question, shares_context=True).key)
+
+    def _compared(self, asked: Question, challenge: Challenge) -> Shared:
+        """Return what context and challenge were compiled to, where the context's image makes the same of both.
+
+        Raises NotShared and BadChallenge.
+        """
+        key = cache.key(asked.environment.digest, asked.context, challenge.sha256)
+        found = self._stated.get(key)
+        if found is None:
+            self._runner.images.prewarm(*replace(asked, shares_context=True).key)  # it reads meanwhile
+            found = self._compiled(asked, challenge)
+            self._stated.put(key, found)
+        if isinstance(found, str):
+            raise BadChallenge(found)
+        if not self._is_compared.get(_key(asked)):
+            if self._compiled(replace(asked, shares_context=True), challenge) != found:
+                raise NotShared("the context is not compiled to the same module each time")
+            self._is_compared.put(_key(asked), value=True)
+            self._failures.put(_key(asked), 0)
+        return found
+
+    def _compiled(self, asked: Question, challenge: Challenge) -> Shared | str:
+        """Return what context and challenge are compiled to, or why Lean refuses them. Raises NotShared."""
+        with self._runner.apart(asked) as reply:
             verdict = judge(replace(reply.report, tier=Tier.LEAN))
-            if verdict.reason not in _READ or reply.module is None:
-                raise NotShared(f"the context does not end well alone: {verdict.detail}")
-            module = reply.module.read()
-        if verdict.reason is Reason.ERROR and challenge is not None:
-            self._challenges.compiled(challenge, question)
-        return module
+            if verdict.reason not in _READ:
+                raise NotShared(f"context and statement do not end well: {verdict.detail}")
+            if (refused := refusal(reply, challenge)) is not None:
+                return refused
+            if reply.module is None or reply.context is None:
+                raise NotShared("no module was left of a context and its statement")
+            return Shared(context=reply.context, challenge=reply.module.read())
 
     def reading(self, question: Question, challenge: Challenge | None, way: str | None) -> Execution:
         """Return how Lean read the context of a question alone; of no context, a run that took no time.

@@ -211,9 +211,8 @@ def _enclosed(place: Place, calls: Filter | None) -> bool:
 
 def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool) -> int:
     try:
-        return (
-            0 if frontend.elaborate(asked["program"], asked["module"], asked.get("writes", order.ALL)) else 1
-        )
+        words = asked["program"], asked["module"], asked.get("writes", order.ALL), asked.get("context", "")
+        return 0 if frontend.elaborate(*words) else 1
     except NotWritten as error:
         if not in_own_folder:
             raise

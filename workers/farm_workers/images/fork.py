@@ -20,9 +20,10 @@ from farm.limits import Limits
 from farm_workers.box import procfs
 from farm_workers.box.copy import as_file, taken
 from farm_workers.box.isolation import Isolation, fresh_folder
+from farm_workers.box.leftovers import AT_ONCE, clear_away
 from farm_workers.box.measured import Measured
 from farm_workers.box.procfs import Usage
-from farm_workers.box.supervisor import CREDENTIALS, GRACE, BoxFailed
+from farm_workers.box.supervisor import CREDENTIALS, BoxFailed
 from farm_workers.images import order
 
 #: Seconds that a fork has to be at its gate: a machine may be very busy.
@@ -71,6 +72,7 @@ class Fork(Measured):
         super().__init__(limits)
         self._handle: int | None = None
         self._said = b""
+        self._is_over = False
         self._folder: int | None = None
         self._place: Path | None = None
         self._files = contextlib.ExitStack()
@@ -157,6 +159,7 @@ class Fork(Measured):
 
     def kill(self) -> None:
         """End it with all that came of it; may be called again."""
+        self._to_be_gone()
         with contextlib.suppress(OSError):  # closing makes sure
             if self._group:
                 self._group.kill()
@@ -168,13 +171,14 @@ class Fork(Measured):
         """Kill what is left, when nothing else has ended it."""
         if self._handle is not None and not self._said:
             self.kill()
-            self._has_said(GRACE)
+            self._has_said(self._to_be_gone())
 
     def _has_said(self, seconds: float) -> bool:
         """Return whether it was said, within so many seconds, what became of it: all of it is dead then."""
         poll = select.poll()  # unlike select it takes any descriptor
         poll.register(self._socket, select.POLLIN)
         if not self._said and poll.poll(seconds * 1000):
+            self._is_over = True
             with contextlib.suppress(ConnectionResetError):
                 self._said = self._socket.recv(order.MOST_BYTES)
         return bool(self._said)
@@ -190,24 +194,37 @@ class Fork(Measured):
             self._handle = None
 
     def close(self) -> None:
-        """Kill what is left, and forget it. Raises BoxFailed when something cannot be killed or removed."""
+        """Kill what is left, and forget it. Raises BoxFailed when something cannot be killed or removed.
+
+        What does not die at once, or whose image says nothing, is cleared away in the background.
+        """
         try:
-            self._files.close()
+            self._end_hard()
+            if self._handle is None or self._is_over:
+                self._files.close()
+            else:
+                clear_away(self._files.pop_all(), "A fork")
         except OSError as error:
             raise BoxFailed(f"a fork could not be removed: {error}") from error
 
     def ended(self) -> Execution:
-        """Wait until nothing of it is alive, killing what is, and return how it ended. Raises BoxFailed."""
+        """Kill what is alive of it, and return how it ended once nothing is. Raises BoxFailed.
+
+        Where its image says nothing, that is after a second at most, and it may not be gone.
+        """
         in_peace = self._has_said(0)
         try:
             if not in_peace:
                 self._end_hard()
+            if not self._is_over:
+                return self._late_facts()
             if self._group:
-                self._group.end()
+                self._group.end(AT_ONCE)
             elif not in_peace and self._place is not None:  # what has lost its image is nobody's child
-                procfs.kill_strays(self._place, seconds=GRACE)
+                procfs.kill_strays(self._place, seconds=AT_ONCE)
             return self._end_facts()
         except OSError as error:
+            self._is_over = False  # so that nobody waits for it any longer
             raise BoxFailed(f"a fork could not be killed: {error}") from error
 
     def _end_facts(self) -> Execution:
@@ -222,6 +239,12 @@ class Fork(Measured):
     def left(self) -> BinaryIO | None:
         """Return a sealed copy of the module that was left, None when there is none; after `ended`."""
         return None if self._folder is None else taken(order.MODULE_NAME, self._folder)
+
+    def context(self) -> bytes | None:
+        """Return the module that was left of a context, None when there is none; after `ended`."""
+        file = None if self._folder is None else taken(order.CONTEXT_NAME, self._folder)
+        with file or contextlib.nullcontext():
+            return None if file is None else file.read()
 
     def goals(self) -> bytes | None:
         """Return what was left in place of goals, None when there is nothing; after `ended`."""

@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm_workers.images.order import ALL, DESPITE_ERRORS, REST
+from farm_workers.images.order import ALL, APART, CONTEXT_NAME
 from farm_workers.replay.lean import NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared, word
 
 #: What Lean's command line calls the main module of a program that comes on standard input, and its file.
@@ -93,15 +93,18 @@ class Frontend(Lean):
         Messages go to stdout. Raises LeanError where nothing can be behind it.
         """
         self.begin()
+        self._read_context(context)
+        self._report(self._above)
+        self._leap(len(context.encode("utf-8", "surrogatepass")))
+
+    def _read_context(self, context: str) -> None:
         self._options = self._keeping
         scope = field(field(field(self._header(), _STATE), _SCOPES), 0)
         ctypes.c_size_t.from_address(scope + 8 + 8 * _SCOPE_OPTIONS).value = shared(self._keeping)
         self._above = self._process(context + _END, self.constructor(1, [shared(self._above)]))
-        self._report(self._above)
         if self._state(self._above) == NOTHING:
             raise LeanError("the context cannot be read")
         self._declared = self.kernel_environment()
-        self._leap(len(context.encode("utf-8", "surrogatepass")))
 
     def _leap(self, end: int) -> None:
         """Have programs go on from near the end of a context, so that nobody goes through all of it again.
@@ -130,33 +133,40 @@ class Frontend(Lean):
 
     def kernel_environment(self) -> int:
         """Return the kernel's view of what the header imported."""
-        environment = field(field(self._state(self._above), 0), 0)
-        return self.call("lean_elab_environment_to_kernel_env", shared(environment))
+        environment = _environment(self._state(self._above))
+        return self.call("lean_elab_environment_to_kernel_env", environment)
 
-    def elaborate(self, program: str, module: str | None, writes: str = ALL) -> bool:
+    def elaborate(self, program: str, module: str | None, writes: str = ALL, context: str = "") -> bool:
         """Elaborate a program, printing messages as they come, and write its module; False after an error.
 
-        `writes` says what of the module. Raises NotWritten.
+        `writes` says what of the module. A `context` with which the program begins is read first. Raises
+        NotWritten.
         """
         self.begin()
+        if context:
+            self._read_context(context)
         snapshot = self._elaborated = self._process(program, self.constructor(1, [shared(self._above)]))
         failed = self._report(snapshot)
         state = self._state(snapshot)
-        if (failed and writes != DESPITE_ERRORS) or state == NOTHING:
+        if failed or state == NOTHING:
             return False
         if module is not None:
-            environment = shared(field(field(state, 0), 0))
-            write = self._write_rest if writes == REST else self._write
-            try:
-                self.result(write(environment, module))
-            except LeanError as error:
-                raise NotWritten(str(error)) from error
+            self._write_parts(state, module, writes)
         self._flush(None)
-        return not failed
+        return True
 
     def snapshots(self) -> list[int]:
         """Return what Lean keeps of each step of the last program: `Lean.Language.Snapshot` each."""
         return elements(self.call("l_Lean_Language_SnapshotTree_getAll", self._tree(self._elaborated)))
+
+    def _write_parts(self, state: int, module: str, writes: str) -> None:
+        try:
+            if writes == APART:
+                self.result(self._write(_environment(self._state(self._above)), CONTEXT_NAME))
+            write = self._write if writes == ALL else self._write_rest
+            self.result(write(_environment(state), module))
+        except LeanError as error:
+            raise NotWritten(str(error)) from error
 
     def _write(self, environment: int, module: str) -> int:
         return self.call("l_Lean_writeModule___boxed", environment, self.string(module), TRUE, NOTHING)
@@ -262,6 +272,11 @@ class Frontend(Lean):
         place = self._allocate(size)
         ctypes.c_uint64.from_address(place).value = tag << 56 | pointers << 48 | size << 32 | 1
         return place
+
+
+def _environment(state: int) -> int:
+    """Return the environment of an `Option Command.State` that is one."""
+    return shared(field(field(state, 0), 0))
 
 
 def _value(task: int) -> int:

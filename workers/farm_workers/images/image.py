@@ -240,10 +240,14 @@ class Image:
             return said.strip().rpartition("\n")[2]
         return "nothing"
 
-    def close(self) -> None:
-        """End the image with all of its forks."""
+    def end(self) -> None:
+        """Begin to end the image with all of its forks."""
         self._socket = None
         self._closing.set()
+
+    def close(self) -> None:
+        """End the image with all of its forks."""
+        self.end()
         self._thread.join()
 
 

@@ -81,22 +81,24 @@ class Images(Generic[E]):
         """Forget an image that has ended, so that the next who asks gets another one."""
         with self._lock:
             self._drop((environment, recipe), image)
-        self._close([image])
+        image.end()  # nobody waits for that: it may be stuck
 
-    def retire(self, environment: E, recipe: Recipe, *, before: float) -> bool:
+    def retire(self, environment: E, recipe: Recipe, *, before: float = math.inf) -> bool:
         """Lend no image of a recipe that was begun before a time; returns whether there was one.
 
-        Each ends when nobody uses it. It is done once a minute at most: whoever asks may have been deceived.
+        Each ends when nobody uses it. Where it runs no stranger's code, that is done once a minute at most:
+        a proof may have deceived the caller.
         """
         with self._lock:
-            if time.monotonic() - self._retired_at < _RETIRE_SECONDS:
+            if not recipe.runs_code and time.monotonic() - self._retired_at < _RETIRE_SECONDS:
                 return False
             retired = [i for i in self._images.get((environment, recipe), []) if i.begun_at < before]
             for image in retired:
                 self._drop((environment, recipe), image)
             unused = [image for image in retired if not self._used[image]]
             self._retired |= set(retired) - set(unused)
-            self._retired_at = time.monotonic() if retired else self._retired_at
+            if retired and not recipe.runs_code:
+                self._retired_at = time.monotonic()
         self._close(unused)
         return bool(retired)
 

@@ -34,10 +34,11 @@ MODULE, CHALLENGE, SEALED = 4, 5, 6
 IMAGE = 5
 FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6}
 
-#: What a check is to write of its module: all; what the context does not declare; all, despite any errors.
-ALL, REST, DESPITE_ERRORS = "all", "rest", "despite errors"
-#: What a check leaves in its folder: its module, and the goals where it is asked for them.
-MODULE_NAME, GOALS_NAME = "Module.olean", "goals.jsonl"
+#: What a check is to write of its module: all; what the context does not declare; the same, and the context's
+#: own module.
+ALL, REST, APART = "all", "rest", "apart"
+#: What a check leaves in its folder: its module, its context's, and goals, where it is asked for them.
+MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
 
 
 def tell(asker: int, error: OSError) -> None:

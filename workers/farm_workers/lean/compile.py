@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
-from farm_workers.images.order import DESPITE_ERRORS
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
@@ -73,7 +72,7 @@ class LeanRunner:
         """
         with tracing.step("farm.lean") as span:
             if question.shares_context:
-                reply = self._shared(question)
+                reply = self._shared(question, self._forked.compile)
             else:
                 reply = self._compiled(question, way or self.way)
             span.tell(way=reply.report.way)
@@ -81,22 +80,24 @@ class LeanRunner:
             yield reply
 
     @contextlib.contextmanager
-    def context(self, question: Question) -> Iterator[Reply]:
-        """Give what came of reading a context that is to be shared, its module in spite of errors.
+    def apart(self, question: Question) -> Iterator[Reply]:
+        """Give what came of compiling a program, and its context as a module of its own.
 
-        Raises NotShared.
+        A question that shares its context is asked of an image that has read that, any other one of a fork
+        of the header's image. Raises NotShared.
         """
-        reply = self._shared(question, DESPITE_ERRORS)
+        with tracing.step("farm.context"):
+            reply = self._shared(question, self._forked.compile_apart)
         with reply.module or contextlib.nullcontext():
             yield reply
 
-    def _shared(self, question: Question, writes: str | None = None) -> Reply:
-        """Return what a fork of an image that has read the context says, if it comes to an end of its own.
+    def _shared(self, question: Question, ask: Callable[[Question], Reply]) -> Reply:
+        """Return what a fork says of a program with a context that is shared, if it ends by itself.
 
-        A context is a stranger's code: what is odd of the image, or of its forks, is nobody's fault yet.
+        A context runs a stranger's code: where its image, or a fork, fails, that is no fault of a proof yet.
         """
         try:
-            reply = self._forked.compile(question, writes)
+            reply = ask(question)
         except (Doubtful, BoxFailed, OSError) as error:
             raise NotShared(str(error)) from error
         run = reply.report.run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from farm.judging.report import Execution, Report
@@ -23,19 +24,33 @@ class Forked:
     def __init__(self, isolation: Isolation, images: Images[LeanEnvironment]) -> None:
         self._isolation, self._images = isolation, images
 
-    def compile(self, question: Question, writes: str | None = None) -> Reply:
-        """Have the program elaborated, and its module written; `writes` says what of that.
+    def compile(self, question: Question) -> Reply:
+        """Have the program elaborated, and its module written.
 
         Raises Doubtful when this environment's Lean cannot be forked, or cannot import the header, and
         BoxFailed.
         """
         limits = question.limits
-        request = {
-            "program": question.program,
-            "module": order.MODULE_NAME,
-            "writes": writes or (order.REST if question.shares_context else order.ALL),
-            "goals": (limits.wall_seconds, limits.cpu_seconds) if question.goals else None,
-        }
+        return self._asked(
+            question,
+            {
+                "writes": order.REST if question.shares_context else order.ALL,
+                "goals": (limits.wall_seconds, limits.cpu_seconds) if question.goals else None,
+            },
+        )
+
+    def compile_apart(self, question: Question) -> Reply:
+        """Have the program elaborated, and its context's module written beside that of the rest.
+
+        Where the question does not share its context, a fork of the header's image reads that. Raises as
+        `compile` does.
+        """
+        context = "" if question.shares_context else question.context
+        return self._asked(question, {"writes": order.APART, "context": context})
+
+    def _asked(self, question: Question, words: Mapping[str, object]) -> Reply:
+        limits = question.limits
+        request = {"program": question.program, "module": order.MODULE_NAME, **words}
 
         def begun(image: Image) -> Fork:
             return image.check(request, limits)
@@ -44,6 +59,8 @@ class Forked:
             with forked(self._images, question.key, question.cancelled, begun) as fork:
                 run = watched(fork, limits, self._isolation, question.cancelled)
                 reply = Reply.of(question, run, FORKED, fork.left)
+                if reply.module and words["writes"] == order.APART:
+                    return replace(reply, context=fork.context())
                 if not question.goals:
                     return reply
                 goals = read_goals(fork.goals(), question.program)

@@ -109,11 +109,12 @@ class Reply:
     """The answer to a question: the facts, and what Lean compiled.
 
     `module` is a sealed copy, in memory, of the compiled module, where Lean ended well and left one. The
-    caller closes it.
+    caller closes it. `context` is the module of the context, where that is a module of its own.
     """
 
     report: Report
     module: BinaryIO | None = None
+    context: bytes | None = None
 
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:
@@ -137,3 +138,7 @@ class Doubtful(Exception):
 
 class NotShared(Exception):
     """There is no answer by way of a context that is shared: the program is to be asked about alone."""
+
+
+class Unfit(NotShared):
+    """A context cannot be shared whatever the proof is: the kernel does not take what it was compiled to."""
