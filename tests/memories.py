@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +25,16 @@ def holders(*marks: str | bytes) -> list[str]:
     """Return what processes that came of this one have one of some marks in their memory."""
     wanted = [mark.encode() if isinstance(mark, str) else mark for mark in marks]
     return [f"{each.pid} {each.command}" for each in started() if _holds(each.pid, wanted)]
+
+
+def rewrite(pid: int, old: bytes, new: bytes) -> int:
+    """Put other bytes of the same length in the place of some in a process's memory; return how often."""
+    assert len(old) == len(new)
+    places = [place for region in _regions(pid) for place in _places(pid, *region, old)]
+    with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
+        for place in places:
+            os.pwrite(memory.fileno(), new, place)
+    return len(places)
 
 
 def shared_memory() -> list[str]:
@@ -61,6 +72,18 @@ def _holds(pid: int, marks: Sequence[bytes]) -> bool:
             return any(mark in block for block in blocks for mark in marks)
     except OSError:  # it is gone
         return False
+
+
+def _places(pid: int, start: int, end: int, mark: bytes) -> Iterator[int]:
+    """Yield where a mark is in a mapping."""
+    with (
+        Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory,
+        Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pages,
+    ):
+        for place in range(start, end, _BLOCK):
+            region = place, min(end, place + _BLOCK)
+            for block in _blocks(memory.fileno(), pages.fileno(), *region, [mark]):
+                yield from (place + found.start() for found in re.finditer(re.escape(mark), block))
 
 
 def _maps(pid: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -35,8 +36,8 @@ from tests.acceptance.test_contexts import (
     WRONG,
     check_of,
 )
-from tests.memories import started
-from tests.processes import PATIENCE, eventually
+from tests.memories import rewrite, started
+from tests.processes import PATIENCE, eventually, process
 
 #: What stands above the theorem, for programs that have nothing there.
 _ABOVE = "\ndef above : Nat := 1\n\ntheorem above_is_one : above = 1 := rfl\n\n"
@@ -278,3 +279,72 @@ def test_what_ends_badly_in_a_shared_image_is_judged_alone(
     assert len(failures) == 1
     wrong = check_of(CONTEXT, FALSE, ":= rfl")
     assert judge(sharing.check(wrong, core)).reason is Reason.ERROR
+
+
+#: What a statement means that uses it is in the memory of the image that has read the context.
+WORD = f'{CONTEXT}local notation "word" => "genuine-word"\n\n' + "".join(
+    f"theorem same{each} (n : Nat) : n = n := rfl\n\n" for each in range(4)
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="writes to the memory of a process that cannot be dumped")
+def test_what_is_written_to_the_memory_of_a_contexts_image_changes_no_statement(
+    sharing: Checker, core: LeanEnvironment
+) -> None:
+    def said(word: str) -> Report:
+        return sharing.check(check_of(WORD, f'theorem goal : word = "{word}"', ":= rfl"), core)
+
+    assert judge(said("genuine-word")).reason is Reason.OK
+    assert rewrite(_images()["context"], b'"genuine-word"\0', b'"forgery-word"\0')
+    report = said("forgery-word")
+    assert judge(report).outcome is Outcome.REJECTED, report
+    assert (report.audit or {})["accepted"] is False  # to Lean in that image it was true
+
+
+def test_a_context_is_shared_still_after_proofs_that_lost_their_image(
+    sharing: Checker, core: LeanEnvironment, failures: list[str]
+) -> None:
+    """More often than a context may fail by itself."""
+    limits = Limits(wall_seconds=1.0, cpu_seconds=10.0)
+
+    def endless(number: int) -> Reason:
+        answer = f":= by\n  repeat rw [Nat.add_comm] -- {number}"
+        statement = "theorem goal (a b c : Nat) : a + b + c = c + b + a"
+        return judge(sharing.check(check_of(CONTEXT, statement, answer, limits=limits), core)).reason
+
+    sharing.check(check_of(CONTEXT, STATEMENT, ":= same n"), core)
+    for number in range(4):
+        image = _images()["context"]
+        with ThreadPoolExecutor(1) as thread:
+            verdict = thread.submit(endless, number)
+            eventually(lambda image=image: [each for each in started() if each.parent == image])  # type: ignore[misc]
+            os.kill(image, signal.SIGKILL)
+            assert verdict.result() is Reason.WALL_LIMIT
+        eventually(lambda image=image: process(image) is None)  # type: ignore[misc]
+        assert judge(sharing.check(check_of(CONTEXT, STATEMENT, f":= same n -- {number}"), core)).reason is Reason.OK
+    assert failures == []
+
+
+#: What a proof's own programs do until they are killed.
+HARM = {
+    "forks": "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do (while :; do /bin/true; done) & done",
+    "stops everything": "kill -STOP -1",
+    "stops its image": "for i in $(seq 2 400); do kill -STOP $i; done; while :; do sleep 1; done",
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+def test_killing_what_a_proof_has_started_adds_nothing_to_its_time(
+    sharing: Checker, core: LeanEnvironment, failures: list[str], harm: str
+) -> None:
+    (spawning,) = (case for case in TRICKS if case.name == "a program that kills its own Lean")
+    program = spawning.program.replace("kill -9 $PPID", harm).replace("pause 1000", "pause 60000")
+    check = _below(replace(spawning, program=program), core)
+    limits = replace(check.limits, wall_seconds=1.0, cpu_seconds=100.0)
+    sharing.check(_line(1, core, honest=True)[0], core)
+    begun = time.monotonic()
+    report = sharing.check(replace(check, limits=limits), core)
+    assert judge(report).reason is Reason.WALL_LIMIT, report
+    assert time.monotonic() - begun < limits.wall_seconds + 2.0 * PATIENCE
+    assert judge(sharing.check(_line(2, core, honest=True)[0], core)).reason is Reason.OK
+    assert failures == []

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.leftovers import AT_ONCE
+from farm_workers.box.once import watched
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.images import order
 from farm_workers.images.fork import Fork, ImageGone
 from farm_workers.images.serve import Workshop
 
 from farm.limits import Limits
+from tests.memories import started
+from tests.processes import PATIENCE, eventually, process
 
 #: What is said at the gate, with how many descriptors; and at the end.
 LIES = {
@@ -44,6 +50,19 @@ def image(gate: bytes, descriptors: int, end: bytes) -> Callable[[bytes, Sequenc
             os._exit(0)
 
     return send
+
+
+def stopped(_what: bytes, files: Sequence[int]) -> None:
+    """Order something of an image that forks, and then says and reaps nothing any more, as if it was stopped."""
+    if os.fork() == 0:
+        os.dup2(files[order.SOCKET], 3)
+        os.closerange(4, 4096)
+        if os.fork() == 0:
+            with socket.socket(fileno=3) as worker:
+                socket.send_fds(worker, [order.READY], [os.open("/", os.O_RDONLY)])
+                worker.recv(order.MOST_BYTES)
+                signal.pause()
+        signal.pause()
 
 
 def open_files() -> int:
@@ -99,3 +118,23 @@ def test_a_fork_finds_the_folder_as_it_was(tmp_path: Path) -> None:
         (tmp_path / "deep" / "away").symlink_to("/")
         (tmp_path / "deep").chmod(0o0)
         os.mkfifo(tmp_path / "pipe")
+
+
+def test_a_fork_whose_image_is_stopped_costs_its_slot_one_second_more_than_its_limit(tmp_path: Path) -> None:
+    isolation = Isolation(groups=None, namespaces=None, folder=tmp_path, missing=())
+    limits, before = Limits(wall_seconds=0.2), open_files()
+    fork = Fork(stopped, order.CHECK, {}, isolation=isolation, limits=limits)
+    (image,) = (each.pid for each in started() if each.pid != fork.pid)
+    try:
+        fork.go()
+        begun = time.monotonic()
+        run = watched(fork, limits, isolation)
+        fork.close()
+        assert time.monotonic() - begun < limits.wall_seconds + AT_ONCE + PATIENCE
+        assert (run.limit, run.box_error) == ("wall", None)
+        assert run.wall_seconds < limits.wall_seconds + PATIENCE
+    finally:
+        os.kill(image, signal.SIGKILL)
+    os.waitpid(image, 0)
+    eventually(lambda: process(fork.pid) is None)
+    eventually(lambda: open_files() == before)
