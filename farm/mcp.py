@@ -116,15 +116,21 @@ def explanation(result: Result) -> str:
         lines.append(
             f"It was judged by {judge.toolchain} in the environment {judge.environment}, tier {judge.tier}."
         )
+    for noted in result.warnings:
+        lines.append(f"{noted.origin}:{noted.line}:{noted.column}: the farm noticed: {noted.code}")
     for each in result.messages:
         place = f"{each.origin or 'program'}:{each.line}:{each.column}"
         lines.append(f"{place}: {each.severity}: {each.text}")
     if result.messages_cut:
-        lines.append("Lean said more than the farm keeps.")
+        lines.append("Lean said more than the farm keeps; errors and sorries are kept first.")
     return "\n".join(lines)
 
 
 def _shown(result: Result) -> dict[str, Any]:
     kept = ("id", "status", "verdict", "reason", "detail", "reward", "weaker")
     shown = {name: getattr(result, name) for name in kept}
-    return {**shown, "messages": [dataclasses.asdict(each) for each in result.messages]}
+    return {
+        **shown,
+        "messages": [dataclasses.asdict(each) for each in result.messages],
+        "warnings": [dataclasses.asdict(each) for each in result.warnings],
+    }

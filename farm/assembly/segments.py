@@ -83,14 +83,14 @@ class LineMap:
         self._segments, self._starts = segments, starts
         self._program = Positions(program_text)
 
-    def locate(self, line: int, column: int) -> Location | None:
+    def locate(self, line: int | None, column: int | None) -> Location | None:
         """Return the place of a position in its field.
 
         None for what the farm wrote itself, and for a position outside the program. The end of a piece counts
         as part of it, for there Lean reports what is missing.
         """
         offset = self._program.offset(line, column)
-        if offset is None:
+        if offset is None or line is None or column is None:
             return None
         found = bisect_right(self._segments, offset, key=lambda segment: segment.start) - 1
         if found < 0:

@@ -14,8 +14,31 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Position:
+    """A place in the whole program that Lean read; lines count from 1, columns from 0."""
+
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Warning:
+    """What the farm has noticed in assembling the program: a `code` of docs/manifests.md, and its place."""
+
+    code: str = ""
+    line: int | None = None
+    column: int | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """One message of Lean about an item; lines count from 1, columns from 0."""
+    """One message of Lean about an item; lines count from 1, columns from 0.
+
+    They count in the part of the item that `origin` names; `program` is the place in the whole program.
+    """
 
     severity: str = ""
     text: str = ""
@@ -24,6 +47,7 @@ class Message:
     end_line: int | None = None
     end_column: int | None = None
     origin: str | None = None
+    program: Position | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +57,7 @@ class Goal:
     line: int | None = None
     column: int | None = None
     origin: str | None = None
+    program: Position | None = None
     kind: str = ""
     goal: str = ""
 
@@ -88,6 +113,7 @@ class Result:
     weaker: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     messages_cut: bool = False
+    warnings: tuple[Warning, ...] = ()
     goals: tuple[Goal, ...] | None = None
     provenance: Provenance | None = None
     seconds: Seconds | None = None
@@ -187,8 +213,9 @@ def parse_result(answer: object, *, first: int = 0) -> Result:
         index=_index(data) + first,
         reward=_reward(data),
         weaker=tuple(map(str, data.get("weaker") or ())),
-        messages=tuple(_made(Message, each) for each in data.get("messages") or ()),
-        goals=None if data.get("goals") is None else tuple(_made(Goal, each) for each in data["goals"]),
+        messages=tuple(_placed(Message, each) for each in data.get("messages") or ()),
+        warnings=tuple(_made(Warning, each) for each in data.get("warnings") or ()),
+        goals=None if data.get("goals") is None else tuple(_placed(Goal, each) for each in data["goals"]),
         provenance=_provenance(data.get("provenance")),
         seconds=None if data.get("seconds") is None else _made(Seconds, data["seconds"]),
     )
@@ -236,6 +263,11 @@ def _provenance(data: object) -> Provenance | None:
         return None
     lists = {name: tuple(_mapping(data).get(name) or ()) for name in ("trusts", "rests_on_sorry_of")}
     return _made(Provenance, data, **lists)
+
+
+def _placed(kind: type[_T], data: object) -> _T:
+    place = _mapping(data).get("program")
+    return _made(kind, data, program=None if place is None else _made(Position, place))
 
 
 def _made(kind: type[_T], data: object, **parsed: object) -> _T:

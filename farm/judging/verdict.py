@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import Any
 
 from farm.characters import first_unstorable
+from farm.judging.places import at_line
 from farm.judging.report import ADMITTED, COMPARED, UNCHECKED, Message, Report
 from farm.judging.signals import LAST_SIGNAL, signal_name
 from farm.judging.tiers import Tier
@@ -227,7 +228,7 @@ def judge_text(text: str) -> Verdict | None:
         return None
     line, column = line_and_column(text, at)
     what = "a NUL character" if text[at] == "\0" else f"the lone surrogate U+{ord(text[at]):04X}"
-    return _verdict(Reason.INVALID_TEXT, f"The program contains {what} at line {line}, column {column}.")
+    return _verdict(Reason.INVALID_TEXT, f"The program contains {what}{at_line(line, column)}.")
 
 
 def _not_run(report: Report) -> Verdict | None:
@@ -241,7 +242,7 @@ def _refused_by_policy(report: Report) -> Verdict | None:
     reason = Reason.NATIVE_DECIDE if hit.rule == "native" else Reason.POLICY
     return _verdict(
         reason,
-        f"The policy does not allow {_first_line(hit.text)!r} at line {hit.line}, column {hit.column}: "
+        f"The policy does not allow {_first_line(hit.text)!r}{at_line(hit.line, hit.column)}: "
         f"it {RULES[hit.rule].threat} (rule {hit.rule}).",
     )
 
@@ -378,7 +379,7 @@ def _errors(report: Report) -> Verdict | None:
 
 
 def _at(message: Message) -> str:
-    return "" if message.line == 0 else f" at line {message.line}, column {message.column}"
+    return at_line(message.line, message.column)
 
 
 def _first_line(text: str, length: int = 160) -> str:
@@ -406,6 +407,20 @@ def _unanswered(report: Report) -> Verdict:
 
 SORRY_TEXTS = frozenset({"declaration uses `sorry`", "declaration uses 'sorry'"})
 _SORRY_AXIOM = re.compile(r"'[^'\n]+' depends on axioms:\s*\[(?:[^\]]*[\s,])?sorryAx[\s,\]]")
+
+
+def most_telling(messages: Sequence[Message]) -> list[int]:
+    """Return the places of messages, in the order in which they are kept where not all are.
+
+    Errors decide first, then sorries; warnings come before information.
+    """
+    ranks = {"error": 0, "warning": 2, "information": 3}
+
+    def rank(place: int) -> int:
+        each = messages[place]
+        return 1 if _is_sorry(each) else ranks.get(each.severity, 3)
+
+    return sorted(range(len(messages)), key=rank)
 
 
 def says_sorry(message: Message) -> bool:

@@ -10,7 +10,10 @@ from pydantic import BaseModel
 
 from farm.assembly.segments import LineMap
 from farm.judging.forgeable import is_forgeable
+from farm.judging.places import moved
+from farm.judging.report import Message as LeanMessage
 from farm.judging.reward import UNKNOWN, worth
+from farm.judging.verdict import most_telling
 from farm.store.records import Item, Judged, StoredVerdict, parsed
 
 #: Characters of all messages of an item together; what is longer is cut.
@@ -24,11 +27,21 @@ _ITEM_ID = re.compile("([0-9A-Za-z]+)-([1-9][0-9]{0,7})")
 _ORIGINS = {"predicted_proof": "answer", "generation": "answer"}
 
 
+class Position(BaseModel):
+    """A place in the whole program that Lean read: lines from 1, columns from 0."""
+
+    line: int
+    column: int
+    end_line: int | None = None
+    end_column: int | None = None
+
+
 class Message(BaseModel):
     """One message of Lean.
 
     `origin` says what its lines, from 1, and columns, from 0, count in: the `answer` (program, proof or
     generation), the `header`, the `context`, the `formal_statement`, or the whole `assembled` program.
+    `program` is the same place in that whole program.
     """
 
     severity: str
@@ -38,6 +51,16 @@ class Message(BaseModel):
     end_line: int | None
     end_column: int | None
     origin: Literal["answer", "header", "context", "formal_statement", "assembled"]
+    program: Position
+
+
+class Warning(BaseModel):
+    """What the farm has noticed in assembling the program; docs/manifests.md lists the codes."""
+
+    code: str
+    line: int
+    column: int
+    origin: str
 
 
 class Goal(BaseModel):
@@ -46,6 +69,7 @@ class Goal(BaseModel):
     line: int
     column: int
     origin: Literal["answer", "header", "context", "formal_statement", "assembled"]
+    program: Position
     kind: Literal["sorry", "error"]
     goal: str
 
@@ -92,6 +116,7 @@ class Result(BaseModel):
     weaker: list[str]
     messages: list[Message]
     messages_cut: bool
+    warnings: list[Warning]
     goals: list[Goal] | None
     provenance: Provenance | None
     seconds: Seconds | None
@@ -137,6 +162,7 @@ def result(
         "weaker": [],
         "messages": [],
         "messages_cut": False,
+        "warnings": _warnings(found),
         "goals": None,
         "provenance": None,
         "seconds": None,
@@ -161,7 +187,7 @@ def _judged(found: Judged, verdict: StoredVerdict, accept: Collection[str]) -> d
     return {
         "verdict": verdict.outcome,
         "reason": verdict.reason,
-        "detail": verdict.detail,
+        "detail": moved(verdict.detail, lambda line, column: _lines(found).locate(line, column)),
         "reward": worth_.reward,
         "weaker": list(worth_.weaker),
         "messages": messages,
@@ -194,18 +220,30 @@ def _provenance(found: Judged, verdict: StoredVerdict) -> dict[str, Any]:
 
 def _messages(found: Judged, verdict: StoredVerdict) -> tuple[list[dict[str, Any]], bool]:
     """Return what Lean said, as much as is told, and whether that is not all."""
-    messages = parsed(verdict.messages_json)
+    messages = verdict.messages
     if not messages:
         return [], False
     lines = _lines(found)
-    told, left = [], MOST_CHARACTERS
-    for message in messages[:MOST_MESSAGES]:
+    texts, left = dict[int, str](), MOST_CHARACTERS
+    for place in most_telling(messages)[:MOST_MESSAGES]:
         if left <= 0:
             break
-        text = message["text"][:left]
-        left -= len(message["text"])
-        told.append({"severity": message["severity"], "text": text, **_place(message, lines)})
+        text = messages[place].text
+        texts[place] = text[:left]
+        left -= len(text)
+    told = [
+        {"severity": messages[place].severity, "text": texts[place], **_place(messages[place], lines)}
+        for place in sorted(texts)
+    ]
     return told, len(told) < len(messages) or left < 0
+
+
+def _warnings(found: Judged) -> list[dict[str, Any]]:
+    """Return what was noticed in assembling the program, at its place in what the client sent."""
+    return [
+        {"code": code, "line": line, "column": column, "origin": _ORIGINS.get(field, field)}
+        for code, field, line, column in found.warnings
+    ]
 
 
 def _goals(found: Judged, verdict: StoredVerdict) -> list[dict[str, Any]] | None:
@@ -219,7 +257,8 @@ def _goals(found: Judged, verdict: StoredVerdict) -> list[dict[str, Any]] | None
         if place is not None:
             origin = _ORIGINS.get(place.origin, place.origin)
             where = {"line": place.line, "column": place.column, "origin": origin}
-        told.append({**where, "kind": each["kind"], "goal": each["goal"]})
+        in_program = {"line": each["line"], "column": each["column"], "end_line": None, "end_column": None}
+        told.append({**where, "program": in_program, "kind": each["kind"], "goal": each["goal"]})
     return told
 
 
@@ -227,12 +266,13 @@ def _lines(found: Judged) -> LineMap:
     return LineMap(found.segments, found.program, found.places.__getitem__)
 
 
-def _place(message: dict[str, Any], lines: LineMap) -> dict[str, Any]:
-    first = lines.locate(message["line"], message["column"])
-    last = lines.locate(message["end_line"], message["end_column"])
+def _place(message: LeanMessage, lines: LineMap) -> dict[str, Any]:
+    fields = ("line", "column", "end_line", "end_column")
+    in_program = {field: getattr(message, field) for field in fields}
+    first = lines.locate(message.line, message.column)
+    last = lines.locate(message.end_line, message.end_column)
     if first is None:
-        fields = ("line", "column", "end_line", "end_column")
-        return {field: message[field] for field in fields} | {"origin": "assembled"}
+        return {**in_program, "origin": "assembled", "program": in_program}
     is_same = last is not None and last.origin == first.origin
     return {
         "line": first.line,
@@ -240,6 +280,7 @@ def _place(message: dict[str, Any], lines: LineMap) -> dict[str, Any]:
         "end_line": last.line if last and is_same else None,
         "end_column": last.column if last and is_same else None,
         "origin": _ORIGINS.get(first.origin, first.origin),
+        "program": in_program,
     }
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from farm.assembly.program import AssemblyOptions
 from farm.judging.report import COMPARED
+from farm.lean_text.positions import line_and_column
 from farm.runs.batch import Items, _job  # what the store keeps of an item
 from farm.runs.prepare.options import SubmitOptions
 from farm.service.answers import MOST_CHARACTERS, MOST_MESSAGES, Result, item_id, item_of, result, waits_for
@@ -86,7 +87,8 @@ def judged(item: Item, told: StoredVerdict | None, *, status: str = "done", **mo
 
 
 def told(item: Item, *messages: dict[str, object], **facts: object) -> dict[str, object]:
-    found = judged(item, verdict(*messages, **facts))
+    of_job = {name: facts.pop(name) for name in ("warnings_json",) if name in facts}
+    found = judged(item, verdict(*messages, **facts), **of_job)
     answer = result(found, index=0, key=None, accept=(), waits_for=None)
     Result.model_validate(answer)
     return answer
@@ -175,6 +177,82 @@ class TestWhatLeanSaid:
         answer = told(Item(program=CODE), *(message("x") for _ in range(count)))
         assert len(answer["messages"]) == MOST_MESSAGES
         assert answer["messages_cut"] is (count > MOST_MESSAGES)
+
+
+    @pytest.mark.parametrize("fillers", [("warning", "unused"), ("information", "seen")])
+    @pytest.mark.parametrize("size", [1, 300], ids=["many", "long"])
+    def test_what_decides_is_kept_before_the_rest_in_the_order_of_places(
+        self, fillers: tuple[str, str], size: int
+    ) -> None:
+        severity, text = fillers
+        rest = [message(text * size, line=line, severity=severity) for line in range(1, 401)]
+        error = message("the error", line=401)
+        sorry = message("declaration uses `sorry`", line=200, severity="warning", kind="hasSorry")
+        answer = told(Item(program=CODE), *rest[:200], sorry, *rest[200:], error)
+        lines = [each["program"]["line"] for each in answer["messages"]]
+        assert {200, 401} < {*lines}
+        assert lines == sorted(lines)
+        assert answer["messages_cut"] is True
+        assert sum(len(each["text"]) for each in answer["messages"]) <= MOST_CHARACTERS
+
+    def test_an_error_is_kept_before_sorries_and_warnings_before_information(self) -> None:
+        sorries = [
+            message("declaration uses 'sorry'", line=line, severity="warning") for line in range(1, 101)
+        ]
+        talk = [message("talk", line=line, severity="information") for line in range(101, 201)]
+        answer = told(Item(program=CODE), *sorries, message("the error", line=101), *talk)
+        assert answer["messages"][-1]["text"] == "the error"
+        warning = message("unused", line=300, severity="warning")
+        answer = told(Item(program=CODE), *talk, warning)
+        assert answer["messages"][-1]["text"] == "unused"
+
+
+class TestADetail:
+    """It names the same place as the messages: that of the answer, and the program's beside it."""
+
+    ITEM = Item(**STATED, generation=f"Thinking\n\n```lean4\n{CODE}\n```\nDone")
+
+    @pytest.mark.parametrize(
+        ("detail", "expected"),
+        [
+            ("Error at {}: Unknown", "Error at {} of the answer ({} of the program): Unknown"),
+            ("A declaration at {} is admitted, not proved.", None),
+            ("Lean's own heartbeat limit stopped the program at {}.", None),
+            ("The policy does not allow 'a at line 1, column 1: b' at {}: it (rule run).", None),
+            ("Error at {}: no at line 3, column 3: here", None),
+        ],
+    )
+    def test_has_the_answers_position_and_the_programs_beside_it(
+        self, detail: str, expected: str | None
+    ) -> None:
+        program = judged(self.ITEM, verdict()).program
+        line, column = line_and_column(program, program.index("simp"))
+        place = f"line {line}, column {column}"
+        (said,) = told(self.ITEM, message("m", line=line, column=column))["messages"]
+        own = f"line {said['line']}, column {said['column']}"
+        assert own != place
+        expected = expected or detail.replace("{}", "{} of the answer ({} of the program)")
+        assert told(self.ITEM, detail=detail.format(place))["detail"] == expected.format(own, place)
+
+    def test_says_that_a_position_is_the_programs_where_the_farm_wrote_that_part(self) -> None:
+        detail = told(self.ITEM, detail="Error at line 9999, column 2: Unknown")["detail"]
+        assert detail == "Error at line 9999, column 2 of the program: Unknown"
+
+    def test_stays_as_it_is_where_the_answer_is_the_whole_program(self) -> None:
+        detail = "Error at line 2, column 2: Unknown"
+        assert told(Item(program=CODE), detail=detail)["detail"] == detail
+
+    @pytest.mark.parametrize("detail", ["Lean crashed: at line 3, column 2.", "", "Error: at line 1, column 1"])
+    def test_without_a_position_of_the_farms_stays_as_it_is(self, detail: str) -> None:
+        assert told(self.ITEM, detail=detail)["detail"] == detail
+
+
+def test_what_assembling_has_noticed_is_told_at_its_place_in_the_answer() -> None:
+    item = Item(**STATED, generation="<think>only thoughts")
+    (prepared,) = Items([item.entry(1)], OPTIONS, [CORE]).prepared
+    answer = told(item, warnings_json=prepared.warnings)
+    assert {each["code"] for each in answer["warnings"]} >= {"unclosed_thinking"}
+    assert {(each["origin"], each["line"]) for each in answer["warnings"]} == {("answer", 1)}
 
 
 class TestAnItem:

@@ -163,6 +163,12 @@ def test_of_too_many_messages_a_sorry_is_kept() -> None:
     assert (len(kept), kept[-1]) == (MOST_MESSAGES, sorry)
 
 
+def test_of_too_many_sorries_an_error_behind_them_is_kept() -> None:
+    many = [line("warning", "declaration uses `sorry`", kind="hasSorry") for _ in range(MOST_MESSAGES)]
+    kept = texts("\n".join([*many, line("error", "e")]))
+    assert (len(kept), kept[-1]) == (MOST_MESSAGES, "e")
+
+
 @given(st.binary(max_size=200), st.binary(max_size=200))
 def test_any_bytes_can_be_read(stdout: bytes, stderr: bytes) -> None:
     parse(stdout, stderr, program=PROGRAM, mark=MARK).foreign_output.encode()

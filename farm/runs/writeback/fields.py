@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from farm.assembly.segments import LineMap, starts_in
+from farm.assembly.segments import LineMap, Location, starts_in
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import is_forgeable
+from farm.judging.places import moved
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.records import Judged, StoredVerdict, parsed
 from farm.version import VERSION
@@ -33,13 +34,17 @@ def fields(
     program, audit = job.program, verdict.audit or {}
     messages, hits = parsed(verdict.messages_json), parsed(verdict.hits_json)
     places = _places(job, program, entry) if messages or hits else None
+
+    def locate(line: int, column: int) -> Location | None:
+        return (places or _places(job, program, entry)).locate(line, column)
+
     return {
         "predicted_proof": program,
         "proof_status": _proof_status(verdict.outcome, verdict.reason),
         "farm": {
             "verdict": verdict.outcome,
             "reason": verdict.reason,
-            "detail": verdict.detail,
+            "detail": moved(verdict.detail, locate),
             "messages": [_told(message, ("severity", "text"), places) for message in messages],
             "policy": [_told(hit, ("rule", "action", "text"), places) for hit in hits],
             "tier": job.tier,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from farm.characters import storable
 from farm.judging.report import Answer, Message
-from farm.judging.verdict import HEARTBEAT_KIND, SORRY_KIND, is_heartbeat, says_sorry
+from farm.judging.verdict import HEARTBEAT_KIND, SORRY_KIND, is_heartbeat, most_telling, says_sorry
 from farm.lean_text.positions import Positions
 from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -218,8 +218,4 @@ def _is_talk(message: Message, context_ends: tuple[int, int]) -> bool:
 def _most_telling(messages: list[Message]) -> tuple[Message, ...]:
     if len(messages) <= MOST_MESSAGES:
         return tuple(messages)
-    weight = {"error": 0, "warning": 1, "information": 2}
-    # That something is admitted is as telling as an error: no number of other warnings may hide it.
-    ranks = [0 if says_sorry(each) else weight[each.severity] for each in messages]
-    order = sorted(range(len(messages)), key=lambda i: (ranks[i], i))
-    return tuple(messages[i] for i in sorted(order[:MOST_MESSAGES]))
+    return tuple(messages[place] for place in sorted(most_telling(messages)[:MOST_MESSAGES]))
