@@ -30,6 +30,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED, NotShared, Question, Reply, Unfit
+from farm_workers.paths import hiding
 
 _log = logger(__name__)
 
@@ -150,8 +151,8 @@ class Checker:
                 reading = self._contexts.reading(question, check.challenge, way)
                 report = self._asked(check, question.allowing(reading, TIMES), assurance, way)
         except (BadChallenge, BoxFailed) as error:
-            return _unread(error, assurance)
-        return replace(report, hits=hits)
+            report, hits = _unread(error, assurance), ()
+        return hiding(environment).report(replace(report, hits=hits))
 
     def _below_shared(
         self, check: Check, question: Question, assurance: Assurance, way: str | None

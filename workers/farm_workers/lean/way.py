@@ -13,6 +13,7 @@ from farm.limits import Limits
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse, with_end_mark
+from farm_workers.paths import hiding
 
 FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
 WAYS = (FORKED, SNAPSHOT, COLD)
@@ -119,9 +120,10 @@ class Reply:
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:
         """Return the reply that Lean gave in this run; `module` is called where it ended well."""
+        hidden = hiding(question.environment)
         answer = parse(
-            run.stdout,
-            run.stderr,
+            hidden.output(run.stdout),
+            hidden.output(run.stderr),
             program=question.program,
             mark=question.mark,
             context_end=question.context_end,

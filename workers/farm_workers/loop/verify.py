@@ -19,6 +19,7 @@ from farm_workers.loop.backoff import retrying
 from farm_workers.loop.context import Context
 from farm_workers.loop.record import Ended
 from farm_workers.metrics import events
+from farm_workers.paths import hiding
 
 _log = logger(__name__)
 
@@ -92,7 +93,7 @@ def _settle(context: Context, claim: Claim, report: Report, span: Span) -> None:
         ended = _ended(context, claim, report)
     except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
         _log.exception("A check could not be concluded")
-        why = f"{type(error).__name__}: {error}"
+        why = hiding(context.environments.get(claim.environment)).text(f"{type(error).__name__}: {error}")
         ended = _concluded(context, claim, Report(run=Execution(box_error=why)), box_failed(why))
     if span.traceparent is not None:
         ended = _traced(ended, span)
@@ -135,7 +136,8 @@ def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
         return None
     if context.leases.is_recalled:
         return Returned.unharmed(claim, "the worker was told to stop")
-    return _concluded(context, claim, report, judge(report))
+    told = hiding(context.environments[claim.environment]).report(report)
+    return _concluded(context, claim, told, judge(told))
 
 
 def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Ended:
