@@ -22,8 +22,8 @@ ROUNDS = 3
 #: What Grafana would take for a scrape each second and the last minutes.
 WINDOW = "30s"
 
-#: The alerts that what is judged here calls for: some statements do not compile.
-FIRING = {"FarmJudgeErrors"}
+#: The alerts that what is judged here calls for: that some statements do not compile is no operator's fault.
+FIRING: set[str] = set()
 
 
 @pytest.fixture(scope="module")

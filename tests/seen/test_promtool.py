@@ -27,6 +27,7 @@ def of_a_worker(monkeypatch: pytest.MonkeyPatch) -> bytes:
     events.forked("core", "check")
     events.killed("wall")
     events.canary_judged("core", passed=True)
+    events.examined("core", passed=True)
     return generate_latest(metrics.registry)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from types import MappingProxyType
 
+from farm.errors import FarmError
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.kinds import Kind
@@ -20,6 +21,7 @@ from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.hol_light.judge import HolLightJudge
 from farm_workers.metamath.judge import MetamathJudge
+from farm_workers.metrics import events
 
 #: Makes the judge of a system, given what holds its checks, the settings and how many run at once.
 Begin = Callable[[Isolation, Settings, int], Judge]
@@ -111,11 +113,18 @@ class Judges:
 
     def require_sound(self, environment: Environment) -> None:
         """Judge the environment's canaries; raises FarmError when one comes out wrong."""
-        self.of(environment).require_sound(environment)
+        try:
+            self.of(environment).require_sound(environment)
+        except FarmError:
+            events.examined(environment.name, passed=False)
+            raise
+        events.examined(environment.name, passed=True)
 
     def trial(self, environment: Environment) -> tuple[str, ...]:
         """Judge one canary, and say what is wrong with what came out."""
-        return self.of(environment).trial(environment)
+        wrong = self.of(environment).trial(environment)
+        events.examined(environment.name, passed=not wrong)
+        return wrong
 
     def images(self) -> list[tuple[str, int]]:
         """Return the processes of all systems that are ready to fork."""

@@ -151,6 +151,12 @@ def killed(cause: str) -> None:
         _metrics.kills.labels(cause).inc()
 
 
+def examined(environment: str, *, passed: bool) -> None:
+    """Note whether the known programs of an environment came out right when they were last judged."""
+    if _metrics is not None:
+        _metrics.canary_wrong.labels(environment).set(not passed)
+
+
 def canary_judged(environment: str, *, passed: bool) -> None:
     """Count a known program that was judged, and when."""
     if _metrics is not None:

@@ -184,6 +184,12 @@ class Metrics:
 
     def _add_canaries(self) -> None:
         self.canaries = self._counter("farm_canaries", "Known programs judged.", "environment", "result")
+        self.canary_wrong = Gauge(
+            "farm_canary_wrong",
+            "Whether the known programs came out wrong when they were last judged.",
+            ("environment",),
+            registry=self.registry,
+        )
         self.canary_time = Gauge(
             "farm_canary_timestamp_seconds",
             "When a canary last passed or failed.",
