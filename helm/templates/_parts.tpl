@@ -58,14 +58,30 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 {{- include "farm.pullSecrets" $root }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 10001
-  runAsGroup: 10001
-  fsGroup: 10001
+  {{- include "farm.user" $root | nindent 2 }}
+  {{- include "farm.fsGroup" $root | nindent 2 }}
   seccompProfile: {type: RuntimeDefault}
 {{- include "farm.placed" $root.Values.control }}
 volumes:
   {{- include "farm.controlVolumes" . | nindent 2 }}
+{{- end }}
+
+{{/* Whom a pod without root runs as; what is null is left to the cluster. */}}
+{{- define "farm.user" -}}
+runAsNonRoot: true
+{{- with .Values.user.uid }}
+runAsUser: {{ int . }}
+{{- end }}
+{{- with .Values.user.gid }}
+runAsGroup: {{ int . }}
+{{- end }}
+{{- end }}
+
+{{/* The group that owns what is mounted: the Secrets, and the folders to write to. */}}
+{{- define "farm.fsGroup" -}}
+{{- with .Values.user.fsGroup -}}
+fsGroup: {{ int . }}
+{{- end }}
 {{- end }}
 
 {{/* A container of such a pod. */}}

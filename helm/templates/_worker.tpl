@@ -18,14 +18,12 @@
 
 {{- define "farm.workerPodSecurity" -}}
 {{- if or (eq .Values.isolation.level "none") (include "farm.hasUserNamespace" .) -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
+{{- include "farm.user" . }}
 {{- else -}}
 runAsUser: 0
 runAsGroup: 0
 {{- end }}
-fsGroup: 10001
+{{ include "farm.fsGroup" . }}
 {{- end }}
 
 {{/* Namespaces inside a container: its runtime's filters refuse what makes them, and /proc is masked. */}}

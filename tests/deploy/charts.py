@@ -136,6 +136,10 @@ CASES: dict[str, dict[str, Any]] = {
     "cgroup by a class": {"isolation": {"level": "cgroup", "runtimeClassName": "cgroup-writable"}},
     "cgroup by privilege": {"isolation": {"level": "cgroup", "privileged": True}},
     "no isolation": {"isolation": {"level": "none", "acceptNone": True}},
+    "uids of the cluster": {
+        "user": {"uid": None, "gid": None, "fsGroup": None},
+        "isolation": {"level": "none", "acceptNone": True},
+    },
     "workers alone": {"service": {"enabled": False}, "networkPolicy": {"enabled": False}},
     "many environments": {"environments": MANY, "defaultEnvironment": "lean-4.35"},
     "many that scale": {

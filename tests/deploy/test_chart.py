@@ -371,6 +371,40 @@ def test_a_worker_has_what_its_isolation_needs_and_accepts_no_less(case: str) ->
     assert container["securityContext"] == {"readOnlyRootFilesystem": True, **security}
 
 
+def test_a_cluster_may_give_uid_and_groups() -> None:
+    """OpenShift refuses a pod that names another uid or group than those of its namespace."""
+    named = {"runAsUser", "runAsGroup", "fsGroup"}
+    found = pods(rendered(CASES["uids of the cluster"]))
+    assert {pod.component for pod in found} >= {"worker", "service"}
+    for pod in found:
+        assert pod.spec["securityContext"]["runAsNonRoot"] is True
+        assert not named & pod.spec["securityContext"].keys()
+        for container in pod.containers:
+            assert not named & container["securityContext"].keys()
+
+
+def test_a_uid_or_a_group_is_left_out_alone_or_is_another() -> None:
+    for left in ("uid", "gid", "fsGroup"):
+        security = worker(merged(MINIMAL, at(f"user/{left}", None))).spec["securityContext"]
+        words = {"uid": "runAsUser", "gid": "runAsGroup", "fsGroup": "fsGroup"}
+        assert security.keys() >= {*words.values()} - {words[left]}
+        assert words[left] not in security
+    other = worker(merged(MINIMAL, {"user": {"uid": 1000660000, "fsGroup": 5}})).spec["securityContext"]
+    assert (other["runAsUser"], other["runAsGroup"], other["fsGroup"]) == (1000660000, 10001, 5)
+
+
+def test_a_worker_that_needs_root_keeps_it_where_the_cluster_gives_uids() -> None:
+    given = {"user": {"uid": None, "gid": None, "fsGroup": None}, "isolation": {"userNamespaces": False}}
+    security = worker(merged(MINIMAL, given)).spec["securityContext"]
+    assert (security["runAsUser"], "fsGroup" in security) == (0, False)
+
+
+@pytest.mark.parametrize("uid", [0, -1, "10001", 1.5])
+def test_root_and_what_is_no_number_is_no_uid(uid: object) -> None:
+    with pytest.raises(Refused, match="uid"):
+        by_helm4(merged(MINIMAL, at("user/uid", uid)))
+
+
 def test_before_kubernetes_130_apparmor_is_turned_off_by_an_annotation() -> None:
     (pod,) = (each for each in pods(rendered(MINIMAL, version="1.29")) if each.component == "worker")
     assert (

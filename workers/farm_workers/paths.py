@@ -6,6 +6,7 @@ a toolchain are installed concerns nobody who sends a proof.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -66,7 +67,9 @@ def hiding(environment: Environment | None) -> Hiding:
 
 def _own() -> Iterator[Path]:
     yield Path(os.environ.get("FARM_HOME") or platformdirs.user_data_dir("farm")).absolute()
-    yield from (Path(__file__).parents[1], Path.home(), Path("/sys/fs/cgroup"))
+    yield from (Path(__file__).parents[1], Path("/sys/fs/cgroup"))
+    with contextlib.suppress(RuntimeError):  # a user without a home, as a cluster may give one
+        yield Path.home()
 
 
 def _installed(value: object) -> Iterator[Path]:
