@@ -24,7 +24,7 @@ class Position:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Warning:
+class Notice:
     """What the farm has noticed in assembling the program: a `code` of docs/manifests.md, and its place."""
 
     code: str = ""
@@ -113,7 +113,7 @@ class Result:
     weaker: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     messages_cut: bool = False
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     goals: tuple[Goal, ...] | None = None
     provenance: Provenance | None = None
     seconds: Seconds | None = None
@@ -214,7 +214,7 @@ def parse_result(answer: object, *, first: int = 0) -> Result:
         reward=_reward(data),
         weaker=tuple(map(str, data.get("weaker") or ())),
         messages=tuple(_placed(Message, each) for each in data.get("messages") or ()),
-        warnings=tuple(_made(Warning, each) for each in data.get("warnings") or ()),
+        warnings=tuple(_made(Notice, each) for each in data.get("warnings") or ()),
         goals=None if data.get("goals") is None else tuple(_placed(Goal, each) for each in data["goals"]),
         provenance=_provenance(data.get("provenance")),
         seconds=None if data.get("seconds") is None else _made(Seconds, data["seconds"]),

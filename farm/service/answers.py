@@ -14,7 +14,7 @@ from farm.judging.places import moved
 from farm.judging.report import Message as LeanMessage
 from farm.judging.reward import UNKNOWN, worth
 from farm.judging.verdict import most_telling
-from farm.store.records import Item, Judged, StoredVerdict, parsed
+from farm.store.records import Item, Judged, StoredVerdict
 
 #: Characters of all messages of an item together; what is longer is cut.
 MOST_CHARACTERS = 16_384
@@ -54,7 +54,7 @@ class Message(BaseModel):
     program: Position
 
 
-class Warning(BaseModel):
+class Notice(BaseModel):
     """What the farm has noticed in assembling the program; docs/manifests.md lists the codes."""
 
     code: str
@@ -116,7 +116,7 @@ class Result(BaseModel):
     weaker: list[str]
     messages: list[Message]
     messages_cut: bool
-    warnings: list[Warning]
+    warnings: list[Notice]
     goals: list[Goal] | None
     provenance: Provenance | None
     seconds: Seconds | None

@@ -321,7 +321,10 @@ def test_a_context_is_shared_still_after_proofs_that_lost_their_image(
             os.kill(image, signal.SIGKILL)
             assert verdict.result() is Reason.WALL_LIMIT
         eventually(lambda image=image: process(image) is None)  # type: ignore[misc]
-        assert judge(sharing.check(check_of(CONTEXT, STATEMENT, f":= same n -- {number}"), core)).reason is Reason.OK
+        assert (
+            judge(sharing.check(check_of(CONTEXT, STATEMENT, f":= same n -- {number}"), core)).reason
+            is Reason.OK
+        )
     assert failures == []
 
 

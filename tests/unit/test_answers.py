@@ -178,7 +178,6 @@ class TestWhatLeanSaid:
         assert len(answer["messages"]) == MOST_MESSAGES
         assert answer["messages_cut"] is (count > MOST_MESSAGES)
 
-
     @pytest.mark.parametrize("fillers", [("warning", "unused"), ("information", "seen")])
     @pytest.mark.parametrize("size", [1, 300], ids=["many", "long"])
     def test_what_decides_is_kept_before_the_rest_in_the_order_of_places(
@@ -242,7 +241,9 @@ class TestADetail:
         detail = "Error at line 2, column 2: Unknown"
         assert told(Item(program=CODE), detail=detail)["detail"] == detail
 
-    @pytest.mark.parametrize("detail", ["Lean crashed: at line 3, column 2.", "", "Error: at line 1, column 1"])
+    @pytest.mark.parametrize(
+        "detail", ["Lean crashed: at line 3, column 2.", "", "Error: at line 1, column 1"]
+    )
     def test_without_a_position_of_the_farms_stays_as_it_is(self, detail: str) -> None:
         assert told(self.ITEM, detail=detail)["detail"] == detail
 

@@ -53,7 +53,7 @@ def image(gate: bytes, descriptors: int, end: bytes) -> Callable[[bytes, Sequenc
 
 
 def stopped(_what: bytes, files: Sequence[int]) -> None:
-    """Order something of an image that forks, and then says and reaps nothing any more, as if it was stopped."""
+    """Order something of an image that forks, then says and reaps nothing, as if it was stopped."""
     if os.fork() == 0:
         os.dup2(files[order.SOCKET], 3)
         os.closerange(4, 4096)

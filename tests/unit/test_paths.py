@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.paths import Hiding
+from farm_workers.environments.paths import Hiding
 
 from farm.judging.report import Answer, Execution, Message, Report
 
@@ -83,9 +83,7 @@ def test_a_longer_name_is_another_folder(hidden: Hiding, tmp_path: Path) -> None
 
 def test_a_report_is_told_without_them_wherever_they_stand(hidden: Hiding, tmp_path: Path) -> None:
     place = os.fspath(tmp_path / "library")
-    message = Message(
-        severity="error", kind="", text=place, line=1, column=0, end_line=None, end_column=None
-    )
+    message = Message(severity="error", kind="", text=place, line=1, column=0, end_line=None, end_column=None)
     report = Report(
         run=Execution(box_error=f"OSError: {place}"),
         answer=Answer(messages=(message,), foreign_output=place),

@@ -266,7 +266,9 @@ def _without_signals_to(process: int, here: Architecture) -> list[_Instruction]:
     """Refuse every call that could send a signal to a process, to its group, or to all processes."""
     places = [i for place in (process, -process, -1) for i in _when(_IS, place & 0xFFFFFFFF, errno.EPERM)]
     program = _when(_IS, _TKILL[here.place - 1], errno.EPERM)  # it names a thread, which could be any
-    for *numbers, _ in _SENDING[:-1]:  # the last one names a descriptor: of a child, for no other is to be had
+    for *numbers, _ in _SENDING[
+        :-1
+    ]:  # the last one names a descriptor: of a child, for no other is to be had
         program += _only(numbers[here.place - 1], _ARGUMENTS[0], places)
     return program
 

@@ -28,9 +28,7 @@ class Challenges:
 
     def __init__(self, runner: LeanRunner) -> None:
         self._runner = runner
-        self._kept: Cache[tuple[str, str], bytes | str] = Cache(
-            most=_MOST, most_bytes=_MOST_BYTES, size=len
-        )
+        self._kept: Cache[tuple[str, str], bytes | str] = Cache(most=_MOST, most_bytes=_MOST_BYTES, size=len)
 
     def compiled(self, challenge: Challenge, question: Question) -> bytes:
         """Return the compiled module of a statement in the environment of a question.

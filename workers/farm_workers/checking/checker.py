@@ -27,10 +27,10 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.contexts import TIMES, Contexts, Shared
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.paths import hiding
 from farm_workers.images.image import NoImage
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED, NotShared, Question, Reply, Unfit
-from farm_workers.paths import hiding
 
 _log = logger(__name__)
 

@@ -62,14 +62,16 @@ class Contexts:
         self._may_share = may_share
         self._kept: cache.Cache[bytes, Execution | str] = cache.Cache(most=_MOST)
         self._stated: cache.Cache[bytes, Shared | str] = cache.Cache(
-            most=_MOST, most_bytes=_MOST_BYTES, size=lambda each: len(each) if isinstance(each, str) else each.size
+            most=_MOST,
+            most_bytes=_MOST_BYTES,
+            size=lambda each: len(each) if isinstance(each, str) else each.size,
         )
         self._is_compared: cache.Cache[bytes, bool] = cache.Cache(most=_MOST)
         self._failures: cache.Cache[bytes, int] = cache.Cache(most=_MOST)
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
     def shared(self, question: Question, challenge: Challenge | None, way: str | None) -> Shared | None:
-        """Return what a question's context and challenge were compiled to, where checks can share the context.
+        """Return what a context and a challenge were compiled to, where checks can share the context.
 
         None elsewhere. Raises BadChallenge for a context or a statement that Lean refuses.
         """
@@ -108,13 +110,13 @@ class Contexts:
         self._failures.put(key, (self._failures.get(key) or 0) + 1)
 
     def suspect(self, question: Question, error: NotShared) -> None:
-        """Give up the image of a context in which a proof came to no good end; the next one is compared again."""
+        """Give up the image of a context in which a proof ended badly; the next image is compared again."""
         _log.info("The image of a context is given up: %s", error)
         self._is_compared.put(_key(question), value=False)
         self._runner.images.retire(*replace(question, shares_context=True).key)
 
     def _compared(self, asked: Question, challenge: Challenge) -> Shared:
-        """Return what context and challenge were compiled to, where the context's image makes the same of both.
+        """Return what context and challenge were compiled to, once the context's image has done the same.
 
         Raises NotShared and BadChallenge.
         """

@@ -11,9 +11,9 @@ from farm.judging.report import Execution, Report
 from farm.lean_text.header import header_end
 from farm.limits import Limits
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.paths import hiding
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse, with_end_mark
-from farm_workers.paths import hiding
 
 FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
 WAYS = (FORKED, SNAPSHOT, COLD)

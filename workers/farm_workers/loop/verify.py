@@ -15,11 +15,11 @@ from farm.log import about, logger
 from farm.store.attempt import Claim, Decision, Returned
 from farm.tracing.span import Span
 from farm.version import VERSION
+from farm_workers.environments.paths import hiding
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.context import Context
 from farm_workers.loop.record import Ended
 from farm_workers.metrics import events
-from farm_workers.paths import hiding
 
 _log = logger(__name__)
 

@@ -1,7 +1,7 @@
-"""Worker, paths: takes this server's own folders out of what clients and models are told.
+"""Environment step, paths: takes this server's own folders out of what clients and models are told.
 
-Lean names files in its errors, Python in its exceptions, and so do other kernels. Where the farm, its Python and
-a toolchain are installed concerns nobody who sends a proof.
+Lean names files in its errors, Python in its exceptions, and so do other kernels. A client does not need to
+know where the farm, its Python and a toolchain are installed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import platformdirs
 
@@ -35,7 +35,9 @@ class Hiding:
         """Look for them; the variable FARM_HOME names the farm's own."""
         named = {_FARM: [*_own()], _PYTHON: [Path(sys.prefix), Path(sys.base_prefix)]}
         named[_ENVIRONMENT] = [] if environment is None else list(_installed(environment))
-        self._words = {str(path): word for word, paths in named.items() for each in paths for path in _both(each)}
+        self._words = {
+            str(path): word for word, paths in named.items() for each in paths for path in _both(each)
+        }
         self._words.pop("/", None)
         self._text = _pattern(self._words)
         self._in_json = {
@@ -59,10 +61,12 @@ class Hiding:
         return hidden
 
 
-@functools.lru_cache(maxsize=64)
 def hiding(environment: Environment | None) -> Hiding:
     """Return what hides this server's folders and an environment's, where that is known."""
-    return Hiding(environment)
+    return _known(cast("Hashable", environment))  # every kind has a hash, which the protocol does not say
+
+
+_known = functools.lru_cache(maxsize=64)(Hiding)
 
 
 def _own() -> Iterator[Path]:
