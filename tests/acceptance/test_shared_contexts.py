@@ -44,6 +44,10 @@ _ABOVE = "\ndef above : Nat := 1\n\ntheorem above_is_one : above = 1 := rfl\n\n"
 TRICKS = [case for case in read() if case.runs_code and not case.is_honest]
 
 
+#: Processes of other checkers, which were there before the test's own.
+_OTHERS: set[int] = set()
+
+
 @pytest.fixture
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What has kept checks from sharing their contexts, filled in as it happens."""
@@ -63,6 +67,8 @@ def sharing(isolation: Isolation, tmp_path: Path) -> Iterator[Checker]:
     """A checker that has judged nothing."""
     if isolation.namespaces is None:
         pytest.skip("without namespaces no context is shared")
+    _OTHERS.clear()
+    _OTHERS.update(each.pid for each in started())
     with Checker(isolation, home=tmp_path / "sharing", concurrency=2) as found:
         yield found
 
@@ -229,7 +235,8 @@ def _images() -> dict[str, int]:
 
     The first is in a namespace of its own, whose process 1 is a keeper; the third has forked the others.
     """
-    images = [each.pid for each in started() if "farm_workers.images.serve" in each.command]
+    own = [each for each in started() if each.pid not in _OTHERS]
+    images = [each.pid for each in own if "farm_workers.images.serve" in each.command]
     numbers = {pid: _told(pid, "NSpid") for pid in images}
     parents = {pid: _told(pid, "PPid")[0] for pid in images}
     (context,) = (

@@ -19,7 +19,6 @@ from farm_workers.images.fork import Fork, ImageGone
 from farm_workers.images.serve import Workshop
 
 from farm.limits import Limits
-from tests.memories import started
 from tests.processes import PATIENCE, eventually, process
 
 #: What is said at the gate, with how many descriptors; and at the end.
@@ -124,7 +123,9 @@ def test_a_fork_whose_image_is_stopped_costs_its_slot_one_second_more_than_its_l
     isolation = Isolation(groups=None, namespaces=None, folder=tmp_path, missing=())
     limits, before = Limits(wall_seconds=0.2), open_files()
     fork = Fork(stopped, order.CHECK, {}, isolation=isolation, limits=limits)
-    (image,) = (each.pid for each in started() if each.pid != fork.pid)
+    working = process(fork.pid)
+    assert working is not None
+    image = working.parent
     try:
         fork.go()
         begun = time.monotonic()
