@@ -28,7 +28,7 @@ from farm_workers.checking.contexts import TIMES, Contexts, Shared
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.environments.paths import hiding
-from farm_workers.images.image import NoImage
+from farm_workers.images.image import ImageDied, NoImage
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED, NotShared, Question, Reply, Unfit
 
@@ -283,7 +283,7 @@ class Checker:
             sealed = self._sealed_in_time(sealable)
         except NoImage as error:
             if sealable.context:
-                raise Unfit(str(error)) from error
+                raise (NotShared if isinstance(error, ImageDied) else Unfit)(str(error)) from error
             _log.debug("Sealing a module in boxes: %s", error)
             return self._boxed.seal(sealable)
         if sealed.module is None:

@@ -25,7 +25,7 @@ from farm_workers import cache
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.challenges import BadChallenge, Challenges, refusal
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.way import FIRST_LOAD, FORKED, NotShared, Question
+from farm_workers.lean.way import FIRST_LOAD, FORKED, NotShared, Question, Unfit
 
 _log = logger(__name__)
 
@@ -36,6 +36,8 @@ _MOST, _MOST_BYTES = 1000, 256 << 20
 _MOST_FAILURES = 3
 #: So many contexts can be compiled at once; how often a thread that waits looks whether it still needs to.
 _LOCKS, _LOOK_SECONDS = 64, 0.25
+#: Seconds that compiling a context and a statement may take where the context is shared: those of its image.
+_SECONDS = 120.0
 #: A context is read once alone and then in every check: a machine that is busier by then may take so many
 #: times as long for it.
 TIMES = 2.0
@@ -79,12 +81,14 @@ class Contexts:
             return None
         if challenge is None or challenge.program[: challenge.context_end] != question.context:
             return None
+        known = self._stated.get(_below(question, challenge))
+        if isinstance(known, Shared) and self._is_compared.get(_key(question)):
+            return known
         with self._alone(question) as has_turn:
             if not has_turn or (self._failures.get(_key(question)) or 0) >= _MOST_FAILURES:
                 return None
-            asked = question.instead(challenge.program, context_end=challenge.context_end)
             try:
-                return self._compared(asked, challenge)
+                return self._compared(question, challenge)
             except NotShared as error:
                 if not question.cancelled():
                     self.failed(question, error)
@@ -105,9 +109,9 @@ class Contexts:
 
     def failed(self, question: Question, error: NotShared) -> None:
         """Count that a context could not be shared, with which no proof had to do."""
-        key = _key(question)
+        key, more = _key(question), _MOST_FAILURES if isinstance(error, Unfit) else 1
         _log.info("A context is not shared: %s", error)
-        self._failures.put(key, (self._failures.get(key) or 0) + 1)
+        self._failures.put(key, (self._failures.get(key) or 0) + more)
 
     def suspect(self, question: Question, error: NotShared) -> None:
         """Give up the image of a context in which a proof ended badly; the next image is compared again."""
@@ -115,12 +119,15 @@ class Contexts:
         self._is_compared.put(_key(question), value=False)
         self._runner.images.retire(*replace(question, shares_context=True).key)
 
-    def _compared(self, asked: Question, challenge: Challenge) -> Shared:
+    def _compared(self, question: Question, challenge: Challenge) -> Shared:
         """Return what context and challenge were compiled to, once the context's image has done the same.
 
         Raises NotShared and BadChallenge.
         """
-        key = cache.key(asked.environment.digest, asked.context, challenge.sha256)
+        key, context = _below(question, challenge), _key(question)
+        whole = question.instead(challenge.program, context_end=challenge.context_end)
+        seconds = min(_SECONDS, FIRST_LOAD.wall_seconds)
+        asked = replace(whole, limits=replace(FIRST_LOAD, wall_seconds=seconds))
         found = self._stated.get(key)
         if found is None:
             self._runner.images.prewarm(*replace(asked, shares_context=True).key)  # it reads meanwhile
@@ -128,17 +135,19 @@ class Contexts:
             self._stated.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)
-        if not self._is_compared.get(_key(asked)):
+        if not self._is_compared.get(context):
             if self._compiled(replace(asked, shares_context=True), challenge) != found:
                 raise NotShared("the context is not compiled to the same module each time")
-            self._is_compared.put(_key(asked), value=True)
-            self._failures.put(_key(asked), 0)
+            self._is_compared.put(context, value=True)
+            self._failures.put(context, 0)
         return found
 
     def _compiled(self, asked: Question, challenge: Challenge) -> Shared | str:
         """Return what context and challenge are compiled to, or why Lean refuses them. Raises NotShared."""
         with self._runner.apart(asked) as reply:
             verdict = judge(replace(reply.report, tier=Tier.LEAN))
+            if reply.report.run.limit is not None:
+                raise Unfit(f"it takes too much for that: {verdict.detail}")
             if verdict.reason not in _READ:
                 raise NotShared(f"context and statement do not end well: {verdict.detail}")
             if (refused := refusal(reply, challenge)) is not None:
@@ -192,6 +201,10 @@ class Contexts:
 def _has_text(question: Question) -> bool:
     """Whether there is more in a context than imports."""
     return bool(question.context[question.header_end :].strip())
+
+
+def _below(question: Question, challenge: Challenge) -> bytes:
+    return cache.key(question.environment.digest, question.context, challenge.sha256)
 
 
 def _key(question: Question) -> bytes:
