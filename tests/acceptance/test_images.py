@@ -218,7 +218,11 @@ facts = {
     "new_namespace": [libc.unshare(kind) for kind in (0x10000000, 0x20000000, 0x00020000)],
     "keeper": [
         tried(lambda: os.kill(1, 0)), libc.ptrace(16, 1, None, None),
-        libc.syscall(438, os.pidfd_open(1), 0, 0), libc.syscall(310, 1, None, 0, None, 0, 0),
+        libc.syscall(438, 0, 0, 0), libc.syscall(310, 1, None, 0, None, 0, 0),
+    ],
+    "others": [
+        tried(lambda: os.pidfd_open(1)), tried(lambda: os.kill(os.getpid(), 19)),
+        tried(lambda: os.setpriority(0, 0, 19)), tried(lambda: os.sched_setaffinity(0, {0})),
     ],
     "adopting": [libc.prctl(36, 0, 0, 0, 0), libc.prctl(36, 1, 0, 0, 0)],
     "sibling": sibling(),
@@ -283,6 +287,10 @@ def test_a_check_cannot_stop_trace_or_read_its_keeper(inside: dict[str, Any]) ->
     if inside["user"] == bubblewrap.NOBODY and os.geteuid() == 0:
         assert set(signals) <= {"PermissionError", None}
     assert traced == [-1, -1, -1]
+
+
+def test_a_check_cannot_stop_or_slow_a_process(inside: dict[str, Any]) -> None:
+    assert inside["others"] == 4 * ["PermissionError"]
 
 
 def test_a_check_cannot_say_who_gets_its_orphans(inside: dict[str, Any]) -> None:
