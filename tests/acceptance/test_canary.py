@@ -21,8 +21,11 @@ from farm_workers.checking.canary import (
     require_sound,
 )
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.systems import Judges
 from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.metrics import events
+from farm_workers.metrics.registry import Metrics
 from leans import credulous, unreadable
 from processes import PATIENCE
 
@@ -67,6 +70,24 @@ def test_an_environment_whose_modules_are_gone_is_not_fit_to_judge(
     broken = dataclasses.replace(core, digest="gone", lean_path=(str(tmp_path),))
     with pytest.raises(FarmError, match=r"'core'.*is not fit to judge: .*proved.*bad_environment.*Core"):
         require_sound(broken, checker)
+
+
+def test_a_metric_tells_that_known_programs_come_out_wrong_until_they_come_out_right(
+    checker: Checker, core: LeanEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = Metrics()
+    monkeypatch.setattr(events, "_metrics", metrics)
+    judges = Judges(checker, {})
+    broken = dataclasses.replace(core, digest="gone for a while", lean_path=(str(tmp_path),))
+
+    def told() -> float | None:
+        return metrics.registry.get_sample_value("farm_canary_wrong", {"environment": "core"})
+
+    with pytest.raises(FarmError):
+        judges.require_sound(broken)
+    assert told() == 1.0
+    assert judges.trial(core) == ()
+    assert told() == 0.0
 
 
 def test_a_canary_that_comes_out_wrong_once_on_a_busy_machine_is_judged_again(
