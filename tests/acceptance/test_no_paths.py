@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Command, lines, write
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -74,3 +76,14 @@ def test_no_report_names_a_folder_of_the_server(
 
 def _places(report: Report, places: list[object]) -> list[str]:
     return [str(each) for each in places if str(each) in repr(report)]
+
+
+def test_no_line_of_a_manifest_names_a_folder_of_the_server(farm: Command, tmp_path: Path) -> None:
+    program = f"{HEADER}import No.Such\ntheorem t : True := True.intro\n"
+    path = write(tmp_path / "a.jsonl", {"name": "t", "predicted_proof": program})
+    said = farm("submit", path)
+    assert said.returncode == 0, said.stderr
+    (line,) = lines(path)
+    assert line["farm"]["messages"] != []
+    told = json.dumps(line["farm"]).encode().decode("unicode_escape")
+    assert [each for each in (farm.settings["FARM_HOME"], sys.prefix, sys.base_prefix) if each in told] == []

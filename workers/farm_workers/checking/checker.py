@@ -27,7 +27,6 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.contexts import TIMES, Contexts, Shared
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.environments.paths import hiding
 from farm_workers.images.image import ImageDied, NoImage
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED, NotShared, Question, Reply, Unfit
@@ -151,8 +150,8 @@ class Checker:
                 reading = self._contexts.reading(question, check.challenge, way)
                 report = self._asked(check, question.allowing(reading, TIMES), assurance, way)
         except (BadChallenge, BoxFailed) as error:
-            report, hits = _unread(error, assurance), ()
-        return hiding(environment).report(replace(report, hits=hits))
+            return _unread(error, assurance)
+        return replace(report, hits=hits)
 
     def _below_shared(
         self, check: Check, question: Question, assurance: Assurance, way: str | None

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -114,16 +114,26 @@ def _pattern(words: Iterable[str]) -> re.Pattern[str]:
 
 def _mapped(value: Any, text: Callable[[str], str]) -> Any:
     """Return a value with every text in it mapped; what is the same stays the same object."""
-    if type(value) is str:
-        return text(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        was = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-        now = {name: mapped for name, each in was.items() if (mapped := _mapped(each, text)) is not each}
-        return dataclasses.replace(value, **now) if now else value
-    if isinstance(value, Mapping):
-        return {key: _mapped(each, text) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        mapped = [_mapped(each, text) for each in value]
-        same = all(new is old for new, old in zip(mapped, value, strict=True))
-        return value if same else type(value)(mapped)  # type: ignore[call-arg]
-    return value
+    kind = type(value)
+    if kind is str:
+        return text(value) if "/" in value else value
+    if kind in (dict, tuple, list):
+        return _mapped_parts(value, kind, text)
+    names = _names(kind)
+    was = {name: getattr(value, name) for name in names}
+    now = {name: new for name, each in was.items() if (new := _mapped(each, text)) is not each}
+    return dataclasses.replace(value, **now) if now else value
+
+
+def _mapped_parts(value: Any, kind: type, text: Callable[[str], str]) -> Any:
+    parts = value.values() if kind is dict else value
+    mapped = [_mapped(each, text) for each in parts]
+    if all(new is old for new, old in zip(mapped, parts, strict=True)):
+        return value
+    return dict(zip(value, mapped, strict=True)) if kind is dict else kind(mapped)
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields, none of what is no dataclass."""
+    return tuple(each.name for each in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
