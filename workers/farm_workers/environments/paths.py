@@ -114,7 +114,7 @@ def _pattern(words: Iterable[str]) -> re.Pattern[str]:
 
 def _mapped(value: Any, text: Callable[[str], str]) -> Any:
     """Return a value with every text in it mapped; what is the same stays the same object."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is str:
         return text(value) if "/" in value else value
     if kind in (dict, tuple, list):
@@ -134,6 +134,6 @@ def _mapped_parts(value: Any, kind: type, text: Callable[[str], str]) -> Any:
 
 
 @functools.cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     """Return the names of a dataclass's fields, none of what is no dataclass."""
     return tuple(each.name for each in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
