@@ -176,6 +176,17 @@ _CLAIM = """
 _CLAIM_BY_TURN = _CLAIM.format(first=_BY_TURN, unhurried=UNHURRIED)
 _CLAIM_ALIKE = _CLAIM.format(first=_ALIKE, unhurried=UNHURRIED)
 
+_BEFORE = f"""
+    SELECT place, found.turn
+    {_QUEUES}, LATERAL (
+        SELECT turn FROM checks
+        WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
+          AND tier = ANY(string_to_array(queue.tiers, ' ')) AND turn >= queue.front
+          AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
+        ORDER BY turn, id LIMIT 1
+    ) AS found
+"""  # noqa: S608 - a constant
+
 _WAITING = """
     SELECT name FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[])) AS served (name, tiers)
     WHERE EXISTS (
@@ -392,6 +403,22 @@ class Store:
             if claims or not found or not front.has_room:
                 break
         return claims if claims or front.gives_up() else self._claim(queues, front, values)[1]
+
+    def is_overtaken(
+        self, served: Sequence[str], priority: int, *, front: Front, tiers: Tiers = MappingProxyType({})
+    ) -> bool:
+        """Return whether a check of a class before this one waits in these environments.
+
+        `front` learns where such checks stand, so that the next claim finds them.
+        """
+        queues = [(name, each) for each in Priority if each < priority for name in served]
+        if not queues:
+            return False
+        had = {"tiers": _tiers([name for name, _ in queues], tiers)}
+        with single(self.engine) as cursor:
+            rows = cursor.execute(_BEFORE, self._asked(queues, front.look(queues), front) | had).fetchall()
+        front.looked({queues[row["place"] - 1]: row["turn"] for row in rows})
+        return bool(rows)
 
     def _claim(
         self, queues: Sequence[Place], front: Front, values: Mapping[str, object]

@@ -24,6 +24,9 @@ _CHEAP_SECONDS = 0.01
 #: Otherwise the whole queue is looked through again after so many times what it took.
 _PAUSES = 20.0
 
+#: Between two looks at the classes before, a worker pauses so many times as long as a look takes.
+_LOOK_PAUSES = 4.0
+
 #: So many checks that cannot be read are remembered.
 _MOST_UNREADABLE = 10_000
 
@@ -39,6 +42,7 @@ class Front:
         self._turns: dict[Place, int] = {}
         self._asked_at = self._whole_at = self._soonest_at = 0.0
         self._is_whole = True
+        self._looked_at = self._look_at = 0.0
         self._unreadable: dict[int, str] = {}
 
     @property
@@ -79,6 +83,22 @@ class Front:
             self._whole_at = ended + (_PAUSES * seconds if seconds > _CHEAP_SECONDS else 0.0)
             self._soonest_at = ended + seconds
             self._turns = dict.fromkeys(places, _END)
+        self._turns |= first
+
+    def look(self, places: Sequence[Place]) -> list[int]:
+        """Return the turn from which to look in queues of the classes before that of the last claim.
+
+        A check that comes to an empty queue stands before what was last seen there. So these queues are
+        looked through from their beginning, unless that was done a moment ago.
+        """
+        self._looked_at = self._clock()
+        return [_BEGINNING] * len(places) if self._looked_at >= self._look_at else self.known(places)
+
+    def looked(self, first: Mapping[Place, int]) -> None:
+        """Remember the turn of the first check in each queue that a look found not to be empty."""
+        ended = self._clock()
+        if self._looked_at >= self._look_at:
+            self._look_at = ended + _LOOK_PAUSES * (ended - self._looked_at)
         self._turns |= first
 
     def gives_up(self) -> bool:

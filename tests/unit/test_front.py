@@ -68,3 +68,16 @@ def test_who_finds_nothing_looks_through_all_unless_that_was_just_done(front: Fr
     assert not front.gives_up()
     assert look(front, clock, {}, seconds=0.1) == [0, 0]
     assert front.gives_up()
+
+
+def test_a_look_at_the_classes_before_sees_the_whole_queue_and_pauses_in_proportion_to_its_cost(
+    front: Front, clock: Clock
+) -> None:
+    look(front, clock, {BATCH: 7}, seconds=0.1)
+    assert front.look([ONLINE]) == [0]
+    clock.now += 0.1
+    front.looked({ONLINE: 3})
+    assert front.turns(BOTH) == [3, 7]
+    assert front.look([ONLINE]) == [3]
+    clock.now += 0.5
+    assert front.look([ONLINE]) == [0]

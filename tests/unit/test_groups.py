@@ -80,11 +80,22 @@ def test_after_some_seconds_what_is_next_by_turn_comes_and_then_what_is_like_it(
     assert [wish.image for wish in groups.wishes() if wish.exact] == [5, 3]
 
 
-@pytest.mark.parametrize("other", [{"environment": "next"}, {"priority": 0}])
+@pytest.mark.parametrize("other", [{"environment": "next", "priority": 1}, {"priority": 2}])
 def test_another_queue_that_comes_by_turn_keeps_its_turn(groups: Groups, other: dict[str, object]) -> None:
-    groups.took_by_turn([claim(3)])
+    groups.took_by_turn([claim(3, priority=1)])
     groups.took_by_turn([claim(5, **other)])  # type: ignore[arg-type]
     assert [wish.image for wish in groups.wishes() if wish.exact] == [5]
+
+
+def test_a_class_before_interrupts_and_neither_ends_a_group_nor_postpones_the_head_of_the_queue(
+    groups: Groups, clock: Clock
+) -> None:
+    groups.took_by_turn([claim(3)])
+    clock.now += UNFAIR_SECONDS - 1
+    groups.took_by_turn([claim(5, priority=0)])
+    assert (groups.priority, [wish.image for wish in groups.wishes() if wish.exact]) == (2, [3])
+    clock.now += 1
+    assert list(groups.wishes()) == []
 
 
 def test_what_has_no_image_is_asked_for_by_turn(groups: Groups) -> None:

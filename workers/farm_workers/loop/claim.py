@@ -95,17 +95,26 @@ class Claims:
             self._ahead.extend(sorted(claims, key=lambda claim: claim.ahead))
 
     def _claimed(self, most: int) -> list[Claim]:
-        """Claim what needs an image that this worker has, or what is next by turn."""
-        for wish in self._groups.wishes():
-            claims = self._claim_once(most, wish)
-            self._groups.found(wish, claims)
-            if claims:
-                return claims
+        """Claim what needs an image that this worker has, or what is next by turn.
+
+        A check of a class before is always next: no image that is at hand holds it up.
+        """
+        if not self._is_overtaken():
+            for wish in self._groups.wishes():
+                claims = self._claim_once(most, wish)
+                self._groups.found(wish, claims)
+                if claims:
+                    return claims
         claims = self._claim_once(most)
         self._groups.took_by_turn(claims)
         if claims:
             self._pass_turn(claims[-1].environment)
         return claims
+
+    def _is_overtaken(self) -> bool:
+        return self._store.is_overtaken(
+            tuple(self._environments), self._groups.priority, front=self._front, tiers=self._tiers
+        )
 
     def _claim_once(self, most: int, alike: Alike | None = None) -> list[Claim]:
         return self._store.claim(

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from farm.judging.states import Priority
 from farm.store.attempt import Alike, Claim
 
 #: For so many seconds at most what is next by turn may be passed over.
@@ -37,6 +38,8 @@ class Groups:
         self._clock, self._chance = clock, chance
         self._groups: deque[Alike] = deque(maxlen=_MOST)
         self._fair_at = self._asked_at = self._from = self._mean_seconds = 0.0
+        #: The class that the worker goes on with, the first one before it has claimed anything.
+        self.priority: int = Priority.INTERACTIVE
 
     def wishes(self) -> Iterator[Alike]:
         """Yield what to ask for, until something is found; `found` is to be told of each answer."""
@@ -61,8 +64,16 @@ class Groups:
         self._go_on_with(claims)
 
     def took_by_turn(self, claims: Sequence[Claim]) -> None:
-        """Say what was claimed by turn: what is like it comes next, and what is of another queue does not."""
+        """Say what was claimed by turn: what is like it comes next, and what is of another queue does not.
+
+        A class before only interrupts: the groups of this class stay, and so does the moment at which the
+        head of its queue is due.
+        """
+        if claims and self._groups and claims[-1].priority < self.priority:
+            return
         self._fair_at = self._clock()
+        if claims:
+            self.priority = claims[-1].priority
         for group in list(self._groups):
             if claims and (group.environment, group.priority) != (
                 claims[-1].environment,
