@@ -20,6 +20,7 @@ from farm.cli.command import run
 from farm.cli.options import AsJson
 from tests.bench.checks import command
 from tests.bench.checks.figures import Figure
+from tests.bench.classes import classes
 from tests.bench.cold import cold_checks
 from tests.bench.completions import completions
 from tests.bench.demo import demo
@@ -46,6 +47,7 @@ class Part(StrEnum):
     TRACES = "traces"
     PRUNE = "prune"
     IMAGES = "images"
+    CLASSES = "classes"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -59,6 +61,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.TRACES: traces,
     Part.PRUNE: pruning,
     Part.IMAGES: images,
+    Part.CLASSES: classes,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

@@ -14,6 +14,7 @@ from farm_workers.loop.claim import Claims
 from farm_workers.loop.groups import UNFAIR_SECONDS
 from farm_workers.loop.leases import Leases
 from farms import CORE, load
+from processes import eventually
 from sqlalchemy import Engine
 
 from farm.judging.states import Priority
@@ -136,3 +137,17 @@ def test_a_worker_goes_on_with_its_image_after_a_class_before_has_interrupted(
     load(store, tmp_path / "a.jsonl", *of_images(3), priority=Priority.INTERACTIVE)
     assert taken(worker).priority == Priority.INTERACTIVE
     assert named([taken(worker), taken(worker)]) == ["2", "4"]
+
+
+def test_a_check_of_a_class_before_overtakes_those_that_were_claimed_ahead(
+    store: Store, worker: Claims, tmp_path: Path
+) -> None:
+    load(store, tmp_path / "full.jsonl", *of_images(*[1] * 6))
+    worker.note(0.02)
+    assert named([taken(worker)]) == ["0"]
+    assert worker.ahead() == {"core"}
+    for each in range(2):
+        load(store, tmp_path / "a.jsonl", *of_images(2, first=100 + each), priority=Priority.INTERACTIVE)
+    eventually(lambda: any(claim.priority == Priority.INTERACTIVE for claim in [taken(worker)]), seconds=1)
+    assert taken(worker).priority == Priority.INTERACTIVE
+    assert len(worker.unbegun(all_of_them=True)) >= 1

@@ -7,9 +7,11 @@ all is given back, for another worker may be idle.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from farm import tracing
 from farm.store.attempt import Alike, Claim
@@ -25,6 +27,8 @@ AHEAD_SECONDS = 0.1
 MOST = 64
 #: What was claimed and is not begun after so many seconds is given back.
 UNBEGUN_SECONDS = 0.5
+#: While some are claimed ahead, a worker looks no more often than this for a check of a class before them.
+_LOOK_SECONDS = 0.02
 #: How much the newest check counts in the mean time of a check.
 _NEWEST = 0.1
 
@@ -42,8 +46,8 @@ class Claims:
         self._claiming = threading.Lock()
         self._lock = threading.Lock()
         self._front, self._groups = Front(), Groups()
-        self._ahead: deque[Claim] = deque()
-        self._claimed_at = 0.0
+        self._ahead: deque[tuple[Claim, float]] = deque()  # with the moment of the claim
+        self._looked_at = 0.0
         self._mean_seconds: float | None = None
 
     def take(self, busy: int) -> Claim | None:
@@ -52,18 +56,20 @@ class Claims:
         Raises `ServerDown`.
         """
         with self._claiming:
+            if self._is_ahead_overtaken():
+                self._claim(self._by_turn(1))
             if (claim := self._next()) is None:
-                self._claim(busy)
+                self._claim(self._claimed(self._how_many(busy)))
                 claim = self._next()
             return claim
 
     def _next(self) -> Claim | None:
         with self._lock:
-            claim = self._ahead.popleft() if self._ahead else None
+            claim, claimed_at = self._ahead.popleft() if self._ahead else (None, 0.0)
         if claim is not None:
             self._leases.begin(claim)
             if not claim.failures:  # what begins again did not wait for a worker all the time
-                since = time.monotonic() - self._claimed_at
+                since = time.monotonic() - claimed_at
                 events.begun(claim, waited_seconds=claim.waited_seconds + since)
         return claim
 
@@ -75,46 +81,61 @@ class Claims:
     def ahead(self) -> set[str]:
         """Return the environments of what was claimed and is not begun."""
         with self._lock:
-            return {claim.environment for claim in self._ahead}
+            return {claim.environment for claim, _ in self._ahead}
 
     def unbegun(self, *, all_of_them: bool = False) -> list[Claim]:
         """Return the checks that were claimed too far ahead, or all of them; they are not begun any more."""
         with self._lock:
-            late = time.monotonic() - self._claimed_at > UNBEGUN_SECONDS
-            if not (late or all_of_them):
+            oldest = self._ahead[-1][1] if self._ahead else math.inf
+            if not (time.monotonic() - oldest > UNBEGUN_SECONDS or all_of_them):
                 return []
-            claims, self._ahead = list(self._ahead), deque()
+            claims, self._ahead = [claim for claim, _ in self._ahead], deque()
             return claims
 
-    def _claim(self, busy: int) -> None:
-        claims = self._claimed(self._how_many(busy))
+    def _claim(self, claims: Sequence[Claim]) -> None:
+        """Hold these, and begin them before what was claimed ahead of them."""
         self._leases.hold(claims)
+        now = time.monotonic()
         with self._lock:
-            self._claimed_at = time.monotonic()
             # What may bring this worker down is begun first: nothing waits beside it.
-            self._ahead.extend(sorted(claims, key=lambda claim: claim.ahead))
+            in_order = sorted(claims, key=lambda claim: claim.ahead)
+            self._ahead.extendleft((claim, now) for claim in reversed(in_order))
 
     def _claimed(self, most: int) -> list[Claim]:
         """Claim what needs an image that this worker has, or what is next by turn.
 
         A check of a class before is always next: no image that is at hand holds it up.
         """
-        if not self._is_overtaken():
+        if not self._is_overtaken(self._groups.priority):
             for wish in self._groups.wishes():
                 claims = self._claim_once(most, wish)
                 self._groups.found(wish, claims)
                 if claims:
                     return claims
+        return self._by_turn(most)
+
+    def _by_turn(self, most: int) -> list[Claim]:
         claims = self._claim_once(most)
         self._groups.took_by_turn(claims)
         if claims:
             self._pass_turn(claims[-1].environment)
         return claims
 
-    def _is_overtaken(self) -> bool:
-        return self._store.is_overtaken(
-            tuple(self._environments), self._groups.priority, front=self._front, tiers=self._tiers
+    def _is_ahead_overtaken(self) -> bool:
+        """Return whether a check waits that comes before those that were claimed ahead."""
+        with self._lock:
+            newest = self._ahead[-1][0] if self._ahead else None
+        if newest is None or time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return False
+        return self._is_overtaken(newest.priority)
+
+    def _is_overtaken(self, priority: int) -> bool:
+        """Return whether a check of a class before this one waits; when one does, the next look is soon."""
+        found = self._store.is_overtaken(
+            tuple(self._environments), priority, front=self._front, tiers=self._tiers
         )
+        self._looked_at = 0.0 if found else time.monotonic()
+        return found
 
     def _claim_once(self, most: int, alike: Alike | None = None) -> list[Claim]:
         return self._store.claim(
