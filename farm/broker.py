@@ -11,9 +11,20 @@ from contextlib import contextmanager
 
 from celery import Celery
 from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    AuthenticationWrongNumberOfArgsError,
+    BusyLoadingError,
+    ConnectionError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from farm.errors import ServerDown
+from farm.redis_client import client_of
 
 #: The one task, by name: the farm sends it, `farm_workers.loop.verify` carries it out.
 VERIFY = "farm.verify"
@@ -22,6 +33,8 @@ VERIFY = "farm.verify"
 _VISIBILITY_SECONDS = 6 * 3600
 # A Redis that takes so long to answer is taken for one that is down.
 _SOCKET_SECONDS = 5.0
+# Whether Redis takes writes is tried with this key, which expires after so long.
+_PROBE, _PROBE_MILLISECONDS = "farm:probe", 60_000
 
 
 def queue(environment: str) -> str:
@@ -46,6 +59,7 @@ def application(url: str) -> Celery:
         worker_hijack_root_logger=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_channel_error_retry=True,  # a Redis that refuses a command is one that is away for a while
         broker_transport_options={
             "visibility_timeout": _VISIBILITY_SECONDS,
             "global_keyprefix": "farm:",
@@ -63,18 +77,52 @@ def reaching(app: Celery) -> Iterator[None]:
     try:
         yield
     except (OperationalError, RedisError, OSError) as error:
-        where = app.connection().as_uri()
-        raise ServerDown(
-            f"Redis does not answer at {where}: {error}; "
-            "start it (Debian: sudo systemctl start redis-server) or correct FARM_BROKER_URL, and try again"
-        ) from error
+        raise ServerDown(f"Redis {_fault(app, error)}, and try again") from error
+
+
+# The remedies of what a server refuses that answers.
+_REMEDIES: dict[type[Exception], str] = {
+    OutOfMemoryError: "its memory is full; raise its maxmemory, or delete what others keep there",
+    ReadOnlyError: "it is a read-only replica; name the primary in FARM_BROKER_URL",
+    AuthenticationError: "correct the user and the password in FARM_BROKER_URL",
+    AuthenticationWrongNumberOfArgsError: "it knows no users; leave the user out of FARM_BROKER_URL",
+    NoPermissionError: "give its user the rights that docs/install.md names",
+    BusyLoadingError: "it loads its data; wait until that is done",
+    ConnectionError: "raise its maxclients, or close other connections",
+}
+
+
+def _fault(app: Celery, error: BaseException) -> str:
+    """Return in words why Redis cannot be used, and what to do about it."""
+    where = app.connection().as_uri()
+    if (words := refusal(error)) is not None:
+        return f"refuses what the farm writes at {where}: {words}"
+    return (
+        f"does not answer at {where}: {error}; "
+        "start it (Debian: sudo systemctl start redis-server) or correct FARM_BROKER_URL"
+    )
+
+
+def refusal(error: BaseException | None) -> str | None:
+    """Return what a Redis that answers refuses, and the remedy; None where an error is of another kind."""
+    while error is not None:
+        code = getattr(error, "status_code", None)
+        if code or isinstance(error, ResponseError):
+            words = f"{code or ''} {error}".strip().rstrip(".")
+            return f"{words}; {_REMEDIES.get(type(error), 'correct what its log names')}"
+        error = error.__cause__
+    return None
 
 
 def require_broker(app: Celery) -> str:
-    """Return where Redis answers, without its password; raises `ServerDown` when it does not answer now."""
-    with reaching(app), app.connection() as connection:
-        connection.ensure_connection(max_retries=1, timeout=5)
-        return str(connection.as_uri())
+    """Write a key that expires into Redis, and return where that is, without its password.
+
+    A Redis that answers may still refuse writes: a full one, a replica, one whose disk is full. Raises
+    `ServerDown`.
+    """
+    with reaching(app), client_of(app.conf.broker_url, answer_seconds=_SOCKET_SECONDS) as client:
+        client.set(_PROBE, b"", px=_PROBE_MILLISECONDS)
+    return str(app.connection().as_uri())
 
 
 def call(app: Celery, environments: Iterable[str]) -> None:

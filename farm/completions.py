@@ -14,14 +14,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import redis
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from farm.log import logger
+from farm.redis_client import client_of
 
 #: A listener that lost Redis tries again after so many seconds.
 RETRY_SECONDS = 1.0
@@ -36,34 +34,15 @@ _STOP_SECONDS = 1.0
 _MOST_UNPUBLISHED = 4096
 
 _IDS = re.compile(rb"[0-9]{1,18}(?:,[0-9]{1,18})*")
-# Celery takes Python's words for how to verify a certificate, redis-py only its own.
-_VERIFY = re.compile(r"(?<=[?&]ssl_cert_reqs=)CERT_(\w+)")
 
 _log = logger(__name__)
 
 Heard = Callable[[frozenset[int]], None]
 
 
-def redis_url(broker_url: str) -> str:
-    """Return Celery's URL of a broker as redis-py reads it."""
-    if not broker_url.startswith("redis+socket://"):
-        return _VERIFY.sub(lambda found: found[1].lower(), broker_url)
-    parts = urlsplit(broker_url)
-    database = parse_qs(parts.query).get("virtual_host", ["0"])[0]
-    userinfo, at, _ = parts.netloc.rpartition("@")
-    return f"unix://{userinfo}{at}{parts.path}?db={database}"
-
-
 def channel(client: redis.Redis) -> str:
     """Return the channel of the farm whose database of Redis this is; channels are common to all of them."""
     return f"farm:completed:{client.get_connection_kwargs().get('db', 0)}"
-
-
-def _client(broker_url: str) -> redis.Redis:
-    # redis-py would retry by itself: a second try of the same message helps nobody.
-    return redis.Redis.from_url(
-        redis_url(broker_url), socket_timeout=_SOCKET_SECONDS, retry=Retry(NoBackoff(), 0)
-    )
 
 
 class Publisher(threading.Thread):
@@ -104,7 +83,7 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         """Publish until stopped."""
-        with _client(self._broker_url) as client:
+        with client_of(self._broker_url, answer_seconds=_SOCKET_SECONDS) as client:
             to = channel(client)
             while check_ids := self._next():
                 try:
@@ -157,7 +136,7 @@ class Listener(threading.Thread):
         """Listen until stopped."""
         while not self._stopping.is_set():
             try:
-                with _client(self._broker_url) as client, client.pubsub() as pubsub:
+                with client_of(self._broker_url, answer_seconds=_SOCKET_SECONDS) as client, client.pubsub() as pubsub:
                     pubsub.subscribe(channel(client))
                     self._listen(pubsub)
             except (RedisError, OSError) as error:

@@ -13,7 +13,7 @@ import pytest
 import redis
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
-from farm.completions import redis_url
+from farm.redis_client import redis_url
 from farm.embedded import Servers, down, ensure
 from farm.store import postgres
 from tests.pooler import pooling

@@ -11,12 +11,29 @@ from pathlib import Path
 
 import redis
 
-from farm.completions import redis_url
+from farm.redis_client import redis_url
 from farm.embedded.binaries import find_pair
 from farm.embedded.child import ChildSpec
 from farm.embedded.home import lock
 from farm.embedded.pair import start_valkey
 from tests.chaos.servers import Kept
+
+
+#: Commands after which a server refuses, by the code of the error that its clients get.
+FAULTS = {
+    "OOM": ["CONFIG SET maxmemory 1"],
+    "READONLY": ["REPLICAOF 127.0.0.1 1"],
+    "NOREPLICAS": ["CONFIG SET min-replicas-to-write 1"],
+    "NOAUTH": ["CONFIG SET requirepass changed"],
+    "NOPERM": ["ACL SETUSER default -@write"],
+}
+_HEALTHY = [
+    "CONFIG SET maxmemory 0",
+    "REPLICAOF NO ONE",
+    "CONFIG SET min-replicas-to-write 0",
+    'CONFIG SET requirepass ""',
+    "ACL SETUSER default on nopass +@all",
+]
 
 
 class OwnRedis:
@@ -51,6 +68,19 @@ class OwnRedis:
     def client(self) -> Iterator[redis.Redis]:
         with redis.Redis.from_url(redis_url(self.url), retry=None) as client:
             yield client
+
+    @contextmanager
+    def refusing(self, fault: str) -> Iterator[None]:
+        """Have it refuse what the farm asks inside the block, in one of the ways of `FAULTS`."""
+        with self.client() as client:
+            for command in FAULTS[fault]:
+                client.execute_command(*command.split())
+            client.execute_command("CLIENT KILL TYPE normal SKIPME yes")
+            try:
+                yield
+            finally:
+                for command in _HEALTHY:
+                    client.execute_command(*(word.strip('"') for word in command.split()))
 
     def end(self) -> None:
         self.server.end()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, verdicts, write
-from farms import Quiet, a_worker, asking, load, verdict_count, wait_for_run
+from farms import Quiet, a_worker, asking, load, serving, verdict_count, wait_for_run
 from own_redis import own_redis
 from processes import child_of, eventually, family
 from sqlalchemy import create_engine, text
@@ -219,6 +219,24 @@ def test_idle_threads_begin_what_waits_while_redis_is_away(
             os.kill(valkey.pid, signal.SIGCONT)
         worker.process.terminate()
         assert worker.ended() == 0, worker.said
+
+
+def test_a_worker_outlives_a_redis_that_refuses_writes(quiet: Quiet, pair: str, tmp_path: Path) -> None:
+    with (
+        own_redis(pair) as redis,
+        serving(quiet.farm, tmp_path / "worker", FARM_BROKER_URL=redis.url) as worker,
+    ):
+        for number, fault in enumerate(("OOM", "READONLY", "NOAUTH"), 1):
+            with redis.refusing(fault):
+                path = tmp_path / f"{fault}.jsonl"
+                run_id = load(quiet.store, path, entry(PROVED, number))
+                eventually(lambda: quiet.queries.tally(run_id).verdicts == {PROVED: 1})  # noqa: B023
+                eventually(lambda: worker.said.count("Busy threads go on") == number)  # noqa: B023
+                assert worker.process.poll() is None
+            eventually(lambda: worker.said.count("Redis answers again") == number)  # noqa: B023
+        worker.process.terminate()
+        assert worker.ended() == 0, worker.said
+        assert "Traceback" not in worker.said
 
 
 def test_a_submitter_killed_as_soon_as_its_run_is_stored_loses_nothing(

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from farm.completions import redis_url
+from farm.redis_client import redis_url
 from farm.embedded.binaries import find_pair
 from farm.embedded.child import Child, ChildSpec
 from farm.embedded.home import lock, make_home

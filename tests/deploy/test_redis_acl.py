@@ -16,7 +16,7 @@ from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command, entry, v
 from farms import CORE, serving, wait_for_run
 from services import serving_http
 
-from farm.completions import redis_url
+from farm.redis_client import redis_url
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.transitions import Store

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 from celery import Celery
+from own_redis import FAULTS, OwnRedis, own_redis
 
 from farm.broker import VERIFY, application, call, queue, require_broker
 from farm.errors import ServerDown
@@ -76,6 +77,28 @@ def test_a_redis_that_hangs_is_one_that_is_down(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(ServerDown, match=r"Redis does not answer at redis.*Timeout"):
             call(app, ["core"])
         app.close()
+
+
+@pytest.fixture(scope="module")
+def own(pair: str) -> Iterator[OwnRedis]:
+    with own_redis(pair) as found:
+        yield found
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_redis_that_refuses_what_the_farm_asks_is_one_that_is_down_and_its_fault_is_named(
+    own: OwnRedis, fault: str
+) -> None:
+    app = application(own.url)
+    with own.refusing(fault):
+        with pytest.raises(ServerDown, match=rf"Redis refuses .* at redis.*{fault}.*; \w+") as raised:
+            require_broker(app)
+        assert "start it" not in str(raised.value)
+        with pytest.raises(ServerDown, match=fault):
+            call(app, ["core"])
+    require_broker(app)
+    call(app, ["core"])
+    app.close()
 
 
 def test_a_redis_that_answers_is_named(queues: Queues) -> None:

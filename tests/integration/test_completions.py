@@ -18,8 +18,9 @@ from own_redis import OwnRedis, own_redis
 from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 
-from farm.completions import Completions, Listener, Publisher, channel, redis_url
+from farm.completions import Completions, Listener, Publisher, channel
 from farm.runs.submit import watch
+from farm.redis_client import redis_url
 from farm.store.attempt import Claim
 from farm.store.queries import Queries, Tally
 from farm.store.transitions import Store

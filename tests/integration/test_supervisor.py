@@ -14,7 +14,7 @@ import pytest
 import redis
 from processes import child_of, eventually, family
 
-from farm.completions import redis_url
+from farm.redis_client import redis_url
 from farm.embedded import Facts, ensure, status
 
 PYTHON = Path(sys.executable).name

@@ -17,7 +17,7 @@ from farm_workers.loop.context import CONNECTIONS
 from sqlalchemy import text
 
 from farm import broker
-from farm.completions import redis_url
+from farm.redis_client import redis_url
 from farm.runs.submit import submit
 from tests.bench.around.answers import write_programs
 from tests.bench.around.judging import wait

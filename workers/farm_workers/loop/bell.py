@@ -1,14 +1,24 @@
-"""Redis, as a worker sees it: said once when it goes, and once when it is back, whoever notices."""
+"""Redis, as a worker sees it: logged once when it cannot be used, and once when it can again.
+
+A Redis that answers and refuses writes is like one that is down: it is full, a replica, or wants a password.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from celery import Celery
+from celery.worker import state
 from celery.worker.consumer import Consumer, consumer
 
+from farm.broker import refusal, require_broker
+from farm.errors import ServerDown
 from farm.log import logger
+
+#: A consumer tries again after so many seconds to use a Redis that refuses what it asks.
+_RETRY_SECONDS = 1.0
 
 _log = logger(__name__)
 
@@ -17,21 +27,36 @@ class Bell:
     """Whether Redis, which calls the threads of this worker, can be reached; for many threads."""
 
     def __init__(self, app: Celery) -> None:
-        self._where = app.connection().as_uri()
+        self._app, self._where = app, app.connection().as_uri()
         self._lock = threading.Lock()
         self._is_lost = False
 
-    def lost(self, why: object) -> None:
-        """Log that Redis cannot be reached, unless that is known already."""
+    def lost(self, error: BaseException) -> None:
+        """Log why Redis cannot be used, unless that was logged before."""
         with self._lock:
             if not self._is_lost:
                 _log.warning(
-                    "Redis cannot be reached at %s: %s. Busy threads go on with what waits in PostgreSQL; "
-                    "idle ones look there every few seconds. Start Redis, or correct FARM_BROKER_URL.",
-                    self._where,
-                    " ".join(str(why).split()).rstrip(".") or type(why).__name__,
+                    "Redis %s. Busy threads go on with what waits in PostgreSQL; idle ones look there every "
+                    "few seconds.",
+                    self._fault(error),
                 )
             self._is_lost = True
+
+    def _fault(self, error: BaseException) -> str:
+        if (words := refusal(error)) is not None:
+            return f"refuses what the farm writes at {self._where}: {words}"
+        words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        return f"cannot be reached at {self._where}: {words}; start it, or correct FARM_BROKER_URL"
+
+    def look(self) -> bool:
+        """Return whether Redis takes writes now, and log it where that has changed."""
+        try:
+            require_broker(self._app)
+        except ServerDown as error:
+            self.lost(error.__cause__ or error)
+            return False
+        self.found()
+        return True
 
     def found(self) -> None:
         """Log that Redis answers again, where it did not."""
@@ -52,7 +77,9 @@ class Bell:
         class Listener(Consumer):  # type: ignore[misc] # Celery ships no types
             def connect(self) -> object:
                 connection = super().connect()
-                bell.found()
+                while not bell.look():
+                    time.sleep(_RETRY_SECONDS)
+                    state.maybe_shutdown()
                 return connection
 
         logging.getLogger(consumer.__name__).addFilter(self._is_of_something_else)
@@ -60,7 +87,7 @@ class Bell:
         return Listener
 
     def _is_of_something_else(self, record: logging.LogRecord) -> bool:
-        """Whether what Celery logs tells of something else than its connection; it repeats that for ever."""
+        """Return whether Celery logs something else than its connection, of which it repeats each failure."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         is_lost = record.msg == consumer.CONNECTION_ERROR or consumer.CONNECTION_RETRY in arguments
         if is_lost:

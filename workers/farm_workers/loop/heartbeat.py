@@ -125,6 +125,8 @@ class Heartbeat:
             self._sweep_seconds = pause * random.uniform(0.5, 1)  # noqa: S311 # not all at once
             self.sweep()
         context.health.look_again()
+        if self._bell.is_lost and not self._look_for_redis():
+            return
         if context.calling.is_set() or (context.threads.has_idle and context.health.is_well):
             context.calling.clear()
             self._call_who_is_waited_for()
@@ -142,6 +144,11 @@ class Heartbeat:
             names |= self._context.claims.ahead()
         if names:
             self._call(sorted(names))
+
+    def _look_for_redis(self) -> bool:
+        """Return whether Redis can be used again; while it cannot, nobody is called."""
+        self._context.calling.clear()
+        return self._bell.look()
 
     def _call(self, names: list[str]) -> None:
         self._called_at = time.monotonic()

@@ -16,6 +16,7 @@ from celery.signals import setup_logging, worker_ready
 from celery.worker import state
 
 from farm.broker import VERIFY, queue
+from farm.errors import FarmError
 from farm.log import line, logger
 from farm.store.attempt import Returned
 from farm.store.transitions import Store
@@ -72,7 +73,7 @@ def new_context(
 
 
 def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
-    """Serve until a signal ends the process.
+    """Serve until a signal ends the process; raises `FarmError` when Celery ends without one.
 
     The first signal lets running checks end, for `grace_seconds` at most; at the end of those, or at a second
     signal, they are given back. The pool is threads: a check spends its time in its own process, so a thread
@@ -87,6 +88,7 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
         work(context)
 
     ending = Shutdown(context, grace_seconds)
+    ending.install()  # Celery is ready when Redis answers, which may be much later
     worker_ready.connect(ending.install)
     setup_logging.connect(_leave_logs_alone)
     bell = Bell(app)
@@ -103,6 +105,8 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     )
     try:
         _celery_worker(app, context, bell).start()
+        if not context.threads.stopping:
+            raise FarmError("Celery has ended without a signal; its reason is logged above; restart the worker")
     finally:
         context.threads.stopping = True
         context.threads.wait()

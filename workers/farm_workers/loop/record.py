@@ -1,7 +1,7 @@
 """Record step: what became of checks goes into the store, several at a time.
 
 A transaction waits for the disk; so those that end within `TOGETHER_SECONDS` share one. Nothing is held back
-when nothing else is under way.
+when nothing else is under way, or when a check of the class `interactive` has ended.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TypeVar
 from farm import tracing
 from farm.errors import ServerDown
 from farm.judging.report import Answer
+from farm.judging.states import Priority
 from farm.judging.verdict import box_failed
 from farm.log import logger
 from farm.store.attempt import Claim, Decision, Returned
@@ -51,6 +52,10 @@ def _unstorable(decision: Decision) -> Decision:
     run = replace(decision.report.run, box_error=_UNSTORABLE)
     report = replace(decision.report, run=run, answer=Answer(), hits=(), audit=None, refused=None, goals=None)
     return replace(decision, report=report, verdict=box_failed(_UNSTORABLE))
+
+
+def _claim(ended: Ended) -> Claim:
+    return ended.claim if isinstance(ended, Returned) else ended[0]
 
 
 class Recorder(threading.Thread):
@@ -112,7 +117,9 @@ class Recorder(threading.Thread):
 
     def _is_due(self) -> bool:
         """Whether there is nothing to wait for: enough has ended, or nothing else is under way."""
-        return self._stopping or len(self._ended) >= min(MOST, len(self._leases))
+        if self._stopping or len(self._ended) >= min(MOST, len(self._leases)):
+            return True
+        return any(_claim(each).priority == Priority.INTERACTIVE for each in self._ended)
 
     def _record(self, batch: Sequence[Ended]) -> None:
         try:
