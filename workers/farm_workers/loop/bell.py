@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from celery import Celery
 from celery.worker import state
@@ -26,7 +27,9 @@ _log = logger(__name__)
 class Bell:
     """Whether Redis, which calls the threads of this worker, can be reached; for many threads."""
 
-    def __init__(self, app: Celery) -> None:
+    def __init__(self, app: Celery, *, connecting: Callable[[], None] = lambda: None) -> None:
+        """Call `connecting` each time before Celery connects to Redis."""
+        self._connecting = connecting
         self._app, self._where = app, app.connection().as_uri()
         self._lock = threading.Lock()
         self._is_lost = False
@@ -76,6 +79,7 @@ class Bell:
 
         class Listener(Consumer):  # type: ignore[misc] # Celery ships no types
             def connect(self) -> object:
+                bell._connecting()
                 connection = super().connect()
                 while not bell.look():
                     time.sleep(_RETRY_SECONDS)

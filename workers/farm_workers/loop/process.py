@@ -12,7 +12,7 @@ from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
-from celery.signals import setup_logging, worker_ready
+from celery.signals import setup_logging
 from celery.worker import state
 
 from farm.broker import VERIFY, queue
@@ -88,10 +88,8 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
         work(context)
 
     ending = Shutdown(context, grace_seconds)
-    ending.install()  # Celery is ready when Redis answers, which may be much later
-    worker_ready.connect(ending.install)
     setup_logging.connect(_leave_logs_alone)
-    bell = Bell(app)
+    bell = Bell(app, connecting=ending.install)
     heartbeat = Heartbeat(context, app, work, bell)
     events.started(tiers(context.environments))
     events.watch(lambda: _state(context, bell))
@@ -156,8 +154,8 @@ class Shutdown:
     def __init__(self, context: Context, grace_seconds: float) -> None:
         self._context, self._grace_seconds = context, grace_seconds
 
-    def install(self, **_sent: object) -> None:
-        """Put this in the place of what Celery does at a signal; called when Celery has put that there."""
+    def install(self) -> None:
+        """Replace Celery's own signal handlers, which it has installed before it connects to Redis."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._signalled)
 
