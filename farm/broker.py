@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis import exceptions
 from redis.exceptions import (
     AuthenticationError,
     AuthenticationWrongNumberOfArgsError,
     BusyLoadingError,
-    ConnectionError,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -88,7 +88,7 @@ _REMEDIES: dict[type[Exception], str] = {
     AuthenticationWrongNumberOfArgsError: "it knows no users; leave the user out of FARM_BROKER_URL",
     NoPermissionError: "give its user the rights that docs/install.md names",
     BusyLoadingError: "it loads its data; wait until that is done",
-    ConnectionError: "raise its maxclients, or close other connections",
+    exceptions.ConnectionError: "raise its maxclients, or close other connections",
 }
 
 

@@ -45,6 +45,10 @@ def channel(client: redis.Redis) -> str:
     return f"farm:completed:{client.get_connection_kwargs().get('db', 0)}"
 
 
+def _client(broker_url: str) -> redis.Redis:
+    return client_of(broker_url, answer_seconds=_SOCKET_SECONDS)
+
+
 class Publisher(threading.Thread):
     """Publishes which checks have ended, from a thread of its own; a context manager.
 
@@ -83,7 +87,7 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         """Publish until stopped."""
-        with client_of(self._broker_url, answer_seconds=_SOCKET_SECONDS) as client:
+        with _client(self._broker_url) as client:
             to = channel(client)
             while check_ids := self._next():
                 try:
@@ -136,7 +140,7 @@ class Listener(threading.Thread):
         """Listen until stopped."""
         while not self._stopping.is_set():
             try:
-                with client_of(self._broker_url, answer_seconds=_SOCKET_SECONDS) as client, client.pubsub() as pubsub:
+                with _client(self._broker_url) as client, client.pubsub() as pubsub:
                     pubsub.subscribe(channel(client))
                     self._listen(pubsub)
             except (RedisError, OSError) as error:

@@ -13,8 +13,8 @@ import pytest
 import redis
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
-from farm.redis_client import redis_url
 from farm.embedded import Servers, down, ensure
+from farm.redis_client import redis_url
 from farm.store import postgres
 from tests.pooler import pooling
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import redis
 
-from farm.redis_client import redis_url
 from farm.embedded.binaries import find_pair
 from farm.embedded.child import ChildSpec
 from farm.embedded.home import lock
 from farm.embedded.pair import start_valkey
+from farm.redis_client import redis_url
 from tests.chaos.servers import Kept
-
 
 #: Commands after which a server refuses, by the code of the error that its clients get.
 FAULTS = {

@@ -141,6 +141,7 @@ def _create_database(folder: Path) -> None:
 
 def _valkey_answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as connection:
+        connection.setblocking(True)
         try:
             connection.connect(str(path))
             connection.sendall(b"PING\r\n")

@@ -172,6 +172,7 @@ def _listen(home: Path) -> socket.socket:
     path = control_socket(home)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
+    listener.setblocking(True)
     listener.bind(str(path))
     listener.listen()
     return listener

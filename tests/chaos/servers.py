@@ -9,11 +9,11 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from farm.redis_client import redis_url
 from farm.embedded.binaries import find_pair
 from farm.embedded.child import Child, ChildSpec
 from farm.embedded.home import lock, make_home
 from farm.embedded.pair import start_postgres, start_valkey
+from farm.redis_client import redis_url
 from farm.store import postgres
 from tests.processes import eventually
 

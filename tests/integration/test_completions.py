@@ -19,8 +19,8 @@ from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 
 from farm.completions import Completions, Listener, Publisher, channel
-from farm.runs.submit import watch
 from farm.redis_client import redis_url
+from farm.runs.submit import watch
 from farm.store.attempt import Claim
 from farm.store.queries import Queries, Tally
 from farm.store.transitions import Store

@@ -24,11 +24,11 @@ from farms import CORE, a_decision, load
 from processes import CODE, eventually, family, processes
 from sqlalchemy import create_engine, text
 
-from farm.redis_client import redis_url
 from farm.embedded import Servers, down, ensure, status
 from farm.embedded.binaries import NOBODY
 from farm.embedded.home import control_socket, socket_folder
 from farm.errors import ServerDown
+from farm.redis_client import redis_url
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.transitions import Store

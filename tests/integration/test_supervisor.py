@@ -14,8 +14,8 @@ import pytest
 import redis
 from processes import child_of, eventually, family
 
-from farm.redis_client import redis_url
 from farm.embedded import Facts, ensure, status
+from farm.redis_client import redis_url
 
 PYTHON = Path(sys.executable).name
 

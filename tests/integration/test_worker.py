@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -26,7 +27,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.checking.systems import Judges
 from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
-from farm_workers.lean.way import COLD, FORKED
+from farm_workers.lean.way import COLD, FORKED, WAYS
 from farm_workers.loop import process
 from farm_workers.loop.context import Context
 from farm_workers.loop.heartbeat import Heartbeat, of_many
@@ -45,11 +46,12 @@ from sqlalchemy import Engine, text
 from farm import log
 from farm.broker import application
 from farm.completions import Publisher
-from farm.errors import ServerDown
+from farm.errors import FarmError, ServerDown
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
+from farm.judging.verdict import judge
 from farm.runs import revise
 from farm.store.attempt import Claim
 from farm.store.postgres import connect
@@ -756,6 +758,32 @@ def away(database: Engine) -> Iterator[tuple[Path, Engine]]:
         engine = connect(url, application="test", works=True, connections=4)
         yield server, engine
         engine.dispose()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_check_does_not_depend_on_the_default_timeout_of_sockets(
+    isolation: Isolation, core: LeanEnvironment, tmp_path: Path, way: str
+) -> None:
+    socket.setdefaulttimeout(0.0)  # as if every timeout had passed; Celery sets one while a worker ends
+    try:
+        with Checker(isolation, home=tmp_path, way=way) as checker:
+            program = str(entry(PROVED, 1)["predicted_proof"])
+            report = checker.check(Check(program=program, assurance=Assurance(tier=Tier.KERNEL)), core)
+    finally:
+        socket.setdefaulttimeout(None)
+    assert (report.way, judge(report).outcome) == (way, PROVED[0])
+
+
+def test_a_worker_that_celery_ends_without_a_signal_ends_with_an_error(context: Context) -> None:
+    nowhere = application("redis+socket:///nowhere/redis.sock")
+    nowhere.conf.update(broker_connection_retry=False, broker_connection_retry_on_startup=False)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with pytest.raises(FarmError, match="Celery ended without a signal"):
+            process.serve(context, nowhere, grace_seconds=1.0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_the_heartbeat_does_not_wait_for_a_claim_that_hangs(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from farm.limits import Limits
 from farm_workers.box import launch, procfs
+from farm_workers.box.sockets import socket_pair
 from farm_workers.box.ways import NO_WAYS, Ways
 
 #: Seconds that the supervisor has to kill and reap the tree before the box does it.
@@ -112,7 +113,7 @@ class BoxSupervisor:
             undo.pop_all()
 
     def _start(self, command: Command, setting: Setting, stdin: int) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, theirs = socket_pair()
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)

@@ -27,6 +27,7 @@ FOLDERS = (
     _WORKERS / "seal",
     _WORKERS / "box" / "launch.py",
     _WORKERS / "box" / "seccomp.py",
+    _WORKERS / "box" / "sockets.py",
 )
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from farm_workers.box import launch
+from farm_workers.box.sockets import socket_of
 from farm_workers.images import order
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
@@ -124,7 +125,7 @@ def confined_image(place: Place, files: Sequence[int]) -> tuple[dict[str, Any], 
     if held is None:
         return None
     asked = _given_up(place, files, *held, spared=files[order.IMAGE])
-    return (asked, socket.socket(fileno=files[order.IMAGE])) if _enclosed(place, place.image_calls) else None
+    return (asked, socket_of(files[order.IMAGE])) if _enclosed(place, place.image_calls) else None
 
 
 def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
@@ -133,7 +134,7 @@ def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.s
         return None
     module = bytes(_mapped(files[order.MODULE]))
     take_descriptors(files, place.kept, files[order.IMAGE])
-    return module, socket.socket(fileno=files[order.IMAGE])
+    return module, socket_of(files[order.IMAGE])
 
 
 def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
@@ -147,7 +148,7 @@ def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]
 
     Return what was made; None when that cannot be done, or nobody waits any more.
     """
-    with socket.socket(fileno=files[order.SOCKET]) as worker:
+    with socket_of(files[order.SOCKET]) as worker:
         try:
             _join(files[order.FIRST_DOOR[what] :])
             held = made()

@@ -23,6 +23,7 @@ from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.box.leftovers import AT_ONCE, clear_away
 from farm_workers.box.measured import Measured
 from farm_workers.box.procfs import Usage
+from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import CREDENTIALS, BoxFailed
 from farm_workers.images import order
 
@@ -90,7 +91,7 @@ class Fork(Measured):
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
         rest = [*([self._workplace()] if self._what in order.IN_CELLS else []), *files]
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, theirs = socket_pair()
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)
         self._files.callback(self._end_hard)

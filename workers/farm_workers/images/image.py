@@ -24,6 +24,7 @@ from farm_workers.box.bubblewrap import python
 from farm_workers.box.cell import Cell
 from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import order
@@ -195,7 +196,7 @@ class Image:
             events.image_begun(self._name, result, time.monotonic() - self.begun_at)
 
     def _make(self, files: contextlib.ExitStack) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket_pair()
         files.enter_context(ours)
         with theirs:
             self._process = self._source(self, theirs, files)

@@ -15,6 +15,7 @@ import socket
 import time
 
 from farm_workers.box import launch
+from farm_workers.box.sockets import socket_pair
 from farm_workers.images import order
 from farm_workers.images.process import leave, require
 
@@ -34,7 +35,7 @@ class Keeper:
         """
         self._home = home
         with contextlib.ExitStack() as undo:
-            self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._socket, theirs = socket_pair()
             undo.enter_context(self._socket)
             with theirs:
                 require(_LIBC.unshare(_NEW_PIDS), "unshare")

@@ -31,6 +31,7 @@ from typing import NamedTuple, NoReturn
 
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.box import launch, seccomp
+from farm_workers.box.sockets import socket_of
 from farm_workers.images import order
 from farm_workers.images.child import (
     FOLDER,
@@ -159,7 +160,7 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
     launch.prctl(launch.PR_SET_DUMPABLE, 0)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
     launch.drop_bounding_set()
-    worker = socket.socket(fileno=os.dup(0))
+    worker = socket_of(os.dup(0))
     silence(0, 1)
     try:
         keepers = Keepers(_KEEPERS) if namespaces else None

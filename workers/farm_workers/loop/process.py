@@ -104,7 +104,9 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     try:
         _celery_worker(app, context, bell).start()
         if not context.threads.stopping:
-            raise FarmError("Celery has ended without a signal; its reason is logged above; restart the worker")
+            raise FarmError(
+                "Celery ended without a signal for a reason that is logged above; restart the worker"
+            )
     finally:
         context.threads.stopping = True
         context.threads.wait()
