@@ -81,7 +81,7 @@ def reaching(app: Celery) -> Iterator[None]:
 
 
 # The remedies of what a server refuses that answers.
-_REMEDIES: dict[type[Exception], str] = {
+_REMEDIES: dict[type[BaseException], str] = {
     OutOfMemoryError: "its memory is full; raise its maxmemory, or delete what others keep there",
     ReadOnlyError: "it is a read-only replica; name the primary in FARM_BROKER_URL",
     AuthenticationError: "correct the user and the password in FARM_BROKER_URL",

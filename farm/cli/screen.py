@@ -10,7 +10,7 @@ from rich.text import Text
 
 from farm.cli.terminal import COLOURS, count, visible
 from farm.store.overview import AtWork, Queue, Unfinished
-from farm.store.workers import FORGOTTEN_SECONDS, State, Worker
+from farm.store.workers import State, Worker
 
 #: Of each queue no more checks are counted by who looks every second.
 MOST_COUNTED = 10_000
@@ -25,6 +25,8 @@ _CUT = (
 #: Said in the place of a table of workers.
 NO_WORKERS = "There are no workers; start one with: farm worker"
 
+#: So many silent workers are named.
+_MOST_NAMED = 3
 _STATE_COLOURS = {"silent": "bold red", State.UNWELL: "red", State.STOPPING: "yellow", State.SERVING: "green"}
 
 
@@ -101,20 +103,36 @@ def _doing(worker: Worker, at_work: Mapping[str, Sequence[AtWork]]) -> tuple[Tex
 
 
 def remedies(workers: Iterable[Worker]) -> Iterator[str]:
-    """Say what to do about each worker that takes no checks and is not about to end."""
-    for each in workers:
-        if each.is_silent:
-            yield (
-                f"{each.name} has been silent for {duration(each.silent_seconds)}, longer than its lease of "
-                f"{each.lease_seconds:g} s: its checks go to other workers. See whether it still runs and "
-                "reaches PostgreSQL, or start another there: farm worker. One that was killed is forgotten "
-                f"after {duration(FORGOTTEN_SECONDS)}."
-            )
-        elif each.state == State.UNWELL:
+    """Say what to do about workers that take no checks and are not about to end; one sentence for all silent."""
+    found = list(workers)
+    if silent := [each for each in found if each.is_silent]:
+        yield _silent(silent)
+    for each in found:
+        if not each.is_silent and each.state == State.UNWELL:
             yield (
                 f"{each.name} takes no checks, because its machine fails at known programs; read its log, or "
                 "run on that machine: farm doctor"
             )
+
+
+def _silent(workers: Sequence[Worker]) -> str:
+    first = workers[0]
+    if len(workers) == 1:
+        words = (
+            f"{first.name} has been silent for {duration(first.silent_seconds)}, longer than its lease of "
+            f"{first.lease_seconds:g} s"
+        )
+    else:
+        more = len(workers) - _MOST_NAMED
+        names = ", ".join(each.name for each in workers[:_MOST_NAMED]) + (
+            f" and {more} more" if more > 0 else ""
+        )
+        words = f"{names} have been silent for longer than their leases"
+    longest = max(each.forgotten_after_seconds for each in workers)
+    return (
+        f"{words}: other workers take over their checks. See whether they run and reach PostgreSQL, or start "
+        f"others there: farm worker. Killed workers are no longer listed after {duration(longest)}."
+    )
 
 
 def queues_table(queues: Iterable[Queue], workers: Sequence[Worker]) -> Table:
@@ -174,6 +192,7 @@ def top(
     busy, threads = sum(each.busy for each in live), sum(each.threads for each in live)
     lately = sum(minutes.values())
     failed = minutes.get("timeout", 0), minutes.get("judge_error", 0)
+    first = _first(workers, at_work)
     shares = [f"{number / lately:.1%}" if lately else "-" for number in failed]
     return Group(
         Text(
@@ -183,19 +202,21 @@ def top(
         Text(f"last 5 minutes: timeouts {shares[0]}, judge errors {shares[1]}"),
         queues_table(queues, workers) if queues else Text("Nothing waits."),
         *([Text(_CUT)] if any(each.is_cut for each in queues) else []),
-        _busy_table(_first(workers, at_work), at_work) if workers else Text(NO_WORKERS),
-        *([Text(f"and {len(workers) - MOST_SHOWN} more: farm workers")] if len(workers) > MOST_SHOWN else []),
+        _busy_table(first, at_work) if workers else Text(NO_WORKERS),
+        *([Text(f"and {len(workers) - len(first)} more: farm workers")] if len(workers) > len(first) else []),
     )
 
 
 def _first(workers: Sequence[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> list[Worker]:
-    """Return the workers to be looked at first: what is not well, then what has been at one check longest."""
+    """Return the workers to look at first: a few that are silent, then unwell ones, then by their longest check."""
 
     def urgency(worker: Worker) -> tuple[bool, bool, float]:
         longest = max((each.seconds for each in at_work.get(worker.name, ())), default=0.0)
         return not worker.is_silent, worker.state == State.SERVING, -longest
 
-    return sorted(workers, key=urgency)[:MOST_SHOWN]
+    in_order = sorted(workers, key=urgency)
+    silent = sum(each.is_silent for each in workers)
+    return [*in_order[: min(silent, _MOST_NAMED)], *in_order[silent:]][:MOST_SHOWN]
 
 
 def _one_line(words: str) -> str:

@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 from farm.store.environments import Served
 from farm.store.postgres import UNHURRIED, single
 
-#: Seconds after which a worker that left without a word is forgotten.
-FORGOTTEN_SECONDS = 3600.0
+#: A worker that was killed is forgotten after so many of its leases, and after so many seconds at the least.
+_FORGOTTEN_LEASES, _FORGOTTEN_SECONDS = 5, 60.0
 
 
 class State(StrEnum):
@@ -83,6 +83,11 @@ class Worker:
         """Whether it was not heard of for longer than its lease: others have its checks by now."""
         return self.silent_seconds > self.lease_seconds
 
+    @property
+    def forgotten_after_seconds(self) -> float:
+        """After how many silent seconds it is no longer listed."""
+        return max(_FORGOTTEN_LEASES * self.lease_seconds, _FORGOTTEN_SECONDS)
+
     def takes(self, environment: str, tier: str) -> bool:
         """Whether it takes such checks now."""
         return (
@@ -105,23 +110,28 @@ _SAY = f"""
 
 _LEAVE = "DELETE FROM workers WHERE name = %(name)s AND since = to_timestamp(%(since)s)"
 
+# Whether a worker has been silent for so long that it is no longer listed.
+_IS_FORGOTTEN = f"""
+    seen_at < now() - interval '1 second' * greatest(
+        {_FORGOTTEN_LEASES} * lease_seconds, {_FORGOTTEN_SECONDS})
+"""
 # A silent one whose name another has now was restarted: in a container each has the same number.
-_FORGET = """
+_FORGET = f"""
     WITH gone AS (
         DELETE FROM workers AS gone
-        WHERE seen_at < now() - %(seconds)s * interval '1 second' OR (
+        WHERE {_IS_FORGOTTEN} OR (
             seen_at < now() - lease_seconds * interval '1 second' AND EXISTS (
                 SELECT FROM workers AS next WHERE next.name = gone.name AND next.since > gone.since))
     )
     SELECT count(*) AS here FROM workers WHERE seen_at >= now() - lease_seconds * interval '1 second'
-"""
+"""  # noqa: S608 - a constant
 
-_WORKERS = """
+_WORKERS = f"""
     SELECT name, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
            extract(epoch FROM now() - since)::float8 AS age_seconds,
            extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
-    FROM workers ORDER BY node COLLATE "C", pid, since
-"""
+    FROM workers WHERE NOT ({_IS_FORGOTTEN}) ORDER BY node COLLATE "C", pid, since
+"""  # noqa: S608 - a constant
 
 
 class Workers:
@@ -141,15 +151,15 @@ class Workers:
             cursor.execute(_LEAVE, {"name": sign.name, "since": sign.since})
 
     def forget(self) -> int:
-        """Remove workers that have been silent for `FORGOTTEN_SECONDS`, or were begun anew since.
+        """Remove workers that were silent for several leases, or were restarted since.
 
         Returns how many are there and not silent.
         """
         with single(self._engine) as cursor:
-            row = cursor.execute(_FORGET, {"seconds": FORGOTTEN_SECONDS}).fetchone()
+            row = cursor.execute(_FORGET).fetchone()
         return int(row["here"]) if row else 0
 
     def all(self) -> list[Worker]:
-        """Return all workers by node and process, those that are silent included."""
+        """Return all workers by node and process; those that are silent are among them for a few leases."""
         with single(self._engine) as cursor:
             return [Worker(**row) for row in cursor.execute(_WORKERS)]

@@ -99,8 +99,18 @@ def test_a_silent_worker_is_shown_until_it_is_forgotten(database: Engine, worker
     (found,) = workers.all()
     assert found.is_silent
     assert not found.takes("core", "kernel")
-    silence(database, 3601)
+    silence(database, 5 * SIGN.lease_seconds + 1)
+    assert workers.all() == []  # whether or not a worker is there to remove it
     workers.forget()
+    with database.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM workers")) == 0
+
+
+def test_a_worker_with_a_short_lease_is_shown_for_a_minute(database: Engine, workers: Workers) -> None:
+    workers.say(replace(SIGN, lease_seconds=1.0))
+    silence(database, 50)
+    assert [each.is_silent for each in workers.all()] == [True]
+    silence(database, 61)
     assert workers.all() == []
 
 

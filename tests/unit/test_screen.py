@@ -93,6 +93,13 @@ def test_a_worker_that_takes_nothing_has_a_remedy_and_others_have_none() -> None
     assert "farm doctor" in told[1]
 
 
+def test_all_workers_that_are_silent_have_one_sentence() -> None:
+    killed = [replace(WELL, name=f"node:{number}", silent_seconds=30.0) for number in range(40)]
+    (told,) = screen.remedies([WELL, *killed])
+    assert told.startswith("node:0, node:1, node:2 and 37 more have been silent")
+    assert "no longer listed after 1 min 40 s" in told
+
+
 def test_markup_in_a_workers_words_is_shown_as_it_is() -> None:
     odd = [{"name": "[bold]e", "toolchain": "[/]", "digest": "", "tiers": []}]
     said = shown(screen.workers_table([replace(WELL, name="[red]n", isolation="[i]", environments=odd)], {}))
@@ -108,6 +115,14 @@ def test_the_picture_shows_first_what_is_not_well_then_the_longest_check() -> No
     assert places == sorted(places)
     assert "w34" not in said
     assert f"and {40 - screen.MOST_SHOWN} more: farm workers" in said
+
+
+def test_workers_that_were_killed_do_not_fill_the_picture() -> None:
+    killed = [replace(WELL, name=f"k{number:02}", silent_seconds=100.0) for number in range(40)]
+    said = picture([*killed, replace(WELL, name="live")])
+    assert "live" in said
+    assert said.count("silent") == 3
+    assert "and 37 more: farm workers" in said
 
 
 def test_the_picture_counts_the_threads_of_workers_that_are_heard_of() -> None:

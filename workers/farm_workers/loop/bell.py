@@ -94,7 +94,7 @@ class Bell:
         """Return whether Celery logs something else than its connection, of which it repeats each failure."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         is_lost = record.msg == consumer.CONNECTION_ERROR or consumer.CONNECTION_RETRY in arguments
-        if is_lost:
+        if is_lost and isinstance(arguments[1], BaseException):
             self.lost(arguments[1])
         return not is_lost
 
