@@ -103,7 +103,7 @@ def _doing(worker: Worker, at_work: Mapping[str, Sequence[AtWork]]) -> tuple[Tex
 
 
 def remedies(workers: Iterable[Worker]) -> Iterator[str]:
-    """Say what to do about workers that take no checks and are not about to end; one sentence for all silent."""
+    """Say what to do about workers that take no checks and do not end; one sentence for all silent ones."""
     found = list(workers)
     if silent := [each for each in found if each.is_silent]:
         yield _silent(silent)
@@ -208,7 +208,7 @@ def top(
 
 
 def _first(workers: Sequence[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> list[Worker]:
-    """Return the workers to look at first: a few that are silent, then unwell ones, then by their longest check."""
+    """Return the workers to show: a few that are silent, then unwell ones, then by their longest check."""
 
     def urgency(worker: Worker) -> tuple[bool, bool, float]:
         longest = max((each.seconds for each in at_work.get(worker.name, ())), default=0.0)
