@@ -38,6 +38,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_GRACE_SECONDS": "seconds that a stopping worker lets its running checks continue (30)",
         "FARM_ATTEMPTS": "failed attempts after which a check ends as judge_error (3)",
         "FARM_QUEUE_LIMIT": "maximum number of waiting checks; a submit beyond it is refused (10000000)",
+        "FARM_MOST_SECONDS": "longest timeout that a key of the HTTP service may ask for, in seconds (600)",
         "FARM_URL": "address of a farm's HTTP service, for farm.client; by default this machine's",
         "FARM_TOKEN": "token that farm.client shows to the service",
         "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read anew for each request",
@@ -94,6 +95,7 @@ class Settings:
     grace_seconds: float
     attempts: int
     queue_limit: int
+    most_seconds: float
     log_level: str
     log_format: str
     metrics_port: int | None
@@ -128,6 +130,7 @@ class Settings:
             grace_seconds=_number(given, "FARM_GRACE_SECONDS", 30.0),
             attempts=_count(given, "FARM_ATTEMPTS") or 3,
             queue_limit=_count(given, "FARM_QUEUE_LIMIT") or 10_000_000,
+            most_seconds=_number(given, "FARM_MOST_SECONDS", 600.0),
             log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
             log_format=_choice(given, "FARM_LOG_FORMAT", ("text", "json")),
             metrics_port=_port(given, "FARM_METRICS_PORT"),

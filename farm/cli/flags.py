@@ -340,3 +340,10 @@ class KeyFlags:
             show_default=False,
         ),
     ] = None
+    most_seconds: Annotated[
+        float | None,
+        Option(
+            help="Longest timeout in seconds that it may ask for; FARM_MOST_SECONDS by default.",
+            show_default=False,
+        ),
+    ] = None

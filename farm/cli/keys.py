@@ -14,6 +14,7 @@ from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 from farm.judging.states import Priority
+from farm.limits import LONGEST_TIMEOUT
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def add(
         classes=frozenset(_chosen("--priority", may.priority, [each.name.lower() for each in Priority])),
         per_second=_limit("--per-second", may.per_second, _MOST_PER_SECOND),
         in_flight=_limit("--in-flight", may.in_flight, _MOST_IN_FLIGHT),
+        most_seconds=_limit("--most-seconds", may.most_seconds, LONGEST_TIMEOUT),
     )
     Keys(Connections.here().engine).add(key, token.sha256)
     if as_json:
@@ -130,6 +132,7 @@ def _facts(key: Key) -> dict[str, object]:
         "priorities": sorted(key.classes),
         "per_second": key.per_second,
         "in_flight": key.in_flight,
+        "most_seconds": key.most_seconds,
     }
 
 
@@ -148,5 +151,6 @@ def _cells(stored: StoredKey) -> tuple[str, ...]:
         ", ".join(sorted(key.classes)),
         "" if key.per_second is None else f"{key.per_second:g}",
         "" if key.in_flight is None else f"{key.in_flight}",
+        "" if key.most_seconds is None else f"{key.most_seconds:g}",
         *("" if each is None else each.astimezone().strftime("%Y-%m-%d %H:%M:%S") for each in moments),
     )

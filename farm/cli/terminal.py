@@ -431,7 +431,9 @@ def print_environments(rows: Iterable[Sequence[str]]) -> None:
 
 def print_keys(rows: Iterable[Sequence[str]]) -> None:
     """Print one row for each key: id, name, what it may do, its limits, when it was added and revoked."""
-    table = Table("id", "name", "scopes", "priorities", "per second", "in flight", "added", "revoked")
+    table = Table(
+        "id", "name", "scopes", "priorities", "per second", "in flight", "seconds", "added", "revoked"
+    )
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     out.print(table)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from farm.broker import call
 from farm.completions import Listener
 from farm.connections import Connections
-from farm.errors import FarmError, Forbidden, QueueFull, ServerDown, UnknownRun
+from farm.errors import FarmError, Forbidden, ManifestError, QueueFull, ServerDown, UnknownRun, UsageError
 from farm.log import about, logger
 from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
@@ -51,6 +51,26 @@ def require_class(key: Key, priority: str) -> None:
     """Raise `Forbidden` where a key may not submit in a priority class."""
     if priority not in key.classes:
         raise Forbidden(f"the key {key.name} may not submit in the class {priority}")
+
+
+def require_time(key: Key, batch: requests.Batch, *, most_seconds: float) -> None:
+    """Raise `UsageError` for a timeout beyond the key's limit, which is `most_seconds` where it has none.
+
+    Raises `ManifestError`, which names the item, where an item has that timeout.
+    """
+    most = key.most_seconds or most_seconds
+    remedy = (
+        f"send at most {most:g}, or ask the operator for a key that may more (farm keys add --most-seconds)"
+    )
+
+    def problem(seconds: float) -> str:
+        return f"a timeout of {seconds:g} s is more than the {most:g} s that the key {key.name} may ask for"
+
+    for number, item in enumerate(batch.items, 1):
+        if item.timeout is not None and item.timeout > most:
+            raise ManifestError("items", problem(item.timeout), remedy=remedy, line=number, field="timeout")
+    if batch.timeout > most and any(item.timeout is None for item in batch.items):
+        raise UsageError(f"{problem(batch.timeout)}; {remedy}")
 
 
 class Desk:
@@ -118,6 +138,7 @@ class Desk:
         if self._queued >= self._connections.settings.queue_limit:
             raise QueueFull("too many checks wait already; try again later")
         require_class(key, batch.priority)
+        require_time(key, batch, most_seconds=self._connections.settings.most_seconds)
         self._require_environments(batch)
         self._usage.admit(key, len(batch.items))
         try:

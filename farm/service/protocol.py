@@ -8,7 +8,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Seconds in which a client sends the head of a request, from its first moment on.
-HEAD_SECONDS = 30.0
+HEAD_SECONDS = 10.0
 
 
 class InTime(H11Protocol):

@@ -31,7 +31,7 @@ class Key:
     """Who asks, and what they may: `classes` are the names of the priority classes they may submit in.
 
     `per_second` is how many proofs they may submit a second, `in_flight` how many of theirs may be unfinished
-    at once; None for no limit.
+    at once; None for no limit. One of their checks may take `most_seconds`; None for the service's own limit.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Key:
     classes: frozenset[str]
     per_second: float | None = None
     in_flight: int | None = None
+    most_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,9 +53,12 @@ class StoredKey:
     revoked_at: datetime | None
 
 
+_FACTS = ("id", "name", "per_second", "in_flight", "most_seconds")
+
 _ADD = """
-    INSERT INTO api_keys (id, name, secret_sha256, scopes, classes, per_second, in_flight)
-    VALUES (%(id)s, %(name)s, %(secret_sha256)s, %(scopes)s, %(classes)s, %(per_second)s, %(in_flight)s)
+    INSERT INTO api_keys (id, name, secret_sha256, scopes, classes, per_second, in_flight, most_seconds)
+    VALUES (%(id)s, %(name)s, %(secret_sha256)s, %(scopes)s, %(classes)s, %(per_second)s, %(in_flight)s,
+            %(most_seconds)s)
 """
 
 # No name looks like an id, so at most one key is meant. One that was revoked before keeps its time.
@@ -74,7 +78,7 @@ class Keys:
     def add(self, key: Key, secret_sha256: bytes) -> None:
         """Store a new key; raises `UsageError` when a valid one has its name."""
         row = {
-            **{name: getattr(key, name) for name in ("id", "name", "per_second", "in_flight")},
+            **{name: getattr(key, name) for name in _FACTS},
             "scopes": sorted(key.scopes),
             "classes": sorted(key.classes),
             "secret_sha256": secret_sha256,
@@ -126,6 +130,7 @@ def _stored(row: dict[str, Any]) -> StoredKey:
         classes=frozenset(row["classes"]),
         per_second=row["per_second"],
         in_flight=row["in_flight"],
+        most_seconds=row["most_seconds"],
     )
     return StoredKey(
         key=key,

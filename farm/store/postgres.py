@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0018"
+SCHEMA = "0019"
 
 _MIGRATIONS = "farm_migrations"
 

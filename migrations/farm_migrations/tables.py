@@ -368,6 +368,8 @@ api_keys = Table(
     # Proofs that it may submit a second, and that may be unfinished at once; null for no limit.
     Column("per_second", Double),
     Column("in_flight", Integer),
+    # Seconds that one of its checks may take; null where the service's own limit holds.
+    Column("most_seconds", Double),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("revoked_at", DateTime(timezone=True)),
     CheckConstraint("octet_length(secret_sha256) = 32", name="secret_sha256_whole"),
@@ -378,6 +380,7 @@ api_keys = Table(
         "per_second > 0 AND per_second < 'Infinity' AND in_flight > 0",
         name="limits_positive",
     ),
+    CheckConstraint("most_seconds > 0 AND most_seconds <= 86400", name="most_seconds_possible"),
     Index("api_keys_name_idx", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
 )
 

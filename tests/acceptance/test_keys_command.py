@@ -28,15 +28,16 @@ def test_a_key_may_all_that_is_not_said_and_no_more_than_is(quiet: Quiet) -> Non
     every = quiet.farm.json("keys", "add", "every")
     assert every.keys() == {
         *("schema", "id", "name", "token"),
-        *("scopes", "priorities", "per_second", "in_flight"),
+        *("scopes", "priorities", "per_second", "in_flight", "most_seconds"),
     }
     assert every["scopes"] == ["cancel", "read", "submit"]
     assert every["priorities"] == ["batch", "interactive", "online"]
-    assert (every["per_second"], every["in_flight"]) == (None, None)
+    assert (every["per_second"], every["in_flight"], every["most_seconds"]) == (None, None, None)
     some = [*("--scope", "read", "--scope", "submit", "--scope", "read", "--priority", "online")]
-    few = quiet.farm.json("keys", "add", "few", *some, "--per-second", "0.5", "--in-flight", "8")
+    limits = ("--per-second", "0.5", "--in-flight", "8", "--most-seconds", "1200")
+    few = quiet.farm.json("keys", "add", "few", *some, *limits)
     assert (few["scopes"], few["priorities"]) == (["read", "submit"], ["online"])
-    assert (few["per_second"], few["in_flight"]) == (0.5, 8)
+    assert (few["per_second"], few["in_flight"], few["most_seconds"]) == (0.5, 8, 1200)
     listed = quiet.farm.json("keys", "list")["keys"]
     assert [each["name"] for each in listed] == ["every", "few"]
     assert listed[1].items() >= {name: few[name] for name in few if name not in ("schema", "token")}.items()

@@ -17,7 +17,7 @@ from farms import Quiet
 from processes import PATIENCE, eventually
 
 #: So long a client may take to send the head of a request.
-HEAD_SECONDS = 30.0
+HEAD_SECONDS = 10.0
 BATCH = {"items": [{"program": HEADER + "theorem t : True := True.intro\n"}]}
 
 
@@ -76,6 +76,39 @@ def test_who_waits_with_a_key_that_is_still_there_waits_on(quiet: Quiet, service
         began = time.monotonic()
         assert client.post("/v1/batches", json={**BATCH, "wait_seconds": 7}).status_code == 202
         assert time.monotonic() - began >= 7
+
+
+def test_a_timeout_beyond_what_a_key_may_ask_for_is_refused_at_every_address(
+    quiet: Quiet, service: Service
+) -> None:
+    program = BATCH["items"][0]["program"]
+    query = {"query": [program], "prompts": [""], "labels": [{"formal_statement": "theorem t : True"}]}
+    bodies: dict[str, tuple[dict[str, object], int]] = {
+        "/v1/batches": ({**BATCH, "timeout": 601}, 422),
+        "/api/check": ({"snippets": [{"id": "a", "code": program}], "timeout": 601}, 422),
+        "/verify": ({"codes": [{"custom_id": "a", "proof": program}], "timeout": 601}, 422),
+        "/execute": ({"generated_code": program, "language": "lean4", "timeout": 601}, 400),
+        "/run_code": ({"code": program, "language": "lean", "run_timeout": 601}, 400),
+        "/rewards/openrlhf?timeout=601": (query, 422),
+    }
+    usual, more = (
+        quiet.farm("keys", "add", *words).stdout.strip()
+        for words in (["usual"], ["more", "--most-seconds", "1200"])
+    )
+    with service.client(usual) as client:
+        for address, (body, status) in bodies.items():
+            answer = client.post(address, json=body)
+            assert (answer.status_code, "600 s" in answer.text) == (status, True), (address, answer.text)
+        item = {**BATCH["items"][0], "timeout": 601}
+        (fault,) = client.post("/v1/batches", json={"items": [item]}).json()["detail"]
+        assert fault["loc"] == ["body", "items", 0, "timeout"]
+        assert "jobs" not in quiet.rows()
+        assert client.post("/v1/batches", json={**BATCH, "timeout": 600}).status_code == 202
+    with service.client(more) as client:
+        statuses = [
+            client.post("/v1/batches", json={**BATCH, "timeout": t}).status_code for t in (1200, 1201)
+        ]
+    assert statuses == [202, 422]
 
 
 def heard(connection: socket.socket) -> bytes:

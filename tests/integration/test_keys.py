@@ -35,7 +35,13 @@ def added(keys: Keys, name: str, **more: object) -> tuple[Key, Token]:
 
 def test_a_key_is_stored_as_it_was_given_and_its_secret_is_not(keys: Keys) -> None:
     key, token = added(
-        keys, "ci", scopes=frozenset({Scope.READ}), classes=frozenset({"online"}), per_second=0.5, in_flight=9
+        keys,
+        "ci",
+        scopes=frozenset({Scope.READ}),
+        classes=frozenset({"online"}),
+        per_second=0.5,
+        in_flight=9,
+        most_seconds=1200.0,
     )
     (stored,) = keys.all()
     assert (stored.key, stored.secret_sha256, stored.revoked_at) == (key, token.sha256, None)
@@ -117,6 +123,8 @@ def test_no_part_of_an_id_revokes_a_key(keys: Keys) -> None:
         ({"per_second": float("nan")}, "limits_positive"),
         ({"per_second": float("inf")}, "limits_positive"),
         ({"in_flight": 0}, "limits_positive"),
+        ({"most_seconds": 0.0}, "most_seconds_possible"),
+        ({"most_seconds": float("nan")}, "most_seconds_possible"),
         ({"in_flight": -1, "per_second": 1.0}, "limits_positive"),
     ],
 )
