@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import platformdirs
 
+from farm import allotment
 from farm.errors import SettingsError
 
 #: Every variable the farm reads, and what it means; anything else that starts with `FARM_` is an error.
@@ -118,11 +119,11 @@ class Settings:
             environment=given.get("FARM_ENVIRONMENT", "core"),
             servers=_choice(given, "FARM_SERVERS", ("auto", "wheels", "system")),
             idle_minutes=_number(given, "FARM_IDLE_MINUTES", 10.0),
-            concurrency=_count(given, "FARM_CONCURRENCY") or usable_cpus(),
+            concurrency=_count(given, "FARM_CONCURRENCY") or allotment.cores(),
             memory_mib=_count(given, "FARM_MEMORY_MIB") or 4096,
             way=_choice(given, "FARM_WAY", WAYS),
             images=_count(given, "FARM_IMAGES"),
-            images_mib=_count(given, "FARM_IMAGES_MIB") or _machine_mib() // 2,
+            images_mib=_count(given, "FARM_IMAGES_MIB") or max(1, allotment.memory_mib() // 2),
             snapshot_mib=_count(given, "FARM_SNAPSHOT_MIB") or 8192,
             isolation=_isolation(given, "FARM_ISOLATION"),
             cgroup=_cgroup(given, "FARM_CGROUP"),
@@ -136,25 +137,6 @@ class Settings:
             metrics_port=_port(given, "FARM_METRICS_PORT"),
             metrics_address=given.get("FARM_METRICS_ADDRESS", "127.0.0.1"),
         )
-
-
-def usable_cpus() -> int:
-    """Return how many CPUs this process may use: its affinity, and its container's quota rounded up."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:  # "max 100000" or "150000 100000": https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return affinity
-    return affinity if quota == "max" else max(1, min(affinity, -(-int(quota) // int(period))))
-
-
-def _machine_mib() -> int:
-    """Return the memory that this process may use: the machine's, or its container's limit."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
-    try:  # bytes, or "max": https://docs.kernel.org/admin-guide/cgroup-v2.html#memory
-        return min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")) >> 20)
-    except (OSError, ValueError):
-        return machine
 
 
 def redacted(url: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.measured import OUT_OF_MEMORY
 
 from farm.judging.report import Execution
 from tests.levels import LEVELS, LIMITS, Mark, Shell, groups, isolated, limits, open_files, own_children
@@ -163,6 +164,26 @@ def test_memory_of_a_child_counts_and_its_end_is_the_end_of_all(shell: Shell, ma
     run = shell(f"{PYTHON} -I -S -c '{GROW}' & {mark.sleep}")
     assert (run.limit, run.box_error) == ("memory", None)
     assert run.wall_seconds < 10 * PATIENCE
+
+
+def test_a_kill_for_a_limit_of_a_group_around_it_is_the_machines_failure_and_no_limit_of_its_own(
+    python: Shell, isolation: Isolation
+) -> None:
+    if isolation.groups is None:
+        pytest.skip("without control groups no other group can be full")
+    around = isolation.groups.folders["memory"]
+    name, usage = {
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        2: ("memory.max", "memory.current"),
+    }[isolation.groups.version]
+    before = (around / name).read_text()
+    (around / name).write_text(str(int((around / usage).read_text()) + (LIMITS.memory_mib << 19)))
+    try:
+        run = python(GROW)
+    finally:
+        (around / name).write_text("-1" if isolation.groups.version == 1 else before)
+    assert (run.limit, run.box_error) == (None, OUT_OF_MEMORY)
+    assert python(GROW).limit == "memory"
 
 
 def test_many_processes_that_are_small_each_can_be_too_much_together(shell: Shell, mark: Mark) -> None:

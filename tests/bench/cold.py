@@ -26,10 +26,10 @@ from farm_workers.lean.messages import cold_command
 from sqlalchemy import text
 
 from farm import broker
+from farm.allotment import cores
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.manifest.entries import read
 from farm.runs.submit import submit
-from farm.settings import usable_cpus
 from tests.bench.around.site import FarmAtWork, farm_at_work, options
 from tests.bench.checks.figures import Figure
 
@@ -49,7 +49,7 @@ _LAUNCHER = (
 
 def cold_checks() -> Iterator[Figure]:
     """Check the same programs through the farm and through a shell loop, in turns."""
-    at_once = usable_cpus()
+    at_once = cores()
     with farm_at_work() as farm, worker(farm, at_once, way="cold"):
         with prepared(farm.home / "work") as isolation:
             environment = installed(farm.home, None, isolation).lean(EMBEDDED)

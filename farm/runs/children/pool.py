@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from itertools import chain, cycle
 from typing import IO, Generic, TypeVar, cast
 
+from farm import allotment
 from farm.errors import FarmError
 from farm.runs.children.pieces import PIECE_BYTES, PIPE_BYTES, Piece
-from farm.settings import usable_cpus
 
 #: The process itself answers the first pieces of a manifest: it takes as long as starting children.
 OWN_PIECES = 4
@@ -130,7 +130,7 @@ class Pool(Generic[_Answer]):
 
 
 def _by_cpus() -> int:
-    cpus = min(usable_cpus(), _MOST_PROCESSES)
+    cpus = min(allotment.cores(), _MOST_PROCESSES)
     return cpus if cpus > 1 else 0
 
 

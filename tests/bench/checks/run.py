@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from farm_workers.checking.machine import opened
 from farm_workers.lean.way import FORKED
 
+from farm import allotment
 from farm.errors import UsageError
-from farm.settings import Settings, usable_cpus
+from farm.settings import Settings
 from tests.bench.checks import checks, headers, memory, seals, soak, timeouts
 from tests.bench.checks.figures import Figure
 from tests.bench.checks.processes import used_by_others
@@ -65,7 +66,7 @@ def measure(settings: Settings, plan: Plan, what: Subject, say: Callable[[str], 
 def machine_facts(settings: Settings, what: Subject, isolation: str) -> dict[str, object]:
     """Return what the figures are of."""
     return {
-        "cpus": usable_cpus(),
+        "cpus": allotment.cores(),
         "checks_at_once": settings.concurrency,
         "kernel": platform.release(),
         "processor": platform.machine(),

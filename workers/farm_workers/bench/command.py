@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
+from farm import allotment
 from farm.cli.options import AsJson, print_json
-from farm.settings import Settings, usable_cpus
+from farm.settings import Settings
 
 # What costs time to import is imported when the command runs: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def bench(
             "environment": found.name,
             "lean": found.toolchain,
             "isolation": machine.isolation.name,
-            "cpus": usable_cpus(),
+            "cpus": allotment.cores(),
             "checks_at_once": at_once,
         }
         rates = []

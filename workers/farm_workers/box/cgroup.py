@@ -27,6 +27,8 @@ GRACE = 5.0
 #: The file that lists the processes of a group, and takes new ones.
 PROCESSES = "cgroup.procs"
 _CELL = "cell-"
+#: So far below its limit a full group may be: each core charges some pages ahead.
+_CHARGED_AHEAD_BYTES = 4 << 20
 #: What may still be counted for a group when all in it have ended: the kernel is slow to take some back.
 _MOST_LEFT_KIB = 8192
 #: What the kernel says of a group that is gone, or is just going.
@@ -51,7 +53,7 @@ class Group:
         self._folders = folders
         self._open: dict[tuple[str, str, int], int] = {}
         self._kernel_has_peak = True
-        self._spent_before, self._killed_before, self._refused_before = 0.0, 0, 0
+        self._spent_before, self._killed_before, self._refused_before, self._full_before = 0.0, 0, 0, 0
 
     def make(self, limits: Limits) -> None:
         """Make the group, with these limits of memory and processes."""
@@ -73,6 +75,7 @@ class Group:
         self._reset_peak()
         self._spent_before = self._cpu_seconds()
         self._killed_before, self._refused_before = self._killed(), self._refused()
+        self._full_before = self._full()
 
     def doors(self) -> list[int]:
         """Return file descriptors, the group's own; a process that writes 0 to each puts itself into it."""
@@ -94,8 +97,15 @@ class Group:
         )
 
     def oom_killed(self) -> bool:
-        """Whether the kernel killed something in the group for want of memory."""
-        return self._killed() > self._killed_before
+        """Whether the kernel killed something in the group because the group had reached its memory limit."""
+        return self._killed() > self._killed_before and self._full() > self._full_before
+
+    def starved(self) -> bool:
+        """Whether the kernel killed something in the group below its limit.
+
+        A group around it, or the whole machine, had no memory left.
+        """
+        return self._killed() > self._killed_before and self._full() <= self._full_before
 
     def process_limit_hit(self) -> bool:
         """Whether a process or thread was refused because there were as many as allowed."""
@@ -106,6 +116,10 @@ class Group:
 
     def _killed(self) -> int:
         """Return how often the kernel killed something in the group for want of memory."""
+        raise NotImplementedError
+
+    def _full(self) -> int:
+        """Return how often the group had reached its memory limit, and nothing could be taken back."""
         raise NotImplementedError
 
     def _known_peak_bytes(self) -> int:
@@ -201,6 +215,11 @@ class Group1(Group):
     def _killed(self) -> int:
         return self._keyed("memory", "memory.oom_control").get("oom_kill", 0)
 
+    def _full(self) -> int:
+        """Return 1 where the peak is at the limit: the kernel counts nothing else of that (Linux 6.18)."""
+        limit = int(self._read("memory", "memory.limit_in_bytes"))
+        return int(int(self._read("memory", self.peak)) > limit - _CHARGED_AHEAD_BYTES)
+
     def kill(self) -> None:
         """Stop all processes of the group at once, kill them, and let them go on to their end."""
         state = self._folders["freezer"] / "freezer.state"
@@ -236,6 +255,9 @@ class Group2(Group):
 
     def _killed(self) -> int:
         return self._keyed("memory", "memory.events")["oom_kill"]
+
+    def _full(self) -> int:
+        return self._keyed("memory", "memory.events")["oom"]
 
     def kill(self) -> None:
         """Kill all processes of the group at once."""

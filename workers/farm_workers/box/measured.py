@@ -10,6 +10,13 @@ from farm.limits import Limits
 from farm_workers.box.cgroup import Group
 from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.procfs import Usage
+from farm_workers.metrics import events
+
+#: What is told of a process tree that the kernel killed below its own limit of memory.
+OUT_OF_MEMORY = (
+    "the kernel killed it out of memory, below its own limit: a control group around the worker, or the "
+    "machine, has too little; give it more memory, or lower FARM_CONCURRENCY or FARM_IMAGES_MIB"
+)
 
 
 class Measured:
@@ -53,6 +60,11 @@ class Measured:
             self._breach = self._exceeded()
         return self._breach
 
+    @property
+    def is_starved(self) -> bool:
+        """Whether the kernel killed something of it out of memory though it was below its own limit."""
+        return self._group is not None and self._group.starved()
+
     def _exceeded(self) -> str | None:
         if self._group and self._group.oom_killed():
             return "memory"
@@ -71,6 +83,9 @@ class Measured:
         last, group = self.seen, self._group
         now = group.usage() if group else last
         limit = self._breach
+        if self.is_starved:
+            events.killed("out_of_memory")
+            error = error or OUT_OF_MEMORY
         if group:
             limit = "memory" if group.oom_killed() else "processes" if group.process_limit_hit() else None
         return Execution(

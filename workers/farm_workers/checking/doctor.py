@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from farm import allotment
 from farm.cli.doctor import Diagnosis
 from farm.connections import Connections
 from farm.errors import FarmError
@@ -20,7 +21,7 @@ from farm_workers.environments.storage import measure
 
 def examine(connections: Connections) -> list[Diagnosis]:
     """Look at the isolation, at each environment, and at what its canaries came out as."""
-    findings = [_isolation(connections)]
+    findings = [_isolation(connections), memory(connections.settings.concurrency)]
     try:
         # What a worker would refuse to start with can still be looked at.
         with opened(connections.settings, minimum=ANY) as machine:
@@ -28,6 +29,19 @@ def examine(connections: Connections) -> list[Diagnosis]:
     except FarmError as error:
         findings.append(Diagnosis(part="Lean", ok=False, words=str(error)))
     return findings
+
+
+def memory(concurrency: int, root: Path = allotment.ROOT) -> Diagnosis:
+    """Say how many cores and how much memory there is, and whether the kernel killed out of memory here."""
+    mib, cores = allotment.memory_mib(root), allotment.cores(root)
+    words = f"{mib} MiB and {cores} cores, for {concurrency} checks at once"
+    killed = allotment.out_of_memory(root)
+    for folder, count in killed.items():
+        words += (
+            f"; the control group {folder} ran out of memory {count} times since it was made, and the kernel "
+            "killed processes in it: give it more memory, or lower FARM_CONCURRENCY or FARM_IMAGES_MIB"
+        )
+    return Diagnosis(part="memory", ok=True, weak=bool(killed), words=words)
 
 
 def _isolation(connections: Connections) -> Diagnosis:

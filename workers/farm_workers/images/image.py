@@ -24,6 +24,7 @@ from farm_workers.box.bubblewrap import python
 from farm_workers.box.cell import Cell
 from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.measured import OUT_OF_MEMORY
 from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
@@ -204,7 +205,7 @@ class Image:
             self._tell_header(ours)
         said = self._answer(ours)
         if not said:
-            raise ImageDied(f"an image exited: {self._said()}")
+            raise ImageDied(f"an image exited: {self._why()}")
         if said != order.READY:
             raise NoImage(said.decode(errors="replace")[:_MOST_SAID])
         ours.settimeout(None)
@@ -232,6 +233,10 @@ class Image:
             if time.monotonic() > deadline:
                 raise NoImage(f"an image was not ready within {self._start_seconds:g} s")
         raise BoxFailed("an image was closed before it was ready")
+
+    def _why(self) -> str:
+        assert self._process is not None  # noqa: S101 - it was just made
+        return OUT_OF_MEMORY if self._process.is_starved else self._said()
 
     def _said(self) -> str:
         """Return the last line of what the image said on its standard error."""

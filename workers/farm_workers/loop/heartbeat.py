@@ -18,6 +18,7 @@ from farm.version import VERSION
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.context import Context
+from farm_workers.loop.memory import Memory
 from farm_workers.loop.presence import Presence
 from farm_workers.metrics import events
 
@@ -57,7 +58,7 @@ class Heartbeat:
         self._idle_seconds, self._sweep_seconds = self._look_seconds, self._beat_seconds
         self._beaten_at = self._swept_at = self._poll_at = 0.0
         self._called_at: float | None = None
-        self._presence = Presence(context)
+        self._presence, self._memory = Presence(context), Memory()
         self._contact = Contact(gap_seconds=context.lease_seconds / 2)
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
@@ -112,6 +113,7 @@ class Heartbeat:
         if context.health.is_well:
             context.store.register(context.served())
         self._presence.say()
+        self._memory.look()
         self._contact.answered()
 
     def wake(self) -> None:

@@ -47,7 +47,7 @@ REFUSALS = (
 #: Why an attempt of a worker fails.
 FAILURES = (Reason.BOX_FAILED, Reason.KILLED, Reason.BAD_ENVIRONMENT, Reason.NO_REPLY)
 #: At what a boxed process is killed.
-_CAUSES = ("wall", "cpu", "memory", "processes", "cancelled")
+_CAUSES = ("wall", "cpu", "memory", "processes", "cancelled", "out_of_memory")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
