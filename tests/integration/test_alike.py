@@ -139,6 +139,17 @@ def test_a_worker_goes_on_with_its_image_after_a_class_before_has_interrupted(
     assert named([taken(worker), taken(worker)]) == ["2", "4"]
 
 
+def test_a_class_that_interrupts_goes_on_with_an_image_of_its_own(
+    store: Store, worker: Claims, tmp_path: Path
+) -> None:
+    load(store, tmp_path / "full.jsonl", *of_images(1, 2, 1))
+    assert named([taken(worker)]) == ["0"]
+    load(store, tmp_path / "a.jsonl", *of_images(3, 4, 3, 4, first=10), priority=Priority.ONLINE)
+    in_turn = named([taken(worker) for _ in range(4)])
+    assert in_turn[:2] == ["10", "12"]
+    assert named([taken(worker)]) == ["2"]
+
+
 def test_a_check_of_a_class_before_overtakes_those_that_were_claimed_ahead(
     store: Store, worker: Claims, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from farm import tracing
+from farm.judging.states import Priority
 from farm.store.attempt import Alike, Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
@@ -106,12 +107,18 @@ class Claims:
 
         A check of a class before is always next: no image that is at hand holds it up.
         """
-        if not self._is_overtaken(self._groups.priority):
-            for wish in self._groups.wishes():
-                claims = self._claim_once(most, wish)
-                self._groups.found(wish, claims)
-                if claims:
-                    return claims
+        looked = set[int]()
+        for wish in self._groups.wishes():
+            if wish.priority not in looked and self._is_overtaken(wish.priority):
+                break
+            looked.add(wish.priority)
+            claims = self._claim_once(most, wish)
+            self._groups.found(wish, claims)
+            if claims:
+                return claims
+        else:
+            if not looked:
+                self._is_overtaken(Priority.BATCH)  # so that the next claim finds it
         return self._by_turn(most)
 
     def _by_turn(self, most: int) -> list[Claim]:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from farm.judging.states import Priority
 from farm.store.attempt import Alike, Claim
 
 #: For so many seconds at most what is next by turn may be passed over.
@@ -30,28 +29,34 @@ _CHEAP_SECONDS, _PAUSES, _NEWEST = 0.02, 20.0, 0.2
 
 
 class Groups:
-    """What one worker asks for before it asks for what is next by turn; its claims come one after another."""
+    """What one worker asks for before it asks for what is next by turn; its claims come one after another.
+
+    Each class has groups of its own: a class before interrupts, and neither ends the groups of this class nor
+    postpones the moment at which the head of its queue is due.
+    """
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, chance: Callable[[int], int] = random.randrange
     ) -> None:
         self._clock, self._chance = clock, chance
-        self._groups: deque[Alike] = deque(maxlen=_MOST)
-        self._fair_at = self._asked_at = self._from = self._mean_seconds = 0.0
-        #: The class that the worker goes on with, the first one before it has claimed anything.
-        self.priority: int = Priority.INTERACTIVE
+        self._groups: dict[int, deque[Alike]] = defaultdict(lambda: deque(maxlen=_MOST))
+        self._fair_at: dict[int, float] = {}
+        self._asked_at = self._from = self._mean_seconds = 0.0
 
     def wishes(self) -> Iterator[Alike]:
-        """Yield what to ask for, until something is found; `found` is to be told of each answer."""
-        now = self._clock()
-        if not self._groups or now - self._fair_at >= UNFAIR_SECONDS:
-            return
-        last = self._groups[0]
-        for group in [*self._groups, replace(last, image=1 + self._chance(_NUMBERS), turn=0, exact=False)]:
-            self._asked_at = self._clock()
-            if self._asked_at < self._from:
+        """Yield what to ask for, by class, until something is found; give each answer to `found`."""
+        for priority in sorted(self._groups):
+            groups = self._groups[priority]
+            if not groups:
+                continue
+            if self._clock() - self._fair_at.get(priority, 0.0) >= UNFAIR_SECONDS:
                 return
-            yield group
+            some = replace(groups[0], image=1 + self._chance(_NUMBERS), turn=0, exact=False)
+            for group in [*groups, some]:
+                self._asked_at = self._clock()
+                if self._asked_at < self._from:
+                    return
+                yield group
 
     def found(self, wish: Alike, claims: Sequence[Claim]) -> None:
         """Say what was claimed of a wish."""
@@ -59,36 +64,34 @@ class Groups:
         self._mean_seconds += _NEWEST * (seconds - self._mean_seconds)
         if self._mean_seconds > _CHEAP_SECONDS:
             self._from = self._asked_at + seconds * (1 + _PAUSES)
-        if wish in self._groups:
-            self._groups.remove(wish)
+        if wish in self._groups[wish.priority]:
+            self._groups[wish.priority].remove(wish)
         self._go_on_with(claims)
 
     def took_by_turn(self, claims: Sequence[Claim]) -> None:
-        """Say what was claimed by turn: what is like it comes next, and what is of another queue does not.
+        """Say what was claimed by turn: what is like it comes next.
 
-        A class before only interrupts: the groups of this class stay, and so does the moment at which the
-        head of its queue is due.
+        Then nothing waits in the classes before, and another environment of the same class keeps its turn.
         """
-        if claims and self._groups and claims[-1].priority < self.priority:
+        if not claims:
             return
-        self._fair_at = self._clock()
-        if claims:
-            self.priority = claims[-1].priority
-        for group in list(self._groups):
-            if claims and (group.environment, group.priority) != (
-                claims[-1].environment,
-                claims[-1].priority,
-            ):
-                self._groups.remove(group)
+        last = claims[-1]
+        self._fair_at[last.priority] = self._clock()
+        for priority, groups in self._groups.items():
+            for group in list(groups):
+                is_over = priority < last.priority
+                if is_over or (priority == last.priority and group.environment != last.environment):
+                    groups.remove(group)
         self._go_on_with(claims)
 
     def _go_on_with(self, claims: Sequence[Claim]) -> None:
         if not claims or not claims[-1].image:
             return
         last = claims[-1]
-        for group in list(self._groups):
+        groups = self._groups[last.priority]
+        for group in list(groups):
             if group.image == last.image:
-                self._groups.remove(group)
-        self._groups.appendleft(
+                groups.remove(group)
+        groups.appendleft(
             Alike(environment=last.environment, priority=last.priority, image=last.image, turn=last.turn)
         )
