@@ -17,6 +17,9 @@ from farm.characters import encoded
 #: The axioms that a proof may rest on unless a run says otherwise: those of Lean's own library.
 ALLOWED_AXIOMS = ("propext", "Classical.choice", "Quot.sound")
 
+#: What a judge of Metamath or HOL Light says of a challenge without a name: no statement could be read.
+NOT_STATED = "no program could be made of the line; see its formal_statement, header and context"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Challenge:

@@ -9,3 +9,7 @@ class StatementFault(Exception):
     def __init__(self, problem: str, remedy: str, field: str = "formal_statement") -> None:
         super().__init__(problem)
         self.problem, self.remedy, self.field = problem, remedy, field
+
+
+class ForeignStatement(StatementFault):
+    """A statement of a proof system that no environment of this farm has: the whole manifest is refused."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from farm.assembly.declaration import read_target
-from farm.assembly.faults import StatementFault
+from farm.assembly.faults import ForeignStatement
 from farm.lean_text.scanner import Kind, Token, code_tokens
 
 _ISABELLE_REMEDY = (
@@ -66,12 +66,12 @@ def foreign(text: str) -> Foreign | None:
 
 
 def refuse_foreign(**fields: str) -> None:
-    """Raise StatementFault where one of a line's fields is written in another system."""
+    """Raise ForeignStatement where one of a line's fields is written in another system."""
     for field, text in fields.items():
         found = foreign(text)
         if found is not None:
             problem = f"this is {found.system}, not Lean 4: {found.sign}"
-            raise StatementFault(problem, found.remedy, field)
+            raise ForeignStatement(problem, found.remedy, field)
 
 
 def _behind_comments(text: str) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from farm.datasets import layouts
+from farm.datasets.generic import Columns, files_of, rows_of
 from farm.datasets.layouts import Reads
 from farm.errors import UsageError
+from farm.kinds import Kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,9 +58,9 @@ _DATASETS = (
     Dataset(
         word="proofnet",
         title="ProofNet",
-        reads={"lean": layouts.records_with_splits},
+        reads={"lean": layouts.lean_of_proofnet},
         counts={"lean": {"test": 186, "valid": 185}},
-        names=re.compile(r"(?:.*\|)?exercise_"),
+        names=re.compile(r"(?:.*[|_])?exercise_"),
         has_twins=True,
     ),
     Dataset(
@@ -87,8 +90,37 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType({each.word: each for each in 
 """The benchmarks by their words."""
 
 
+#: Words for readers of any other benchmark, whose fields or files the user names.
+LINES, FOLDER = "lines", "folder"
+
+
 def dataset(word: str) -> Dataset:
     """Return a benchmark by its word; raises UsageError for one that the farm does not know."""
     if word not in DATASETS:
-        raise UsageError(f"{word}: no such dataset; choose one of {', '.join(DATASETS)}")
+        raise UsageError(
+            f"{word}: no such dataset; choose one of {', '.join(DATASETS)}, or read any other with "
+            f"`farm dataset {LINES}` and `farm dataset {FOLDER}`"
+        )
     return DATASETS[word]
+
+
+def of_rows(title: str, columns: Columns) -> Dataset:
+    """Return a benchmark whose problems are rows with these fields."""
+    return Dataset(
+        word=LINES,
+        title=title,
+        reads={kind: partial(rows_of, columns=columns) for kind in Kind},
+        counts={},
+        has_twins=True,
+    )
+
+
+def of_folder(title: str, match: str) -> Dataset:
+    """Return a benchmark whose problems stand in files of Lean that a glob chooses."""
+    return Dataset(
+        word=FOLDER,
+        title=title,
+        reads={Kind.LEAN: partial(files_of, match=match)},
+        counts={},
+        has_twins=True,
+    )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from farm.datasets.problem import LeftOut, Place, Problem
-from farm.datasets.reading import objects, require_field, text_field
+from farm.datasets.reading import objects, require_field, survivors, text_field
+from farm.datasets.records import first_of
 
 _CONTEXTS = ("srcContext", "srcUpToDecl")
 _STATEMENTS = ("theoremStatement", "decl")
@@ -39,10 +40,11 @@ def _problem(place: Place, fields: Mapping[str, object], context: str, statement
     where = f"{file}:{context.count(chr(10)) + 1}"
     found: dict[str, object] = {
         "file": file,
-        "module": text_field(place, fields, ("module",)),
         "commit": _inside(fields, "theoremCreated", "commit") or _inside(fields, "fileCreated", "commit"),
         "proof_type": _inside(fields, "proofMetadata", "proofType"),
     }
+    told = {name: value for name, value in found.items() if value is not None}
+    used = {first_of(fields, names) for names in (_CONTEXTS, _STATEMENTS, _NAMES)} | {"split"}
     return Problem(
         place=place,
         name=text_field(place, fields, _NAMES) or where,
@@ -50,7 +52,7 @@ def _problem(place: Place, fields: Mapping[str, object], context: str, statement
         context=context,
         statement=statement,
         group=where,
-        more={name: value for name, value in found.items() if value is not None},
+        more=told | survivors(fields, used),
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from farm.assembly.foreign import foreign
 from farm.datasets.contexts import context_records
 from farm.datasets.hol_files import term
-from farm.datasets.lean_files import Stated, only_theorem, theorems
+from farm.datasets.lean_files import Stated, only_theorem, open_theorems, problems, theorems
 from farm.datasets.metamath_files import block
+from farm.datasets.minif2f_names import named
 from farm.datasets.problem import LeftOut, Place, Problem, Unstated
-from farm.datasets.reading import data_files, files, is_data, object_of, objects, text_field, text_of
+from farm.datasets.reading import data_files, files, has_rows, is_data, object_of, objects, survivors, text_of
 from farm.datasets.records import lean_records, split_of
 from farm.errors import UsageError
 from farm.manifest.lines import printable, unusable
@@ -23,6 +25,16 @@ _SPLITS = ("test", "valid")
 
 def lean_of_minif2f(path: Path) -> Found:
     """Yield the Lean 4 problems of miniF2F: lines of JSON, a folder for each split, or a file for each."""
+    yield from _with_names(_lean_of_minif2f(path))
+
+
+def _with_names(found: Found) -> Found:
+    """Yield problems of miniF2F with what their names say; what a copy says itself stays."""
+    for each in found:
+        yield replace(each, more=named(each.name) | each.more) if isinstance(each, Problem) else each
+
+
+def _lean_of_minif2f(path: Path) -> Found:
     if path.is_file():
         yield from _one_file(path, split="")
         return
@@ -66,7 +78,7 @@ def _one_file(path: Path, *, split: str) -> Found:
 def _of_data(path: Path, *, split: str) -> Found:
     """Yield the problems of the files with JSON in a folder, or in its folder of data."""
     for folder in (path, path / "data", path / "dataset", path / "datasets", path / "benchmark"):
-        found = data_files(folder)
+        found = tuple(each for each in data_files(folder) if has_rows(each))
         if found:
             for each in found:
                 yield from lean_records(each, split=split)
@@ -76,11 +88,10 @@ def _of_data(path: Path, *, split: str) -> Found:
 def _many(path: Path, split: str) -> Found:
     text = text_of(path)
     _refuse_lean3(path, text)
-    try:
-        for stated in theorems(text):
-            yield _lean_problem(Place(path=path, line=stated.line), stated, stated.name, split, {})
-    except Unstated as error:
-        raise Place(path=path).fault(str(error), "mend the file, or take it out of the copy") from error
+    for stated in theorems(text):
+        if isinstance(stated, Unstated):
+            raise Place(path=path).fault(str(stated), "mend the file, or take it out of the copy")
+        yield lean_problem(Place(path=path, line=stated.line), stated, stated.name, split, {})
 
 
 def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[str, object]] = {}) -> Found:
@@ -91,10 +102,10 @@ def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[s
             stated = only_theorem(text, path.stem)
         except Unstated as error:
             raise Place(path=path).fault(str(error), "mend the file, or take it out of the copy") from error
-        yield _lean_problem(Place(path=path), stated, path.stem, split, words.get(path.stem, {}))
+        yield lean_problem(Place(path=path), stated, path.stem, split, words.get(path.stem, {}))
 
 
-def _lean_problem(
+def lean_problem(
     place: Place, stated: Stated, name: str, split: str, words: Mapping[str, object]
 ) -> Problem:
     more = dict(words)
@@ -122,7 +133,7 @@ def metamath_of_minif2f(path: Path) -> Found:
         except Unstated as error:
             yield LeftOut(place=place, why=str(error))
             continue
-        more = {**_words_of_minif2f(each), **({"label_mended": True} if mended else {})}
+        more = {**_known_of_minif2f(each), **({"label_mended": True} if mended else {})}
         yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
 
 
@@ -135,8 +146,13 @@ def hol_of_minif2f(path: Path) -> Found:
         except Unstated as error:
             yield LeftOut(place=place, why=str(error))
             continue
-        more = _words_of_minif2f(each)
+        more = _known_of_minif2f(each)
         yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
+
+
+def _known_of_minif2f(path: Path) -> dict[str, object]:
+    """Return what the name of a problem says, and the clone's own words on it."""
+    return named(path.stem) | _words_of_minif2f(path)
 
 
 def _words_of_minif2f(path: Path) -> dict[str, object]:
@@ -145,9 +161,7 @@ def _words_of_minif2f(path: Path) -> dict[str, object]:
     words = clone / "informal" / split / f"{path.stem.replace('-', '_')}.json"
     if not words.is_file():
         return {}
-    place = Place(path=words)
-    found = text_field(place, object_of(words), ("informal_statement",))
-    return {} if found is None else {"informal_statement": found}
+    return survivors(object_of(words), {"problem_name"})
 
 
 def _of_splits(path: Path, name: str, suffix: str) -> Iterator[tuple[str, Path]]:
@@ -192,8 +206,7 @@ def _words_of_putnam(folder: Path) -> dict[str, Mapping[str, object]]:
         return {}
     found: dict[str, Mapping[str, object]] = {}
     for _, fields in objects(path):
-        told = {"informal_statement": fields.get("informal_statement"), "tags": fields.get("tags")}
-        found[str(fields.get("problem_name"))] = {k: v for k, v in told.items() if v is not None}
+        found[str(fields.get("problem_name"))] = survivors(fields, {"problem_name"})
     return found
 
 
@@ -202,9 +215,49 @@ def records_of_tests(path: Path) -> Found:
     yield from _one_file(path, split="test") if path.is_file() else _of_data(path, split="test")
 
 
-def records_with_splits(path: Path) -> Found:
-    """Yield the problems of a benchmark that comes as lines of JSON, in splits."""
-    yield from _one_file(path, split="") if path.is_file() else _of_data(path, split="")
+def lean_of_proofnet(path: Path) -> Found:
+    """Yield the problems of ProofNet: lines of JSON; a file for each problem; a file for each textbook."""
+    if path.is_file():
+        yield from _one_file(path, split="")
+        return
+    is_empty = True
+    for each in _of_data(path, split=""):
+        is_empty = False
+        yield each
+    if is_empty:
+        yield from _exercises(path)
+
+
+def _exercises(path: Path) -> Found:
+    for folder in (path, path / "formal"):
+        found = files(folder, ".lean")
+        for each in in_files(path, found):
+            if isinstance(each, LeftOut) or _EXERCISE in each.name:
+                yield each
+
+
+#: The word in every name of ProofNet.
+_EXERCISE = "exercise_"
+
+
+def in_files(folder: Path, paths: Sequence[Path], *, each_states: bool = False) -> Found:
+    """Yield the problems of files of Lean, each with its file's place in a folder.
+
+    Where any file leaves a theorem with a ``sorry``, those that leave none are a library and state nothing,
+    unless `each_states` something.
+    """
+    texts = [(path, text_of(path)) for path in paths if path.name != _LAKEFILE]
+    has_library = not each_states and any(open_theorems(text) for _, text in texts)
+    for path, text in texts:
+        _refuse_lean3(path, text)
+        if has_library and not open_theorems(text):
+            continue
+        for stated in problems(text):
+            if isinstance(stated, Unstated):
+                yield LeftOut(place=Place(path=path), why=str(stated))
+                continue
+            more = {"file": str(path.relative_to(folder))}
+            yield lean_problem(Place(path=path, line=stated.line), stated, stated.name, "", more)
 
 
 def contexts_of_minictx(path: Path) -> Found:
@@ -219,6 +272,9 @@ def contexts_of_minictx(path: Path) -> Found:
                 yield from context_records(each, split="")
             return
 
+
+#: A file of Lean's build tool, which states nothing.
+_LAKEFILE = "lakefile.lean"
 
 #: Beside its own projects miniCTX carries miniF2F, in another form.
 _NO_CONTEXT = "minif2f"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm.assembly.commands import Command, commands
 from farm.assembly.declaration import read_target
 from farm.datasets.problem import Unstated
-from farm.lean_text.scanner import Kind, Token, tokens
+from farm.lean_text.scanner import Kind, Token, sorry_tokens, tokens
 
 _THEOREMS = frozenset({"theorem", "lemma"})
 _ANSWERS = frozenset({"abbrev", "def"})
@@ -31,35 +31,75 @@ class Stated:
     open_answers: tuple[str, ...] = ()
 
 
-def only_theorem(text: str, name: str = "") -> Stated:
+def only_theorem(text: str, name: str = "", *, at: int | None = None) -> Stated:
     """Return the one problem that a file states: the theorem of this name, else its last one.
 
-    Definitions and lemmas before it belong to its statement. Raises Unstated.
+    `at` chooses the theorem whose keyword stands there. Definitions and lemmas before it belong to its
+    statement. Raises Unstated.
     """
+    place = None if at is None else sum(each < at for each in _keywords(text))
     filled, answers, left = _with_answers(text)
     found = list(commands(filled, 0, len(filled)))
     theorems = [each for each in found if each.word in _THEOREMS]
     if not theorems:
         raise Unstated("states no theorem")
-    target = next((each for each in theorems if name and each.name == name), theorems[-1])
+    named = next((each for each in theorems if name and each.name == name), theorems[-1])
+    target = named if place is None else theorems[place]
     first = next(each for each in found if each.declares)
     stated = _stated(filled, filled[: first.start], first.start, target)
     return replace(stated, answers=answers, open_answers=left)
 
 
-def theorems(text: str) -> Iterator[Stated]:
-    """Yield every theorem of a file that states many; raises Unstated.
+def theorems(text: str, chosen: Collection[int] | None = None) -> Iterator[Stated | Unstated]:
+    """Yield every theorem of a file that states many, or why one states nothing.
 
-    What other commands between the theorems say holds for those that follow: it is added to their header.
+    The other commands between the theorems hold for those that follow: they are added to their header. Where
+    some are `chosen`, by the places of their keywords, the other theorems are such commands too.
     """
     found = list(commands(text, 0, len(text)))
     first = next((each.start for each in found if each.declares), len(text))
     header = text[:first]
     for command in found:
-        if command.word in _THEOREMS:
-            yield _stated(text, header, command.start, command)
+        if command.word in _THEOREMS and (chosen is None or command.keyword in chosen):
+            yield _stated_or_why(text, header, command)
         elif command.start >= first:
             header = f"{header.rstrip()}\n\n{text[command.start : command.end]}\n\n"
+
+
+def open_theorems(text: str) -> tuple[int, ...]:
+    """Return the places of the keywords of those theorems whose text has a ``sorry``."""
+    found = commands(text, 0, len(text))
+    return tuple(
+        each.keyword
+        for each in found
+        if each.word in _THEOREMS and sorry_tokens(text[each.keyword : each.end])
+    )
+
+
+def problems(text: str) -> Iterator[Stated | Unstated]:
+    """Yield what a file asks to prove: its theorems with a ``sorry``; its last one where no theorem has one.
+
+    The declarations before a single problem belong to its statement; those before several, to their headers.
+    """
+    left = open_theorems(text)
+    if len(left) > 1:
+        yield from theorems(text, left)
+        return
+    try:
+        yield only_theorem(text, at=left[0] if left else None)
+    except Unstated as error:
+        yield error
+
+
+def _stated_or_why(text: str, header: str, command: Command) -> Stated | Unstated:
+    try:
+        return _stated(text, header, command.start, command)
+    except Unstated as error:
+        return error
+
+
+def _keywords(text: str) -> list[int]:
+    return [each.keyword for each in commands(text, 0, len(text)) if each.word in _THEOREMS]
 
 
 def _stated(text: str, header: str, start: int, target: Command) -> Stated:

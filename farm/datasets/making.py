@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import zstandard
 
+from farm.assembly.faults import ForeignStatement, StatementFault
+from farm.assembly.kinds import assembling
 from farm.datasets.catalogue import ALL, DATASETS, Dataset
 from farm.datasets.problem import LeftOut, Problem
 from farm.errors import UsageError
@@ -18,6 +20,10 @@ from farm.files import write_whole
 from farm.kinds import Kind
 from farm.lean_text.scanner import sorry_tokens
 from farm.manifest.lines import printable, unusable
+
+
+#: So many problems that were left out are told one by one.
+_MOST_TOLD = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +65,9 @@ def read_copy(path: Path, wanted: Wanted) -> Copy:
     problems = [each for each in found if isinstance(each, Problem)]
     left_out = [each for each in found if isinstance(each, LeftOut)]
     if not problems:
-        raise unusable(path, f"holds no problem of {dataset.title} for {wanted.system}", _layout(dataset))
+        why = f"; {left_out[0].place}: {left_out[0].why}" if left_out else ""
+        problem = f"holds no problem of {dataset.title} for {wanted.system}{why}"
+        raise unusable(path, problem, _layout(dataset))
     _refuse_others(path, dataset, problems)
     problems, twins = _told_apart(dataset, problems)
     left_out = [*left_out, *twins]
@@ -70,6 +78,8 @@ def read_copy(path: Path, wanted: Wanted) -> Copy:
 
 
 def _layout(dataset: Dataset) -> str:
+    if dataset.word not in DATASETS:
+        return "give another file, or other options (docs/datasets.md)"
     return f"give the folder of a clone of {dataset.title} or one of its data files (docs/datasets.md)"
 
 
@@ -132,8 +142,23 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
             f"problems with a sorry in what they state: {len(holed)}, such as {holed[0].name}; none of their "
             "lines can be proved until something stands there"
         )
-    for each in left_out:
+    yield from _unreadable(wanted, problems)
+    for each in left_out[:_MOST_TOLD]:
         yield f"{each.place}: left out: {each.why}"
+    if len(left_out) > _MOST_TOLD:
+        yield f"{len(left_out) - _MOST_TOLD} more problems are left out; --json lists all"
+
+
+def _unreadable(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield a note on statements from which no program can be made; raises ManifestError for foreign ones."""
+    state = assembling(wanted.system).challenge
+    for each in problems:
+        try:
+            state(each.header, each.context or "", each.statement)
+        except ForeignStatement as fault:
+            raise each.place.fault(str(fault), fault.remedy) from fault
+        except StatementFault as fault:
+            yield f"{each.place}: its lines will be judged bad_challenge: {fault}; {fault.remedy}"
 
 
 def _counted(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
@@ -184,9 +209,8 @@ def _fields(problem: Problem, wanted: Wanted) -> dict[str, object]:
         "header": problem.header if problem.context is None and wanted.system == "lean" else None,
         "context": problem.context,
         "formal_statement": problem.statement,
-        **problem.more,
     }
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None} | problem.more
 
 
 def require_writable(output: Path, source: Path, *, force: bool) -> None:
@@ -204,9 +228,14 @@ def require_writable(output: Path, source: Path, *, force: bool) -> None:
         raise UsageError(f"-o {name}: a manifest's name ends in .jsonl, .jsonl.gz or .jsonl.zst; rename it")
 
 
+def _encoded(fields: Mapping[str, object]) -> bytes:
+    return (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+
+
 def write(output: Path, found: Sequence[dict[str, object]]) -> None:
     """Write the manifest in place of what is there, compressed as its name says; raises UsageError."""
-    text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in found).encode("utf-8")
+    # Half of a character, which a field of a copy may hold, is written as JSON's escape of it.
+    text = b"".join(_encoded(each) for each in found)
     suffix = output.suffix.lower()
     if suffix == ".gz":
         text = gzip.compress(text, mtime=0)

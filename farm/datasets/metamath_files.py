@@ -22,6 +22,8 @@ _WRAPPED = {
     "@p": "$p",
     "@d": "$d",
 }
+#: Behind these a statement of a wrapped block begins.
+_ENDS = frozenset({"@{", "@.", "$@", "@)"})
 
 
 def block(text: str, name: str) -> tuple[str, bool]:
@@ -55,7 +57,29 @@ def _unwrapped(text: str) -> str:
     inside = text.strip()
     if words[0] == "$(" and words[-1] == "$)":
         inside = inside[2:-2]
-    return _TOKEN.sub(lambda found: _WRAPPED.get(found.group(), found.group()), inside)
+    return _TOKEN.sub(lambda found: _WRAPPED.get(found.group(), found.group()), _without_notes(inside))
+
+
+def _without_notes(text: str) -> str:
+    """Return a wrapped block without the notes in it that stand between ``$@`` and ``$@``.
+
+    The same word ends a statement; where no statement has begun, it opens a note.
+    """
+    kept: list[str] = []
+    reached, has_begun, in_note = 0, False, False
+    for found in _TOKEN.finditer(text):
+        word = found.group()
+        if in_note:
+            in_note = word != "$@"
+            reached = found.end()
+        elif word == "$@" and not has_begun:
+            kept.append(text[reached : found.start()])
+            in_note = True
+        else:
+            has_begun = word not in _ENDS
+    if in_note:
+        raise Unstated("a note is never closed")
+    return "".join([*kept, text[reached:]])
 
 
 def _without_comments(text: str) -> str:

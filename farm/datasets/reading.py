@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from farm.datasets.problem import Place
+from farm.manifest.entries import FIELDS
 from farm.manifest.lines import opened, printable, reading, unusable
 
 #: No file of a benchmark comes near this; what is larger is something else.
@@ -49,7 +53,7 @@ def text_of(path: Path) -> str:
 
 def _decoded(place: Place, content: bytes) -> str:
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = place.line or content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
@@ -73,10 +77,66 @@ def objects(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
                 yield place, _object(place, _value(place, line))
 
 
+def rows(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
+    """Yield the rows of a file with JSON, or of a `.csv` or `.tsv` file whose first line names the fields.
+
+    Raises ManifestError; one of Parquet is refused with the command that converts it.
+    """
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        raise unusable(path, "is a file of Parquet, which the farm does not read", _CONVERSION)
+    if name.endswith((".csv", ".tsv")):
+        yield from _of_table(path, "\t" if name.endswith(".tsv") else ",")
+    elif is_data(path):
+        yield from objects(path)
+    else:
+        raise unusable(path, "is no file of rows", "give a .jsonl, .json, .csv or .tsv file")
+
+
+_CONVERSION = (
+    "convert it first, with pandas and pyarrow installed: python -c 'import pandas, sys; "
+    'pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient="records", lines=True)\' '
+    "FILE.parquet FILE.jsonl"
+)
+
+
+def _of_table(path: Path, separator: str) -> Iterator[tuple[Place, Mapping[str, object]]]:
+    """Yield the rows of a table; a field that a short row lacks is null. A place is the row's last line."""
+    csv.field_size_limit(MOST_MIB << 20)
+    table = csv.reader(io.StringIO(text_of(path), newline=""), delimiter=separator)
+    names: list[str] = []
+    try:
+        for row in table:
+            place = Place(path=path, line=table.line_num)
+            if not names:
+                names = _columns(place, row)
+            elif len(row) > len(names):
+                raise place.fault(f"has {len(row)} fields, the first line {len(names)}", "mend this row")
+            elif row:
+                yield place, dict(zip_longest(names, row))
+    except csv.Error as error:
+        raise Place(path=path, line=table.line_num).fault(str(error), "mend this row") from error
+
+
+def _columns(place: Place, row: list[str]) -> list[str]:
+    if twice := [name for name in row if row.count(name) > 1]:
+        raise place.fault(f"names the field {printable(twice[0])} twice", "rename one of the two")
+    return row
+
+
 def object_of(path: Path) -> Mapping[str, object]:
     """Return the one object that a `.json` file holds; raises ManifestError."""
     place = Place(path=path)
     return _object(place, _value(place, _content(path)))
+
+
+def has_rows(path: Path) -> bool:
+    """Return whether a file with JSON can hold problems: a `.json` file may be one object of settings."""
+    if not path.name.lower().endswith((".json", ".json.gz")):
+        return True
+    value = _value(Place(path=path), _content(path))
+    rows = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(rows, list) and all(isinstance(each, dict) for each in rows)
 
 
 def _of_one_value(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
@@ -122,6 +182,22 @@ def _object(place: Place, value: object) -> Mapping[str, object]:
     if isinstance(value, dict):
         return value
     raise place.fault("is not an object", "write each problem as one JSON object")
+
+
+#: Names that a manifest's lines give a meaning to; see docs/datasets.md.
+_TAKEN = FIELDS | {"source", "split", "sample"}
+
+
+def survivors(fields: Mapping[str, object], used: Collection[str | None]) -> dict[str, object]:
+    """Return the fields that no other field of the line stands for, with their values as they are.
+
+    A field whose name means something else in a manifest becomes ``original_NAME``.
+    """
+    return {
+        f"original_{name}" if name in _TAKEN else name: value
+        for name, value in fields.items()
+        if name not in used
+    }
 
 
 def text_field(place: Place, fields: Mapping[str, object], names: Sequence[str]) -> str | None:

@@ -8,14 +8,22 @@ from pathlib import Path
 from farm.assembly.declaration import read_target
 from farm.datasets.lean_files import only_theorem
 from farm.datasets.problem import Place, Problem, Unstated
-from farm.datasets.reading import objects, require_field, text_field
+from farm.datasets.reading import objects, require_field, survivors, text_field
 from farm.lean_text.header import header_end
 
 #: The names that benchmarks give to the same thing; the first one there counts.
 NAMES = ("name", "full_name", "theorem_name", "problem_name", "problem_id", "id")
-STATEMENTS = ("formal_statement", "lean4_statement", "lean4_formalization", "lean4_code")
+STATEMENTS = (
+    *("formal_statement", "formal_stmt", "lean4_statement", "lean4_formalization", "lean4_code"),
+    "statement",
+)
 HEADERS = ("header", "lean4_src_header", "src_header")
-INFORMAL = ("informal_prefix", "informal_statement", "nl_statement", "natural_language", "problem")
+#: Declarations that stand between header and statement.
+HELPERS = ("helper",)
+INFORMAL = (
+    *("informal_prefix", "informal_statement", "informal_stmt", "nl_statement", "natural_language"),
+    "problem",
+)
 DIFFICULTIES = ("difficulty", "level")
 
 _SPLITS = {"test": "test", "valid": "valid", "validation": "valid", "val": "valid"}
@@ -40,13 +48,11 @@ def split_of(path: Path) -> str:
 def _problem(place: Place, fields: Mapping[str, object], usual: str) -> Problem:
     name = require_field(place, fields, NAMES, "name")
     statement = require_field(place, fields, STATEMENTS, "Lean 4 statement")
-    header = text_field(place, fields, HEADERS) or ""
-    if not header and header_end(statement):
-        header, statement = _taken_apart(place, statement)
+    header, statement = _parts(place, fields, statement)
     target = read_target(statement)
     if not target.name:
         raise place.fault(
-            f"{name}: the statement declares no theorem", "mend the line", field=_first(fields, STATEMENTS)
+            f"{name}: the statement declares no theorem", "mend the line", field=first_of(fields, STATEMENTS)
         )
     split = text_field(place, fields, ("split",)) or usual
     return Problem(
@@ -59,25 +65,32 @@ def _problem(place: Place, fields: Mapping[str, object], usual: str) -> Problem:
     )
 
 
-def _taken_apart(place: Place, program: str) -> tuple[str, str]:
+def _parts(place: Place, fields: Mapping[str, object], statement: str) -> tuple[str, str]:
+    """Return the header and the statement, with what stands between the two."""
+    header = text_field(place, fields, HEADERS) or ""
+    helper = (text_field(place, fields, HELPERS) or "").strip()
+    if helper:
+        statement = f"{helper}\n\n{statement}"
+    if header or not header_end(statement):
+        return header, statement
     try:
-        stated = only_theorem(program)
+        stated = only_theorem(statement)
     except Unstated as error:
         raise place.fault(str(error), "mend the line") from error
     return stated.header, stated.statement
 
 
-def _first(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
-    return next(name for name in names if fields.get(name) is not None)
+def first_of(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None:
+    """Return the first of these names whose field is there and not null."""
+    return next((name for name in names if fields.get(name) is not None), None)
 
 
 def _more(place: Place, fields: Mapping[str, object]) -> dict[str, object]:
-    """Return what else a line is to keep: the words of the problem, its difficulty, its tags."""
-    informal = text_field(place, fields, INFORMAL)
-    difficulty = next((fields[name] for name in DIFFICULTIES if fields.get(name) is not None), None)
+    """Return what else a line is to keep: the words of the problem, its difficulty, and all other fields."""
+    used = [first_of(fields, names) for names in (NAMES, STATEMENTS, HEADERS, HELPERS, INFORMAL)]
     found: dict[str, object] = {
-        "informal_prefix": informal,
-        "difficulty": difficulty,
-        "tags": fields.get("tags"),
+        "informal_prefix": text_field(place, fields, INFORMAL),
+        "difficulty": next((fields[name] for name in DIFFICULTIES if fields.get(name) is not None), None),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    told = {name: value for name, value in found.items() if value is not None}
+    return told | survivors(fields, {*used, "split"} - {None})

@@ -8,12 +8,13 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from farm.assembly.faults import StatementFault
+from farm.assembly.faults import ForeignStatement, StatementFault
 from farm.assembly.kinds import assembling
 from farm.assembly.program import Program
+from farm.assembly.segments import Segment
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
-from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text
+from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text, unusable_line
 from farm.limits import Limits
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
@@ -55,6 +56,14 @@ class Stated(NamedTuple):
     name: str
     is_readable: bool
     part: Part
+
+
+class Assembled(NamedTuple):
+    """What an entry's proof is compared with, and its program; `verdict` where neither can be had."""
+
+    stated: Stated | None
+    program: Program
+    verdict: Verdict | None = None
 
 
 class Prepared(NamedTuple):
@@ -146,9 +155,11 @@ class Preparer:
         self._require(environment, entry)
         self._require_group(entry)
         kind = self._kinds[environment]
-        stated, program = self._assembled(entry, kind)
+        stated, program, unusable = self._assembled(entry, kind)
         source, verdict = _encoded(program)
-        if stated is not None and not stated.is_readable:
+        if unusable is not None:
+            verdict = unusable
+        elif stated is not None and not stated.is_readable:
             verdict = UNREADABLE_STATEMENT
         elif entry.lacks_answer:
             verdict = LACKS_ANSWER
@@ -217,14 +228,18 @@ class Preparer:
                 field=where,
             )
 
-    def _assembled(self, entry: Entry, kind: str) -> tuple[Stated | None, Program]:
-        """Return what an entry's proof is compared with, and its program."""
+    def _assembled(self, entry: Entry, kind: str) -> Assembled:
+        """Assemble an entry; raises `ManifestError` for a statement of a system that no farm has."""
         try:
-            return self._stated(entry, kind), assembling(kind).assemble(entry, self._options.assembly)
-        except StatementFault as fault:
+            return Assembled(
+                self._stated(entry, kind), assembling(kind).assemble(entry, self._options.assembly)
+            )
+        except ForeignStatement as fault:
             raise ManifestError(
                 entry.path, str(fault), remedy=fault.remedy, line=entry.line, field=fault.field
             ) from fault
+        except StatementFault as fault:
+            return _unusable(entry, fault)
 
     def _stated(self, entry: Entry, kind: str) -> Stated | None:
         said = len(entry.header) + len(entry.context) + len(entry.formal_statement)
@@ -239,6 +254,25 @@ class Preparer:
                 field="formal_statement",
             )
         return stated
+
+
+def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
+    """Return a line from which no program can be made: its texts are kept as the line has them.
+
+    Its challenge has no name, so that a judge that is asked again refuses it in the same way.
+    """
+    origin = "predicted_proof" if entry.predicted_proof else "generation"
+    text = entry.predicted_proof or entry.generation
+    program = Program(text=text, segments=(Segment(0, len(text), origin, 0),), warnings=())
+    verdict = unusable_line(fault.field, str(fault), fault.remedy)
+    if fault.field == "predicted_proof":
+        return Assembled(None, program, verdict)
+    source = encoded(entry.formal_statement)
+    digest = sha256(source).digest()
+    stated = Stated(
+        sha256=digest, source=source, name="", is_readable=False, part=challenge_part(digest, "")
+    )
+    return Assembled(stated, program, verdict)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from typer import Argument, Option
@@ -13,6 +13,7 @@ from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm.datasets.catalogue import Dataset
     from farm.datasets.making import Copy, Wanted
     from farm_workers.checking.statements import Tried
 
@@ -21,13 +22,37 @@ SOME_WRONG = 4
 #: So many wrong statements are printed; `--json` has all.
 _MOST = 30
 
-_Name = Annotated[str, Argument(help="minif2f, proofnet, putnam-bench, minictx or mobench.")]
+_Name = Annotated[
+    str,
+    Argument(
+        help="minif2f, proofnet, putnam-bench, minictx or mobench; lines or folder for any other benchmark."
+    ),
+]
 _Path = Annotated[Path, Argument(help="The folder of a clone, or a data file. Nothing is downloaded.")]
 _Output = Annotated[
     Path, Option("-o", "--output", help="The manifest to write: .jsonl, .jsonl.gz, .jsonl.zst.")
 ]
 _System = Annotated[str, Option(help="The proof system: lean, metamath or hol-light.")]
 _Split = Annotated[str, Option(help="Only this split, such as test.", show_default=False)]
+_Statement = Annotated[
+    str, Option(metavar="FIELD", help="lines: the field with the statement or program.", show_default=False)
+]
+_NameField = Annotated[
+    str,
+    Option("--name", metavar="FIELD", help="lines: the field with the problem's name.", show_default=False),
+]
+_Header = Annotated[
+    str,
+    Option(
+        metavar="FIELD|TEXT",
+        help="lines: the field with the header, or its text, such as 'import Mathlib'.",
+        show_default=False,
+    ),
+]
+_Match = Annotated[
+    str,
+    Option(metavar="GLOB", help="folder: read only these files, such as '**/task.lean'.", show_default=False),
+]
 _Samples = Annotated[
     int | None,
     Option(min=1, max=100_000, help="Write each line so often, with `sample` from 0.", show_default=False),
@@ -56,18 +81,24 @@ def dataset(
     environment: _Environment = None,
     force: _Force = False,
     check: _Check = False,
+    statement: _Statement = "",
+    name_field: _NameField = "",
+    header: _Header = "",
+    match: _Match = "",
     as_json: AsJson = False,
 ) -> None:
     """Make a manifest from a local copy of a public benchmark, for a model to fill in.
 
-    Lines have no `generation`. With --check, statements that do not compile are listed, and the exit status
+    Lines have no `generation`. `farm dataset lines FILE --statement FIELD` reads rows of JSON or CSV whose
+    fields you name, `farm dataset folder PATH` files of Lean. With --check, statements that do not compile are listed, and the exit status
     is 4 when there are any, 3 when some could not be tried.
     """
     from farm.cli import terminal
-    from farm.datasets.catalogue import dataset as known
     from farm.datasets.making import Wanted, lines, read_copy, require_writable, write
 
-    wanted = Wanted(dataset=known(name), system=system, split=split, samples=samples, environment=environment)
+    generic = _Generic(statement=statement, name=name_field, header=header, match=match)
+    known = _known(name, path, system, generic)
+    wanted = Wanted(dataset=known, system=system, split=split, samples=samples, environment=environment)
     require_writable(output, path, force=force)
     found = read_copy(path, wanted)
     made = list(lines(found, wanted))
@@ -82,6 +113,38 @@ def dataset(
         _print(tried)
     if tried is not None:
         _leave(tried)
+
+
+class _Generic(NamedTuple):
+    """The options of `lines` and `folder`; "" is: not given."""
+
+    statement: str
+    name: str
+    header: str
+    match: str
+
+
+def _known(word: str, path: Path, system: str, given: _Generic) -> Dataset:
+    """Return the benchmark that a word means; raises UsageError for options that it does not take."""
+    from farm.datasets.catalogue import FOLDER, LINES, of_folder, of_rows
+    from farm.datasets.catalogue import dataset as known
+    from farm.datasets.generic import Columns
+    from farm.errors import UsageError
+
+    takes = {LINES: {"statement", "name", "header"}, FOLDER: {"match"}}.get(word, set())
+    for option, value in given._asdict().items():
+        if value and option not in takes:
+            owner = FOLDER if option == "match" else LINES
+            raise UsageError(f"--{option} belongs to `farm dataset {owner}`; leave it out")
+    title = path.resolve().name.partition(".")[0]
+    if word == FOLDER:
+        return of_folder(title, given.match)
+    if word != LINES:
+        return known(word)
+    if not given.statement:
+        raise UsageError("farm dataset lines needs --statement FIELD: the field with the statement")
+    columns = Columns(statement=given.statement, name=given.name, header=given.header, system=system)
+    return of_rows(title, columns)
 
 
 def _splits(found: Copy) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from farm.assembly import hol_light
+from farm.assembly.challenge import NOT_STATED
 from farm.errors import FarmError
 from farm.judging.job import Check
 from farm.judging.report import COMPARED, UNCHECKED, Answer, Execution, Message, Report
@@ -47,6 +48,8 @@ class HolLightJudge:
         self, check: Check, environment: HolLightEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report:
         """Report what became of a tactic; nothing is raised for what it does."""
+        if check.challenge is not None and not check.challenge.name:
+            return _report(challenge_error=NOT_STATED)
         impossible = judge_text(check.program)
         if impossible is not None:
             return _report(text_error=impossible.detail)

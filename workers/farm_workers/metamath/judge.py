@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from farm.assembly.challenge import Challenge
+from farm.assembly.challenge import NOT_STATED, Challenge
 from farm.errors import FarmError
 from farm.judging.job import Check
 from farm.judging.report import COMPARED, UNCHECKED, Answer, Execution, Message, Report
@@ -59,6 +59,8 @@ class MetamathJudge:
         """Report what happened, or will have when ``metamath`` has been asked about an accepted proof."""
         tier = Tier.KERNEL if check.assurance is None else check.assurance.tier
         base = Report(way=_WAY, tier=tier, kind=Kind.METAMATH)
+        if check.challenge is not None and not check.challenge.name:
+            return replace(base, challenge_error=NOT_STATED, way="none")
         impossible = judge_text(check.program)
         if impossible is not None:
             return replace(base, text_error=impossible.detail, way="none")
