@@ -67,7 +67,9 @@ def _require_field(path: Path, option: str, field: str, seen: Mapping[str, None]
 def _problem(place: Place, fields: Mapping[str, object], columns: Columns) -> Problem | LeftOut:
     name_field = columns.name or first_of(fields, NAMES)
     try:
-        header, statement, declared = _stated(columns.system, _header(fields, columns), _text(fields, columns))
+        header, statement, declared = _stated(
+            columns.system, _header(fields, columns), _text(fields, columns)
+        )
     except Unstated as error:
         return LeftOut(place=place, why=str(error))
     name = fields.get(name_field) if name_field else None
@@ -128,7 +130,9 @@ def files_of(path: Path, match: str) -> Found:
     with reading(path):
         found = tuple(sorted(_chosen(path, match or "**/*.lean")))
     if not found:
-        raise unusable(path, f"holds no file that matches {printable(match or '**/*.lean')}", "give another --match")
+        raise unusable(
+            path, f"holds no file that matches {printable(match or '**/*.lean')}", "give another --match"
+        )
     yield from in_files(path, found, each_states=bool(match))
 
 

@@ -105,9 +105,7 @@ def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[s
         yield lean_problem(Place(path=path), stated, path.stem, split, words.get(path.stem, {}))
 
 
-def lean_problem(
-    place: Place, stated: Stated, name: str, split: str, words: Mapping[str, object]
-) -> Problem:
+def lean_problem(place: Place, stated: Stated, name: str, split: str, words: Mapping[str, object]) -> Problem:
     more = dict(words)
     if stated.answers:
         more["answer"] = "\n".join(stated.answers)

@@ -114,6 +114,49 @@ def test_a_copy_that_cannot_be_read_leaves_no_manifest(
     assert list(tmp_path.iterdir()) == []
 
 
+# Any other benchmark
+
+WHOLE = f"{HEADER}/-- Words. -/\ntheorem sound : True := by\n  sorry\n"
+
+
+def test_rows_and_folders_of_any_other_benchmark_are_made_tried_and_judged(
+    farm: Command, tmp_path: Path
+) -> None:
+    rows = write(tmp_path / "Some.jsonl", {"uuid": "0-1", "code": WHOLE, "exam": "x"})
+    (tmp_path / "Files").mkdir()
+    (tmp_path / "Files" / "9.lean").write_text(WHOLE)
+    made = [tmp_path / "rows.jsonl", tmp_path / "files.jsonl"]
+    of_rows = ("dataset", "lines", rows, "--statement", "code", "--name", "uuid", "-o", made[0], "--check")
+    assert farm(*of_rows).returncode == 0
+    assert farm("dataset", "folder", tmp_path / "Files", "-o", made[1], "--check").returncode == 0
+    for path, name in zip(made, ("0-1", "sound"), strict=True):
+        (line,) = lines(path)
+        assert line["name"] == name
+        write(path, {**line, "generation": "```lean4\nTrue.intro\n```"})
+        farm.json("submit", path)
+        assert verdicts(path) == [("proved", "ok")]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("lines", EXAMPLE), "farm dataset lines needs --statement FIELD"),
+        (
+            ("lines", EXAMPLE, "--statement", "code", "--match", "*"),
+            "--match belongs to `farm dataset folder`",
+        ),
+        (("folder", EXAMPLE, "--name", "x"), "--name belongs to `farm dataset lines`"),
+        (("minif2f", EXAMPLE, "--header", "x"), "--header belongs to `farm dataset lines`"),
+    ],
+)
+def test_an_option_of_another_reader_is_refused(
+    farm: Command, words: tuple[object, ...], told: str, tmp_path: Path
+) -> None:
+    said = farm("dataset", *words, "-o", tmp_path / "made.jsonl")
+    assert said.returncode == 2
+    assert told in said.stderr
+
+
 # Statements tried
 
 

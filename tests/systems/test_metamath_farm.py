@@ -72,19 +72,18 @@ def test_lines_of_metamath_go_through_a_whole_farm(farm: Command, tmp_path: Path
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
-def test_a_statement_that_is_no_theorem_is_told_with_file_line_and_remedy(
-    farm: Command, tmp_path: Path
-) -> None:
+def test_a_statement_that_is_no_theorem_is_the_fault_of_its_line_alone(farm: Command, tmp_path: Path) -> None:
     manifest = write(
         tmp_path / "axiom.jsonl", line("right", PROOF), line("axiom", PROOF, "bad $a |- t = t $.")
     )
 
     submitted = farm("submit", manifest, seconds=300)
 
-    assert submitted.returncode != 0
-    assert "axiom.jsonl" in submitted.stderr
-    assert "$a, an axiom" in submitted.stderr
-    assert "write one block" in submitted.stderr
+    assert submitted.returncode == 3, submitted.stderr
+    right, axiom = (each["farm"] for each in lines(manifest))
+    assert (right["verdict"], axiom["verdict"], axiom["reason"]) == ("proved", "judge_error", "bad_challenge")
+    assert "$a, an axiom" in axiom["detail"]
+    assert "write one block" in axiom["detail"]
 
 
 def test_statements_of_metamath_that_its_database_does_not_read_are_listed(

@@ -269,9 +269,7 @@ def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
         return Assembled(None, program, verdict)
     source = encoded(entry.formal_statement)
     digest = sha256(source).digest()
-    stated = Stated(
-        sha256=digest, source=source, name="", is_readable=False, part=challenge_part(digest, "")
-    )
+    stated = Stated(sha256=digest, source=source, name="", is_readable=False, part=challenge_part(digest, ""))
     return Assembled(stated, program, verdict)
 
 
