@@ -24,18 +24,22 @@ from farm.cli import (
     submitting,
     watching,
 )
+from farm.cli.help import Group
 from farm.errors import FarmError
 from farm.version import VERSION
 
 app = typer.Typer(
     name="farm",
+    cls=Group,
     help="Judge machine-written Lean 4 proofs: manifests in, honest verdicts out.",
     epilog="Example: farm submit results/*.jsonl\n\n"
     "Exit status: 0 every line judged, 1 the farm failed, 2 bad usage or bad input, 3 some lines could not "
     "be judged, 4 too much waits already, 5 some manifests could not be written (farm export writes the "
     "stored verdicts), 6 lines that were proved are not any more (farm recheck), 130 interrupted.",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # Tables of rich cut the names of options where a terminal has 80 columns; click's own help wraps.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
 

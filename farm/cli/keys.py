@@ -10,6 +10,7 @@ import typer
 from typer import Argument
 
 from farm.cli.flags import KeyFlags, spread
+from farm.cli.help import Group
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -29,7 +30,9 @@ _MOST_IN_FLIGHT = 10_000_000
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
-    keys = typer.Typer(help="Manage the keys of the HTTP service.", no_args_is_help=True)
+    keys = typer.Typer(
+        cls=Group, help="Manage the keys of the HTTP service.", no_args_is_help=True, rich_markup_mode=None
+    )
     keys.command("add", epilog="Example: farm keys add trainer --scope submit --scope read")(spread(add))
     keys.command("list", epilog="Example: farm keys list")(list_keys)
     keys.command("revoke", epilog="Example: farm keys revoke trainer")(revoke)

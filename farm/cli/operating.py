@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from farm.cli.help import Group
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -19,7 +20,9 @@ def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
     app.command(epilog="Example: farm down")(down)
     app.command(epilog="Example: farm doctor")(doctor)
-    database = typer.Typer(help="Manage the database.", no_args_is_help=True)
+    database = typer.Typer(
+        cls=Group, help="Manage the database.", no_args_is_help=True, rich_markup_mode=None
+    )
     database.command("upgrade", epilog="Example: farm db upgrade")(db_upgrade)
     database.command("reader", epilog="Example: farm db reader --password-file reader.txt")(db_reader)
     app.add_typer(database, name="db")

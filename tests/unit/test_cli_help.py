@@ -13,6 +13,7 @@ import pytest
 import typer
 from commands import Command
 from typer.core import TyperCommand, TyperGroup
+from typer.testing import CliRunner
 
 from farm.cli.command import app
 from farm.version import VERSION
@@ -36,7 +37,15 @@ def _leaves(path: str, command: object) -> Iterator[tuple[str, TyperCommand | Ty
         yield path, command
 
 
+def _helps(path: str, command: object) -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
+    if isinstance(command, TyperCommand | TyperGroup):
+        yield path, command
+    for name, member in getattr(command, "commands", {}).items():
+        yield from _helps(f"{path} {name}".strip(), member)
+
+
 COMMANDS = dict(_commands())
+HELPS = dict(_helps("", typer.main.get_command(app)))
 _OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in command.params]
 
 
@@ -88,6 +97,34 @@ def test_the_exit_statuses_are_documented() -> None:
         "6 lines that were proved",
     ):
         assert status in README
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("path", HELPS)
+def test_help_cuts_no_name_and_no_sentence_however_narrow_the_terminal(
+    path: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    said = CliRunner().invoke(app, [*path.split(), "--help"]).stdout
+    lines = said.splitlines()
+    command = HELPS[path]
+    for option in command.params:
+        for name in _shown(option):
+            assert any(name in line for line in lines), name
+    for name, member in getattr(command, "commands", {}).items():
+        sentences = " ".join((member.help or "").partition("\n\n")[0].split())
+        assert f"{name} {sentences}" in " ".join(said.split())
+    # What may be given several times is marked by dots right behind its name; nothing else has any.
+    assert "…" not in said
+    assert not re.search(r"(?<![\w}\]])\.\.\.|\.\.\.(?![\s\]])", said), said
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
+
+
+def _shown(option: typer.core.TyperOption) -> tuple[str, ...]:
+    """Return what the help must show of an option or an argument."""
+    metavar = (option.metavar,) if option.metavar else ()
+    flags = (*option.opts, *option.secondary_opts)
+    return metavar if metavar and option.param_type_name == "argument" else (*flags, *metavar)
 
 
 def test_the_version_is_printed_alone() -> None:

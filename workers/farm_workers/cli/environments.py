@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from farm.cli.help import Group
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import FarmError, ServerDown, UsageError
@@ -59,7 +60,12 @@ _GIB_OF_MATHLIB = 10
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
-    group = typer.Typer(epilog="Example: farm environments --json", invoke_without_command=True)
+    group = typer.Typer(
+        cls=Group,
+        epilog="Example: farm environments --json",
+        invoke_without_command=True,
+        rich_markup_mode=None,
+    )
     group.callback()(list_environments)
     group.command("add", epilog="Example: farm environments add mathlib-4.22 --mathlib v4.22.0")(add)
     group.command("verify", epilog="Example: farm environments verify mathlib-4.22")(verify)
