@@ -57,8 +57,9 @@ class Items:
     ) -> None:
         """Assemble them; raises `ManifestError` with the number of the item as its line, and `UsageError`."""
         served = {each.name: each for each in known}
-        if (problem := problem_of(options.environment, served, options.assurance)) is not None:
-            raise UsageError(f"{problem.words}; {problem.remedy}")
+        problem = problem_of(options.environment, served, options.assurance)
+        if problem is not None and not all(entry.environment for entry in entries):
+            raise problem.error()
         preparer = Preparer(options, served)
         self.options, self.accept = options, accept
         self.prepared = [preparer.prepared(entry) for entry in entries]

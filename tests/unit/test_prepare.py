@@ -390,6 +390,19 @@ def test_an_environment_that_nobody_serves_is_refused_at_once_when_the_run_names
         prepared(Path("none"), 0, options, ()).__enter__()
 
 
+@pytest.mark.parametrize("children", [0, 2])
+def test_a_usual_environment_that_is_unknown_is_refused_at_the_first_line_that_needs_it(
+    children: int, tmp_path: Path
+) -> None:
+    """FARM_ENVIRONMENT may be meant for another farm, and be named by no line."""
+    options, path = replace(OPTIONS, environment="none"), tmp_path / "m.jsonl"
+    path.write_bytes(text_of(*[{"environment": "core"}] * FOR_TWO))
+    assert sum(block.lines for block in blocks_of(path, children=children, options=options)) == FOR_TWO
+    path.write_bytes(text_of(*[{"environment": "core"}] * FOR_TWO, {}))
+    with pytest.raises(UsageError, match="no environment is called 'none'; there are: core, other"):
+        blocks_of(path, children=children, options=options)
+
+
 def test_a_run_that_compares_needs_a_statement_of_every_line(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_bytes(many(100))

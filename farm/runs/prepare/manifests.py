@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 
-from farm.errors import ManifestError, UsageError
+from farm.errors import ManifestError
 from farm.manifest.entries import empty
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Lines
 from farm.runs.children.pieces import Piece, pieces
 from farm.runs.children.pool import Pool
 from farm.runs.prepare.blocks import preparer
-from farm.runs.prepare.options import SubmitOptions, problem_of
+from farm.runs.prepare.options import Problem, SubmitOptions, problem_of
 from farm.runs.prepare.rows import Block
 from farm.store.environments import ServedEnvironment
 
@@ -30,11 +30,12 @@ def preparing(
     At the first line that is wrong no more blocks come, and `ManifestError` is raised when others have been
     looked for; `FarmError` when a child dies. ``known``
     are the environments that may be named; ``processes`` are those of `Pool`. Raises `UsageError` for the
-    run's own environment.
+    run's own environment: at once where there is no other, else at the first line that needs it.
     """
     served = {each.name: each for each in known}
-    if (problem := problem_of(options.environment, served, options.assurance)) is not None:
-        raise UsageError(f"{problem.words}; {problem.remedy}")
+    problem = problem_of(options.environment, served, options.assurance)
+    if problem is not None and not served:
+        raise problem.error()
     begin = partial(preparer, options, served)
     pool = Pool(
         here=begin(),
@@ -44,10 +45,12 @@ def preparing(
         processes=processes,
     )
     with closing(pool):
-        yield partial(_blocks, pool)
+        yield partial(_blocks, pool, problem)
 
 
-def _blocks(pool: Pool[Block | None], lines: Lines, number: int) -> Iterator[Block]:
+def _blocks(
+    pool: Pool[Block | None], problem: Problem | None, lines: Lines, number: int
+) -> Iterator[Block]:
     faults, unread = Faults(), list[ManifestError]()
 
     def readable() -> Iterator[Piece]:
@@ -64,6 +67,8 @@ def _blocks(pool: Pool[Block | None], lines: Lines, number: int) -> Iterator[Blo
         if answer is None:
             continue
         block = answer
+        if problem is not None and any(each.problem == problem.words for each in block.faults):
+            raise problem.error()
         faults.add_all(block.faults)
         if not faults:
             yield block

@@ -89,6 +89,10 @@ class Problem:
     words: str
     remedy: str
 
+    def error(self) -> UsageError:
+        """Return it as the error of a run whose own environment it concerns."""
+        return UsageError(f"{self.words}; {self.remedy}")
+
 
 def problem_of(name: str, known: Mapping[str, ServedEnvironment], assurance: Assurance) -> Problem | None:
     """Return what speaks against checking in an environment of this name, None when nothing does."""
