@@ -13,7 +13,7 @@ from pathlib import Path
 
 from farm.datasets.problem import Place
 from farm.manifest.entries import FIELDS
-from farm.manifest.lines import opened, printable, reading, unusable
+from farm.manifest.lines import encoding_of, opened, printable, reading, unusable
 
 #: No file of a benchmark comes near this; what is larger is something else.
 MOST_MIB = 512
@@ -55,6 +55,8 @@ def _decoded(place: Place, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if (wrong := encoding_of(content)) is not None:
+            raise place.fault(wrong.problem, wrong.remedy) from error
         line = place.line or content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
         raise Place(path=place.path, line=line).fault(
@@ -169,6 +171,8 @@ def _value(place: Place, line: bytes) -> object:
     try:
         return json.loads(_decoded(place, line))
     except json.JSONDecodeError as error:
+        if (wrong := encoding_of(line)) is not None:
+            raise place.fault(wrong.problem, wrong.remedy) from error
         at = place if place.line is not None else Place(path=place.path, line=error.lineno)
         raise at.fault(
             f"malformed JSON at column {error.colno}: {error.msg}",

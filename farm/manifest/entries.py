@@ -15,7 +15,7 @@ from farm.limits import LONGEST_TIMEOUT
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.manifest.faults import Faults
-from farm.manifest.lines import Fingerprint, Lines, opened, printable, unusable
+from farm.manifest.lines import Fingerprint, Lines, encoding_of, opened, printable, unmarked, unusable
 
 FIELDS = frozenset(
     {
@@ -28,8 +28,6 @@ FIELDS = frozenset(
 # Objects come back as tuples of pairs and arrays as lists: so one is told from the other, and a key that is
 # given twice can be seen. Only `timeout` is a number for us, and float, unlike int, has no limit on digits.
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=float)
-
-_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 class _LineError(Exception):
@@ -72,8 +70,9 @@ def entries(
     ``path`` is what the lines are said to be from; nothing is read from there. With `may_lack_answer` a line
     without its `generation` is not wrong. See `read`.
     """
-    for number, line in lines:
-        if line.isspace():
+    for number, marked in lines:
+        line = unmarked(number, marked)
+        if not line.strip():
             continue
         try:
             found = _entry(
@@ -168,10 +167,8 @@ def _fields(line: bytes) -> dict[str, object]:
 
 
 def _unreadable(line: bytes, error: UnicodeDecodeError | json.JSONDecodeError) -> _LineError:
-    for mark, encoding in _MARKS.items():
-        if line.startswith(mark):
-            problem = f"begins with a byte order mark ({encoding})"
-            return _LineError(problem, "save the file as UTF-8 without one")
+    if (wrong := encoding_of(line)) is not None:
+        return _LineError(wrong.problem, wrong.remedy)
     if isinstance(error, json.JSONDecodeError):
         problem = f"malformed JSON at column {error.colno}: {error.msg}"
         return _LineError(problem, "write one complete JSON object per line")

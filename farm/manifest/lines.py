@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 import zstandard
 
@@ -123,6 +125,16 @@ class _ZstdFrames(io.RawIOBase):
         self._frame = None if frame.eof else frame
 
 
+class Encoding(NamedTuple):
+    """What is wrong with how a file is encoded, and what to do about it."""
+
+    problem: str
+    remedy: str
+
+
+_TOO_LONG = Encoding(f"the line is longer than {LINE_MIB} MiB", "remove this line or shorten its fields")
+
+
 class Lines:
     """The lines of one open manifest and, once they have been read, the fingerprint of the whole file.
 
@@ -144,11 +156,9 @@ class Lines:
             while line := self._text.readline(limit + 1):
                 number += 1
                 if len(line) > limit:
+                    wrong = encoding_of(line) or _TOO_LONG
                     raise ManifestError(
-                        printable(self.path, None),
-                        f"the line is longer than {LINE_MIB} MiB",
-                        remedy="remove this line or shorten its fields",
-                        line=number,
+                        printable(self.path, None), wrong.problem, remedy=wrong.remedy, line=number
                     )
                 yield number, line
 
@@ -176,7 +186,7 @@ class Lines:
 
     def is_blank(self) -> bool:
         """Say whether no line has content; reads up to the first that has. Raises ManifestError."""
-        return all(text.isspace() for _, text in self)
+        return not any(unmarked(number, text).strip() for number, text in self)
 
     def fingerprint(self) -> Fingerprint:
         """Return the fingerprint of the whole file, reading what is left of it. Raises ManifestError."""
@@ -218,6 +228,54 @@ def compressing(path: Path, stored: HashedFile) -> IO[bytes]:
         frame = compressor.stream_writer(cast("IO[bytes]", stored))
         return io.BufferedWriter(cast("io.RawIOBase", frame), _BUFFER)
     return io.BufferedWriter(stored, _BUFFER)
+
+
+def unmarked(number: int, line: bytes) -> bytes:
+    """Return a line without the byte order mark of UTF-8, which a file may begin with."""
+    return line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+
+
+def encoding_of(line: bytes) -> Encoding | None:
+    """Return what is wrong with the encoding of a line that cannot be read, None where nothing shows it.
+
+    JSON, and text of Lean, begins with an ASCII character and has no NUL: where those stand is RFC 4627's
+    sign of UTF-16 and UTF-32 (section 3). No string of JSON has a bare carriage return, so that one between
+    two objects ends a line.
+    """
+    for mark, name in _MARKS.items():
+        if line.startswith(mark):
+            return Encoding(
+                f"begins with a byte order mark ({name})", "save the file as UTF-8 without one"
+            )
+    nulls = tuple(byte == 0 for byte in line[:4])
+    name = next((name for sign, name in _NULLS.items() if nulls[: len(sign)] == sign), None)
+    if name is not None:
+        return Encoding(
+            f"is {name} without a byte order mark", f"save the file as UTF-8: iconv -f {name} -t UTF-8 FILE > NEW"
+        )
+    if _BARE_RETURN.search(line) is not None:
+        return Encoding(
+            "ends its lines with a carriage return (CR) alone",
+            "end each line with a line feed: tr '\\r' '\\n' < FILE > NEW",
+        )
+    return None
+
+
+_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    codecs.BOM_UTF8: "UTF-8",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_BARE_RETURN = re.compile(rb"\}[ \t]*\r[ \t\r]*\{")
+#: Which bytes of a beginning are NUL, the longest first.
+_NULLS = {
+    (True, True, True, False): "UTF-32BE",
+    (False, True, True, True): "UTF-32LE",
+    (True, False): "UTF-16BE",
+    (False, True): "UTF-16LE",
+}
 
 
 def unusable(path: Path, problem: str, remedy: str) -> ManifestError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from farm.errors import ManifestChanged, ManifestError
-from farm.manifest.lines import Fingerprint, Lines, opened, printable, reading, stamp
+from farm.manifest.lines import Fingerprint, Lines, opened, printable, reading, stamp, unmarked
 from farm.manifest.replace import ELSEWHERE, replacing
 from farm.manifest.splice import NotAnObjectError
 
@@ -81,7 +81,7 @@ def edited(path: str, lines: Iterable[tuple[int, bytes]], edit: Edit) -> Iterato
     """
     for number, line in lines:
         try:
-            yield line if line.isspace() else _edited_line(number, line, edit)
+            yield _edited_line(number, line, edit) if unmarked(number, line).strip() else line
         except (UnicodeDecodeError, NotAnObjectError) as error:
             remedy = "fix or remove this line"
             raise ManifestError(
@@ -90,10 +90,12 @@ def edited(path: str, lines: Iterable[tuple[int, bytes]], edit: Edit) -> Iterato
 
 
 def _edited_line(number: int, line: bytes, edit: Edit) -> bytes:
-    content = line.rstrip(b"\r\n")
+    bare = unmarked(number, line)
+    content = bare.rstrip(b"\r\n")
     text = content.decode()
     edited = edit(number, text)
-    return line if edited == text else edited.encode() + line[len(content) :]
+    mark = line[: len(line) - len(bare)]
+    return line if edited == text else mark + edited.encode() + bare[len(content) :]
 
 
 def _refuse_changed(

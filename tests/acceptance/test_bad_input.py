@@ -116,10 +116,23 @@ def test_the_last_of_a_thousand_lines_can_refuse_them_all(quiet: Quiet, tmp_path
     refused(quiet, path, says=(f"{path}:1000: ", "malformed JSON"))
 
 
-def test_a_byte_order_mark_is_named(quiet: Quiet, tmp_path: Path) -> None:
+def test_encodings_that_are_not_read_are_named(quiet: Quiet, tmp_path: Path) -> None:
     path = tmp_path / "marked.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + GOOD)
+    path.write_bytes(GOOD.decode().encode("utf-16"))
     refused(quiet, path, says=(f"{path}:1: ", "byte order mark", "save the file as UTF-8 without one"))
+    path.write_bytes(GOOD.decode().encode("utf-16-le"))
+    refused(quiet, path, says=(f"{path}:1: ", "UTF-16LE", "iconv"))
+    path.write_bytes(GOOD.replace(b"\n", b"\r") * 2)
+    refused(quiet, path, says=(f"{path}:1: ", "carriage return (CR) alone"))
+
+
+def test_a_byte_order_mark_of_utf_8_is_taken_and_stays(quiet: Quiet, tmp_path: Path) -> None:
+    path = tmp_path / "marked.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + line(generation=None))
+    assert quiet.farm("submit", path, "--no-answer", "reject").returncode == 0
+    content = path.read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf{")
+    assert "proof_status" in json.loads(content.decode("utf-8-sig"))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"], ids=["no byte", "blank lines"])

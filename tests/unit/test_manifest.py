@@ -345,11 +345,58 @@ def test_a_wrong_line_is_told_where_and_what_to_do(tmp_path: Path, line: bytes, 
     assert message_of(path) == f"{path}:3: {message}"
 
 
-def test_utf_16_is_recognised(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_mark_of_another_encoding_is_recognised(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "m.jsonl"
-    path.write_bytes(LINE.decode().encode("utf-16"))
+    path.write_bytes(LINE.decode().encode(encoding))
     remedy = "save the file as UTF-8 without one"
-    assert message_of(path) == f"{path}:1: begins with a byte order mark (UTF-16); {remedy}"
+    assert message_of(path) == f"{path}:1: begins with a byte order mark ({encoding.upper()}); {remedy}"
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE", "UTF-32LE", "UTF-32BE"])
+@pytest.mark.parametrize("text", [LINE.decode(), f"  {LINE.decode()}", '{"name": "ℝ"}'])
+def test_another_encoding_without_a_mark_is_named_with_the_command_that_mends_it(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(f"{text}\n{text}\n".encode(encoding))
+    remedy = f"save the file as UTF-8: iconv -f {encoding} -t UTF-8 FILE > NEW"
+    assert f"{path}:1: is {encoding} without a byte order mark; {remedy}" in message_of(path)
+
+
+@pytest.mark.parametrize("between", [b"\r", b" \r", b"\r\r"])
+@pytest.mark.parametrize("behind", [b"", b"\r", b"\n"])
+def test_lines_that_end_in_a_carriage_return_alone_are_named(
+    tmp_path: Path, between: bytes, behind: bytes
+) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE + between + LINE + behind)
+    problem = "ends its lines with a carriage return (CR) alone"
+    assert message_of(path).startswith(f"{path}:1: {problem}; end each line with a line feed: tr")
+
+
+def test_a_long_file_with_carriage_returns_alone_is_named_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes((LINE + b"\r") * (17_000_000 // len(LINE)))
+    assert "carriage return (CR) alone" in message_of(path)
+
+
+def test_windows_ends_of_lines_and_returns_within_a_line_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(LINE + b"\r\n" + LINE.replace(b'": ', b'":\r') + b"\r")
+    assert len(list(read(path))) == 2
+    path.write_bytes(b'{"a": "x\ry"}')
+    assert "malformed JSON" in message_of(path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_file_may_begin_with_the_mark_of_utf_8(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"m.jsonl{suffix}"
+    content = b"\xef\xbb\xbf" + LINE + b"\n" + LINE
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    assert [each.line for each in read(path)] == [1, 2]
+    path.write_bytes(gzip.compress(b"\xef\xbb\xbf\n") if suffix else b"\xef\xbb\xbf\n")
+    assert "has no line with content" in message_of(path)
 
 
 def test_an_error_knows_its_line_and_field(tmp_path: Path) -> None:

@@ -176,6 +176,16 @@ def test_a_new_file_is_open_to_no_more_people_than_the_source(
     assert stat.S_IMODE(other.stat().st_mode) == target
 
 
+@pytest.mark.parametrize("content", [b'{"a": 1}\n{"a": 2}', b'\n{"a": 2}\n', b""])
+def test_a_mark_of_utf_8_stays_where_it_was(manifest: Path, content: bytes) -> None:
+    manifest.write_bytes(content)
+    rewrite(manifest, manifest, by_line(mark))
+    wanted = b"\xef\xbb\xbf" + manifest.read_bytes()
+    manifest.write_bytes(b"\xef\xbb\xbf" + content)
+    rewrite(manifest, manifest, by_line(mark))
+    assert manifest.read_bytes() == wanted
+
+
 # --- a source that is not the one expected
 
 

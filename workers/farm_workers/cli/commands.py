@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import signal
 import socket
@@ -35,6 +36,7 @@ from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Verdict, judge
 from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
+from farm.manifest.lines import encoding_of
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
 from farm_workers.cli import datasets, environments
@@ -272,9 +274,12 @@ def _challenge(program: str) -> Challenge:
 def _text(file: str) -> str:
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode()
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; give a Lean file, or - for standard input") from error
+    if (wrong := encoding_of(bare := data.removeprefix(codecs.BOM_UTF8))) is not None:
+        raise UsageError(f"{file}: {wrong.problem}; {wrong.remedy}")
+    try:
+        return bare.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
 
