@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -23,6 +24,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from farm import place
 from farm.errors import ServerDown
 from farm.redis_client import client_of
 
@@ -97,10 +99,8 @@ def _fault(app: Celery, error: BaseException) -> str:
     where = app.connection().as_uri()
     if (words := refusal(error)) is not None:
         return f"refuses what the farm writes at {where}: {words}"
-    return (
-        f"does not answer at {where}: {error}; "
-        "start it (Debian: sudo systemctl start redis-server) or correct FARM_BROKER_URL"
-    )
+    remedy = place.here().start(place.REDIS, urlsplit(where).hostname or "")
+    return f"does not answer at {where}: {error}; {remedy} or correct FARM_BROKER_URL"
 
 
 def refusal(error: BaseException | None) -> str | None:

@@ -67,6 +67,12 @@ class NotExported(FarmError):
     exit_status = 5
 
 
+class EnvironmentDiffers(FarmError):
+    """The files of an environment are not those that were recorded."""
+
+    exit_status = 7
+
+
 class UsageError(FarmError):
     """What was asked for cannot be done as it was asked."""
 

@@ -92,12 +92,18 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     return {**_about.get(), **getattr(record, "fields", {})}
 
 
+def _local_time(record: logging.LogRecord) -> str:
+    """Return when a record was made, in the zone of this machine and with its distance from UTC."""
+    made = datetime.fromtimestamp(record.created, UTC).astimezone()
+    return made.isoformat(sep=" ", timespec="milliseconds")
+
+
 class _Text(logging.Formatter):
     """Writes a record as words; the fields stand at the end."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; line ends in it, and what a terminal would obey, are escaped."""
-        head = f"{self.formatTime(record)} {record.levelname} {record.name}:"
+        head = f"{_local_time(record)} {record.levelname} {record.name}:"
         fields = [f"{key}={value}" for key, value in _fields(record).items()]
         words = " ".join([head, _said(record), *fields])
         traceback = _traceback(record)

@@ -35,7 +35,8 @@ app = typer.Typer(
     epilog="Example: farm submit results/*.jsonl\n\n"
     "Exit status: 0 every line judged, 1 the farm failed, 2 bad usage or bad input, 3 some lines could not "
     "be judged, 4 too much waits already, 5 some manifests could not be written (farm export writes the "
-    "stored verdicts), 6 lines that were proved are not any more (farm recheck), 130 interrupted.",
+    "stored verdicts), 6 lines that were proved are not any more (farm recheck), 7 an environment is not "
+    "what was recorded (farm environments verify), 130 interrupted.",
     no_args_is_help=True,
     # Tables of rich cut the names of options where a terminal has 80 columns; click's own help wraps.
     rich_markup_mode=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -190,20 +191,42 @@ def export(
     run: RunId = None,
     output: Output = None,
     manifest: Annotated[int, Option(help="With -o: the manifest's place in the run, from 0.")] = 0,
+    source: Annotated[
+        Path | None,
+        Option(help="With -o: where the manifest is now, if it was moved.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the verdicts of a run into its manifests; lines without a verdict stay as they are."""
     from farm.cli import terminal
     from farm.runs.export import export_to
 
+    if source is not None and output is None:
+        raise UsageError("--source needs -o: it names the file to read, and -o the one to write")
     site = Connections.here()
     found = site.queries.run(run)
     stored = _manifest(site.queries, found, manifest)
     if output is None:
         written = runs.export(site, found)
     else:
-        written = [export_to(site.queries, found, stored, output)]
+        written = [export_to(site.queries, found, stored, output, source=source)]
         terminal.say_exported(written[0])
+        if written[0].is_partial:
+            terminal.say(_partial(found, stored, output))
     if as_json:
-        files = [{"path": str(file.path), "verdicts": file.lines} for file in written]
+        files = [
+            {"path": str(file.path), "verdicts": file.lines, "partial": file.is_partial} for file in written
+        ]
         print_json(run=found.id, written=files)
+
+
+def _partial(run: StoredRun, manifest: StoredManifest, output: Path) -> str:
+    """Return what to do about a manifest that is not where it was, or not what it was."""
+    from farm.cli.terminal import visible
+
+    which = f" --manifest {manifest.number}" if manifest.number else ""
+    return visible(
+        f"{manifest.path} is gone or has changed since it was submitted, so these lines have only name, line "
+        f"number, program and verdict. If it was moved, write whole lines with: farm export {run.id}{which} "
+        f"-o {output} --source ITS-NEW-PLACE"
+    )

@@ -72,10 +72,11 @@ def _facts(worker: Worker, at_work: list[AtWork]) -> dict[str, object]:
     }
 
 
-def top() -> None:
+def top(as_json: AsJson = False) -> None:
     """Show the farm at work, anew every second, until q or Ctrl-C; without a terminal, once.
 
-    It shows how many checks are decided a second and how, what waits, and what each worker is at.
+    It shows how many checks are decided a second and how, what waits, and what each worker is at. With --json
+    it prints that once.
     """
     from farm.cli import terminal
     from farm.store.overview import Overview
@@ -83,10 +84,41 @@ def top() -> None:
 
     connections = Connections.here()
     pace = Pace(Overview(connections.engine))
-    if terminal.out.is_terminal:
+    if as_json:
+        print_json(**_pictured(connections, pace))
+    elif terminal.out.is_terminal:
         _keep_showing(connections, pace)
     else:
         terminal.out.print(_picture(connections, pace))
+
+
+def _pictured(connections: Connections, pace: Pace) -> dict[str, object]:
+    """Return what a picture shows, for scripts; all workers, each with its longest check."""
+    from farm.cli import screen
+    from farm.store.overview import Overview
+    from farm.store.workers import Workers
+
+    overview, found = Overview(connections.engine), Workers(connections.engine).all()
+    pace.look()
+    live = [each for each in found if not each.is_silent]
+    at_work = screen.by_worker(overview.at_work())
+    minute = pace.verdicts(seconds=60)
+    return {
+        "checks_per_second": round(sum(minute.values()) / 60, 3),
+        "threads": sum(each.threads for each in live),
+        "busy": sum(each.busy for each in live),
+        "verdicts": {"last_60_seconds": minute, "last_300_seconds": pace.verdicts(seconds=300)},
+        "queues": [
+            {
+                **asdict(each),
+                "priority": each.priority.name.lower(),
+                "oldest_seconds": round(each.oldest_seconds, 3),
+                "workers": sum(worker.takes(each.environment, each.tier) for worker in found),
+            }
+            for each in overview.queues(most=screen.MOST_COUNTED)
+        ],
+        "workers": [_facts(each, at_work.get(each.name, [])) for each in found],
+    }
 
 
 def _keep_showing(connections: Connections, pace: Pace) -> None:

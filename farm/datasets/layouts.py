@@ -106,6 +106,7 @@ def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[s
 
 
 def lean_problem(place: Place, stated: Stated, name: str, split: str, words: Mapping[str, object]) -> Problem:
+    """Return the problem that a text of Lean states, with other words of the benchmark on it."""
     more = dict(words)
     if stated.answers:
         more["answer"] = "\n".join(stated.answers)

@@ -21,7 +21,6 @@ from farm.kinds import Kind
 from farm.lean_text.scanner import sorry_tokens
 from farm.manifest.lines import printable, unusable
 
-
 #: So many problems that were left out are told one by one.
 _MOST_TOLD = 10
 

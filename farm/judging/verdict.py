@@ -185,7 +185,7 @@ UNREADABLE_STATEMENT = _verdict(
 def unusable_line(field: str, problem: str, remedy: str) -> Verdict:
     """Return the verdict on a line from which its proof system can make no program.
 
-    A program that a submission brings in `predicted_proof` is its own fault; any other field is the dataset's.
+    A program that a submission brings in `predicted_proof` is its own fault, any other field the dataset's.
     """
     reason = Reason.INVALID_TEXT if field == "predicted_proof" else Reason.BAD_CHALLENGE
     return _verdict(reason, f"The {field} cannot be used: {problem}. Remedy: {remedy}.")

@@ -125,14 +125,14 @@ class _ZstdFrames(io.RawIOBase):
         self._frame = None if frame.eof else frame
 
 
-class Encoding(NamedTuple):
-    """What is wrong with how a file is encoded, and what to do about it."""
+class Fault(NamedTuple):
+    """What is wrong with a line's bytes, and what to do about it."""
 
     problem: str
     remedy: str
 
 
-_TOO_LONG = Encoding(f"the line is longer than {LINE_MIB} MiB", "remove this line or shorten its fields")
+_TOO_LONG = Fault(f"the line is longer than {LINE_MIB} MiB", "remove this line or shorten its fields")
 
 
 class Lines:
@@ -156,11 +156,13 @@ class Lines:
             while line := self._text.readline(limit + 1):
                 number += 1
                 if len(line) > limit:
-                    wrong = encoding_of(line) or _TOO_LONG
-                    raise ManifestError(
-                        printable(self.path, None), wrong.problem, remedy=wrong.remedy, line=number
-                    )
+                    raise self._wrong(number, encoding_of(line) or _TOO_LONG)
+                if number == 1 and (wrong := encoding_of(unmarked(1, line))) is not None:
+                    raise self._wrong(1, wrong)  # so is every other line: one message is enough
                 yield number, line
+
+    def _wrong(self, number: int, wrong: Fault) -> ManifestError:
+        return ManifestError(printable(self.path, None), wrong.problem, remedy=wrong.remedy, line=number)
 
     def pieces(self, *, most_lines: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
         """Yield the same lines, several at a time: the number of the first one, and their bytes.
@@ -235,7 +237,7 @@ def unmarked(number: int, line: bytes) -> bytes:
     return line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
-def encoding_of(line: bytes) -> Encoding | None:
+def encoding_of(line: bytes) -> Fault | None:
     """Return what is wrong with the encoding of a line that cannot be read, None where nothing shows it.
 
     JSON, and text of Lean, begins with an ASCII character and has no NUL: where those stand is RFC 4627's
@@ -244,17 +246,14 @@ def encoding_of(line: bytes) -> Encoding | None:
     """
     for mark, name in _MARKS.items():
         if line.startswith(mark):
-            return Encoding(
-                f"begins with a byte order mark ({name})", "save the file as UTF-8 without one"
-            )
+            return Fault(f"begins with a byte order mark ({name})", "save the file as UTF-8 without one")
     nulls = tuple(byte == 0 for byte in line[:4])
     name = next((name for sign, name in _NULLS.items() if nulls[: len(sign)] == sign), None)
     if name is not None:
-        return Encoding(
-            f"is {name} without a byte order mark", f"save the file as UTF-8: iconv -f {name} -t UTF-8 FILE > NEW"
-        )
+        remedy = f"save the file as UTF-8: iconv -f {name} -t UTF-8 FILE > NEW"
+        return Fault(f"is {name} without a byte order mark", remedy)
     if _BARE_RETURN.search(line) is not None:
-        return Encoding(
+        return Fault(
             "ends its lines with a carriage return (CR) alone",
             "end each line with a line feed: tr '\\r' '\\n' < FILE > NEW",
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 from farm import tracing
 from farm.characters import storable
-from farm.errors import UsageError
 from farm.lean_text.positions import Positions
 from farm.manifest.entry import Entry
 from farm.runs.ids import new_id

@@ -25,10 +25,14 @@ from farm.tracing.span import Span
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exported:
-    """What an export wrote: the file, and how many of its lines have a verdict now."""
+    """What an export wrote: the file, and how many of its lines have a verdict now.
+
+    With `is_partial` the manifest could not be read, and the lines have only what the store knows of them.
+    """
 
     path: Path
     lines: int
+    is_partial: bool = False
 
 
 def export(
@@ -105,20 +109,23 @@ def _traced(run: StoredRun, manifest: StoredManifest) -> AbstractContextManager[
     return tracing.child("farm.export", run.options.get("traceparent"), told)
 
 
-def export_to(queries: Queries, run: StoredRun, manifest: StoredManifest, target: Path) -> Exported:
+def export_to(
+    queries: Queries, run: StoredRun, manifest: StoredManifest, target: Path, *, source: Path | None = None
+) -> Exported:
     """Write one manifest with its verdicts to another file; raises `ManifestError` and `ServerDown`.
 
-    Of a manifest that has changed since it was submitted, or is gone, what the store knows of its judged
-    lines is written instead: name, line number, program and verdict.
+    `source` is where the manifest is now, if it was moved. Of a manifest that has changed since it was
+    submitted, or is gone, what the store knows of its judged lines is written instead: name, line number,
+    program and verdict.
     """
-    if not _is_as_submitted(manifest):
+    if source is None and not _is_as_submitted(manifest):
         lines = _known_lines(queries, run, manifest)
         write(target, lines)
-        return Exported(path=target, lines=len(lines))
+        return Exported(path=target, lines=len(lines), is_partial=True)
     with _traced(run, manifest) as span, writing(queries.engine, marking(run)) as verdicts:
         texts = verdicts.manifest(manifest.number)
         rewrite(
-            manifest.path,
+            source or manifest.path,
             target,
             texts,
             expected=lambda: manifest.fingerprints,

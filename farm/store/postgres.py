@@ -22,6 +22,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from farm import place
 from farm.errors import DatabaseVersion, FarmError, ServerDown
 
 if TYPE_CHECKING:
@@ -274,10 +275,11 @@ def _down(engine: Engine, error: Exception) -> ServerDown:
         return ServerDown(
             f"PostgreSQL at {where} refused the password of `{refused[1]}`; correct FARM_DATABASE_URL"
         )
+    host = engine.url.host or str(engine.url.query.get("host", ""))
     why = (str(cause).strip() or type(cause).__name__).splitlines()[0]
     return ServerDown(
         f"PostgreSQL does not answer at {where}: {why}; "
-        "start it (Debian: sudo systemctl start postgresql) or correct FARM_DATABASE_URL, and try again"
+        f"{place.here().start(place.POSTGRES, host)} or correct FARM_DATABASE_URL, and try again"
     )
 
 

@@ -399,6 +399,30 @@ def test_an_export_to_another_file_leaves_the_manifest_alone(quiet: Quiet, tmp_p
     assert (first.read_bytes(), second.read_bytes()) == before
 
 
+def test_a_manifest_that_was_moved_is_written_whole_where_its_new_place_is_named(
+    quiet: Quiet, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.jsonl", {**entry(PROVED, 1), "note": "mine"})
+    run_id = submitted(quiet, path)
+    quiet.judge(run_id, 1)
+    moved, other = path.rename(tmp_path / "moved.jsonl"), tmp_path / "other.jsonl"
+    said = quiet.farm("export", run_id, "-o", other)
+    assert said.returncode == 0, said.stderr
+    assert f"farm export {run_id} -o {other} --source ITS-NEW-PLACE" in said.stderr
+    assert "note" not in lines(other)[0]
+    assert quiet.farm.json("export", run_id, "-o", other)["written"][0]["partial"] is True
+    facts = quiet.farm.json("export", run_id, "-o", other, "--source", moved)
+    assert facts["written"] == [{"path": str(other), "verdicts": 1, "partial": False}]
+    (line,) = lines(other)
+    assert (line["note"], line["proof_status"]) == ("mine", "completed")
+    write(moved, entry(PROVED, 2))
+    said = quiet.farm("export", run_id, "-o", other, "--source", moved)
+    assert said.returncode == 2
+    assert "has changed since it was submitted" in said.stderr
+    assert quiet.farm("export", run_id, "--source", moved).returncode == 2
+    assert lines(other) == [line]
+
+
 def test_a_manifest_number_that_is_not_there_is_named(quiet: Quiet, tmp_path: Path) -> None:
     submitted(quiet, three(tmp_path / "a.jsonl"))
     said = quiet.farm("export", "--manifest", 1, "-o", tmp_path / "other.jsonl")

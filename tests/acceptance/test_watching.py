@@ -197,6 +197,12 @@ def test_without_a_terminal_one_picture_is_printed(quiet: Quiet, tmp_path: Path)
     assert "timeouts 0.0%, judge errors 0.0%" in said.stdout
     assert re.search(r"core .*batch .*kernel .*1 .*none", said.stdout)
     assert "There are no workers" in said.stdout
+    facts = quiet.farm.json("top")
+    assert (facts["checks_per_second"], facts["threads"], facts["workers"]) == (0.05, 0, [])
+    assert facts["verdicts"] == {"last_60_seconds": {"proved": 3}, "last_300_seconds": {"proved": 3}}
+    (queue,) = facts["queues"]
+    assert (queue["environment"], queue["priority"], queue["waiting"]) == ("core", "batch", 1)
+    assert (queue["tier"], queue["workers"], queue["is_cut"]) == ("kernel", 0, False)
 
 
 def test_hostile_names_stand_in_the_picture_as_text(quiet: Quiet, tmp_path: Path) -> None:

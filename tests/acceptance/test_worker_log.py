@@ -19,7 +19,7 @@ from farm.embedded import status
 from farm.version import VERSION
 
 #: How each line of a log begins: a time, a level and who speaks.
-LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ [\w.]+: \S")
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d [A-Z]+ [\w.]+: \S")
 
 CHECKED = re.compile(r" DEBUG .*: proved \(ok\) in \d+\.\d{3} s check_id=\d+ attempt=1$")
 

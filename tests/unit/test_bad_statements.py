@@ -1,4 +1,4 @@
-"""A statement from which no program can be made is its line's fault: the manifest's other lines are judged."""
+"""A statement from which no program can be made is the fault of its line: all other lines are judged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from farm.runs.prepare.manifests import preparing
 from farm.settings import Settings
 from farm.store.environments import ServedEnvironment
 
-#: A good statement of each system and bad ones: each in a field that the system's lines have or must not have.
+#: A good statement of each system, and fields that make a line of it bad.
 GOOD = {Kind.METAMATH: "good $p |- t = t $= ? $.", Kind.HOL_LIGHT: "`1 + 1 = 2`"}
 BAD: list[tuple[Kind, dict[str, object]]] = [
     (Kind.METAMATH, {"formal_statement": "bad $a |- t = t $."}),

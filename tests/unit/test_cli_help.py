@@ -95,6 +95,7 @@ def test_the_exit_statuses_are_documented() -> None:
         "3 some lines",
         "5 some manifests",
         "6 lines that were proved",
+        "7 an environment",
     ):
         assert status in README
 

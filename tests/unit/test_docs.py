@@ -78,6 +78,40 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
         assert (ROOT / name).exists(), name
 
 
+#: Everything that people read, besides what programs say.
+TEXTS = sorted({*PAGES, ROOT / "CHANGELOG.md", *(ROOT / "examples").rglob("*.md")})
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_word_stands_twice_in_a_row(page: Path) -> None:
+    """Neither on a line nor over its end; code, tables' borders and ends of sentences lie between others."""
+    assert doubled(page.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["of the the farm", "The the farm", "of the\nthe farm", "- of the\n  the farm"]
+)
+def test_a_word_that_stands_twice_is_found(text: str) -> None:
+    assert [each.lower() for each in doubled(text)] == ["the"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("the `the` end", "I see. See it", "| the | the |", "    the the", "```\nthe the\n```\n"),
+        *("## The farm\n\nFarm", "of the\n\nThe farm"),
+    ],
+)
+def test_code_and_cells_are_no_words_in_a_row(text: str) -> None:
+    assert doubled(text) == []
+
+
+def doubled(text: str) -> list[str]:
+    """Return the words of a page of Markdown that stand twice in a row."""
+    prose = re.sub(r"^```.*?^```|^ {4}.*?$|^#.*?$|\n\n|`[^`]*`", "`", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\b([^\W\d]+)\s+\1\b", prose, re.IGNORECASE)
+
+
 #: Spans, a line's fields, a file's name and a group of entry points, which look like names of Python's.
 SPANS = {
     f"farm.{name}"

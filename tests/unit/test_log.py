@@ -100,7 +100,7 @@ def test_a_text_event_has_its_fields_at_its_end() -> None:
     with logging_as("text") as written:
         logger("farm.test", {"check_id": 7, "attempt": 2}).info("Checked")
     assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO farm\.test: Checked check_id=7 attempt=2\n",
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d INFO farm\.test: Checked check_id=7 attempt=2\n",
         written.getvalue(),
     )
 

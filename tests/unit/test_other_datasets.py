@@ -1,4 +1,4 @@
-"""Any other benchmark: rows whose fields are named, folders of Lean, and what rows say that nobody asked for."""
+"""Any other benchmark: rows whose fields are named, folders of Lean, and fields that nobody asked for."""
 
 from __future__ import annotations
 
@@ -227,12 +227,15 @@ VERINA = (
     "theorem F_spec_satisfied (a : Int) : F_precond a := by\n  -- !benchmark @start proof\n  simp\n"
 )
 CLEVER = (
-    "import Imports.AllImports\n\ndef spec (n : Nat) : Prop := n = n\n\ntheorem spec_isomorphism:\n∀ n, spec n :=\n"
-    "sorry\n\ndef implementation (n : Nat) : Nat := n\n\ntheorem correctness (n : Nat) : implementation n = n :=\n"
+    "import Imports.AllImports\n\ndef spec (n : Nat) : Prop := n = n\n\ntheorem spec_isomorphism:\n"
+    "∀ n, spec n"
+    " :=\nsorry\n\ndef implementation (n : Nat) : Nat := n\n\n"
+    "theorem correctness (n : Nat) : implementation n = n :=\n"
     "by\nsorry\n"
 )
 CONJECTURES = (
-    "/-\nCopyright.\n-/\n\nimport FormalConjecturesUtil\n\nopen Filter\n\nnamespace Erdos1\n\nabbrev P (n : ℕ) := n = n\n\n"
+    "/-\nCopyright.\n-/\n\nimport FormalConjecturesUtil\n\nopen Filter\n\nnamespace Erdos1\n\n"
+    "abbrev P (n : ℕ) := n = n\n\n"
     "@[category research open, AMS 5]\ntheorem erdos_1 : P 1 := by\n  sorry\n\n"
     "@[category textbook]\ntheorem erdos_1.variants.weaker : P 2 := by\n  rfl\n\n"
     "theorem erdos_1.variants.strong : P 3 := by\n  sorry\n\nend Erdos1\n"
@@ -324,7 +327,8 @@ def test_proofnet_is_read_from_files_of_problems_and_of_textbooks(tmp_path: Path
         "import Mathlib\n\ntheorem exercise_1_1 : 1 = 1 := by\n  sorry\n"
     )
     (tmp_path / "Rudin.lean").write_text(
-        "import Mathlib\nopen Nat\n\ntheorem exercise_1_1 : 2 = 2 :=\nsorry\n\ntheorem exercise_1_2 : 3 = 3 :=\nsorry\n"
+        "import Mathlib\nopen Nat\n\ntheorem exercise_1_1 : 2 = 2 :=\nsorry\n\n"
+        "theorem exercise_1_2 : 3 = 3 :=\nsorry\n"
     )
     found = copy("proofnet", tmp_path)
     assert [(each.name, each.group, each.more["file"]) for each in found.problems] == [

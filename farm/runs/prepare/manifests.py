@@ -48,9 +48,7 @@ def preparing(
         yield partial(_blocks, pool, problem)
 
 
-def _blocks(
-    pool: Pool[Block | None], problem: Problem | None, lines: Lines, number: int
-) -> Iterator[Block]:
+def _blocks(pool: Pool[Block | None], problem: Problem | None, lines: Lines, number: int) -> Iterator[Block]:
     faults, unread = Faults(), list[ManifestError]()
 
     def readable() -> Iterator[Piece]:
@@ -67,8 +65,7 @@ def _blocks(
         if answer is None:
             continue
         block = answer
-        if problem is not None and any(each.problem == problem.words for each in block.faults):
-            raise problem.error()
+        _refuse_usual(problem, block)
         faults.add_all(block.faults)
         if not faults:
             yield block
@@ -77,3 +74,9 @@ def _blocks(
         raise faults.error()
     if block is None:
         raise empty(lines.path)
+
+
+def _refuse_usual(problem: Problem | None, block: Block) -> None:
+    """Raise `UsageError` where a line needs the run's own environment, and that has a problem."""
+    if problem is not None and any(each.problem == problem.words for each in block.faults):
+        raise problem.error()

@@ -13,15 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from farm import place
 from farm_workers.box import launch, obstacles, procfs
 from farm_workers.box.cgroup import PROCESSES, Groups, pids_in, write
-
-#: What to do where there is no right to make groups, by version.
-_REMEDIES = {
-    1: "version 1 needs root, or a writable group in FARM_CGROUP",
-    2: "start the farm in a group of its own (systemd-run --user --scope -p Delegate=yes farm worker), "
-    "or set FARM_CGROUP to a delegated group",
-}
 
 
 class NoGroups(Exception):
@@ -56,8 +50,15 @@ def _found(mounts: list[_Mount], given: str | None, own_name: str, undo: context
             reasons.append(str(why))
         except OSError as error:
             what = f"{error.filename or 'a control group'}: {error.strerror}"
-            reasons.append(f"{what}; {obstacles.writable_groups(error.errno) or _REMEDIES[version]}")
+            reasons.append(f"{what}; {obstacles.writable_groups(error.errno) or _remedy(version)}")
     raise NoGroups("; ".join(reasons) or "none are mounted")
+
+
+def _remedy(version: int) -> str:
+    """Return what gives this process groups that it may write, outside of what only a runtime can give."""
+    if version == 1:
+        return "version 1 needs root, or a writable group in FARM_CGROUP"
+    return place.here().delegate()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,7 +173,7 @@ def _share(base: Path, own: Path, undo: contextlib.ExitStack) -> None:
     if missing and (base / "cgroup.type").exists() and (pids := pids_in(base)):
         if strangers := set(pids) - _own_processes():
             others = f"{base} contains {len(strangers)} processes that are not the farm's"
-            raise NoGroups(f"{others}; {_REMEDIES[2]}")
+            raise NoGroups(f"{others}; {_remedy(2)}")
         (own / _SELF).mkdir()
         undo.callback(_leave, own / _SELF, base)
         _move(base, own / _SELF)

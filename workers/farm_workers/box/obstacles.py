@@ -7,13 +7,13 @@ container make control groups.
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from farm.place import container
 from farm_workers.box import probe
 from farm_workers.box.bubblewrap import python
 
@@ -27,11 +27,6 @@ _SYSCTLS: Mapping[str, tuple[str, str, frozenset[tuple[str, int]]]] = {
         | {("user", errno.EACCES)},
     ),
 }
-#: Files by which container runtimes can be known.
-_MARKS = {"/run/.containerenv": "podman", "/.dockerenv": "docker"}
-#: What every container of a pod has; the folder of its token may be missing.
-_KUBERNETES = "KUBERNETES_SERVICE_HOST"
-
 #: What lets a container make namespaces, by what runs it.
 _OPTIONS = {
     "docker": (
@@ -80,7 +75,7 @@ def look() -> Kernel:
     return Kernel(
         tried=_tried(),
         sysctls={name: _text(f"/proc/sys/{name.replace('.', '/')}").strip() for name in _SYSCTLS},
-        container=_container(),
+        container=container(),
         masked=tuple(place for place in _mounted() if place.startswith("/proc/")),
         filtered="\nSeccomp:\t2\n" in _text("/proc/self/status"),
     )
@@ -116,8 +111,8 @@ def _remedy(kernel: Kernel) -> str:
 
 def writable_groups(error: int | None) -> str | None:
     """Return what lets a container make control groups after this error; None where this seems to be none."""
-    if container := _container():
-        return _GROUPS[container]
+    if runtime := container():
+        return _GROUPS[runtime]
     return f"if this is a container, {_GROUPS['docker']}" if error == errno.EROFS else None
 
 
@@ -125,13 +120,6 @@ def _tried() -> dict[str, int]:
     command = [python(), "-I", "-S", probe.__file__]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout
     return {word: int(number) for word, number in (line.split() for line in said.splitlines())}
-
-
-def _container() -> str | None:
-    if _KUBERNETES in os.environ:
-        return "kubernetes"
-    known = [name for mark, name in _MARKS.items() if Path(mark).exists()]
-    return known[0] if known else None
 
 
 def _mounted() -> list[str]:

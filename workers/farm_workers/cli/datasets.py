@@ -90,8 +90,8 @@ def dataset(
     """Make a manifest from a local copy of a public benchmark, for a model to fill in.
 
     Lines have no `generation`. `farm dataset lines FILE --statement FIELD` reads rows of JSON or CSV whose
-    fields you name, `farm dataset folder PATH` files of Lean. With --check, statements that do not compile are listed, and the exit status
-    is 4 when there are any, 3 when some could not be tried.
+    fields you name, `farm dataset folder PATH` files of Lean. With --check, statements that do not compile
+    are listed, and the exit status is 4 when there are any, 3 when some could not be tried.
     """
     from farm.cli import terminal
     from farm.datasets.making import Wanted, lines, read_copy, require_writable, write

@@ -16,7 +16,7 @@ from typer import Argument, Option
 from farm.cli.help import Group
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
-from farm.errors import FarmError, ServerDown, UsageError
+from farm.errors import EnvironmentDiffers, FarmError, ServerDown, UsageError
 from farm.kinds import Kind
 from farm.settings import Settings
 
@@ -205,7 +205,7 @@ def verify(
 ) -> None:
     """Compute the digest anew from all bytes, and say what differs from when the environment was added.
 
-    Remembered sizes and times are not trusted. The exit status is 1 when something differs.
+    Remembered sizes and times are not trusted. The exit status is 7 when something differs.
     """
     from farm.cli import terminal
     from farm_workers.checking.adding import verified
@@ -228,7 +228,7 @@ def verify(
 
 
 def _tell_of(name: str, read: Verified, *, accepted: bool) -> None:
-    """Say what is to be done about what was read; raises FarmError where it is not what was recorded."""
+    """Say what is to be done about what was read; raises EnvironmentDiffers."""
     from farm.cli import terminal
 
     if read.is_stale:
@@ -243,7 +243,7 @@ def _tell_of(name: str, read: Verified, *, accepted: bool) -> None:
     elif accepted:
         terminal.say("This is recorded now; restart the workers of this machine")
     elif read.differences:
-        raise FarmError(
+        raise EnvironmentDiffers(
             f"{name} is not what was recorded (digest {read.earlier.digest[:12]}). If the change was meant: "
             f"farm environments verify {name} --accept, and restart the workers. Else remove it and add "
             "it anew"
