@@ -31,7 +31,7 @@ def lean_of_minif2f(path: Path) -> Found:
 def _with_names(found: Found) -> Found:
     """Yield problems of miniF2F with what their names say; what a copy says itself stays."""
     for each in found:
-        yield replace(each, more=named(each.name) | each.more) if isinstance(each, Problem) else each
+        yield replace(each, more={**named(each.name), **each.more}) if isinstance(each, Problem) else each
 
 
 def _lean_of_minif2f(path: Path) -> Found:

@@ -209,7 +209,8 @@ def _fields(problem: Problem, wanted: Wanted) -> dict[str, object]:
         "context": problem.context,
         "formal_statement": problem.statement,
     }
-    return {name: value for name, value in fields.items() if value is not None} | problem.more
+    told = {name: value for name, value in fields.items() if value is not None}
+    return {**told, **problem.more}
 
 
 def require_writable(output: Path, source: Path, *, force: bool) -> None:

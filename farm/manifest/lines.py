@@ -248,10 +248,10 @@ def encoding_of(line: bytes) -> Fault | None:
         if line.startswith(mark):
             return Fault(f"begins with a byte order mark ({name})", "save the file as UTF-8 without one")
     nulls = tuple(byte == 0 for byte in line[:4])
-    name = next((name for sign, name in _NULLS.items() if nulls[: len(sign)] == sign), None)
-    if name is not None:
-        remedy = f"save the file as UTF-8: iconv -f {name} -t UTF-8 FILE > NEW"
-        return Fault(f"is {name} without a byte order mark", remedy)
+    unmarked_name = next((name for sign, name in _NULLS.items() if nulls[: len(sign)] == sign), None)
+    if unmarked_name is not None:
+        remedy = f"save the file as UTF-8: iconv -f {unmarked_name} -t UTF-8 FILE > NEW"
+        return Fault(f"is {unmarked_name} without a byte order mark", remedy)
     if _BARE_RETURN.search(line) is not None:
         return Fault(
             "ends its lines with a carriage return (CR) alone",
