@@ -133,6 +133,27 @@ EXPLOITS: dict[str, str] = {
     "shadowed by a case": "(match 1 with mk_thm -> ALL_TAC) THEN ACCEPT_TAC (mk_thm ([],`F`))",
     "shadowed by itself": "let new_axiom = new_axiom in ACCEPT_TAC (new_axiom `F`)",
     "alias": "let f = (fun (Obj.magic as x) -> x) in ALL_TAC",
+    "phrases that name an axiom": "let th = new_axiom `F`;; ACCEPT_TAC th",
+    "phrase of an axiom": "new_axiom `F`;; e (ACCEPT_TAC TRUTH);;",
+    "phrases that cheat": "g `F`;; e (CHEAT_TAC);;",
+    "phrase that redefines prove": "let prove (t,_) = TRUTH;; prove (`F`, ALL_TAC);;",
+    "phrase that redefines by": "let by t g = null_meta,[],(fun i l -> TRUTH);; e (ALL_TAC);;",
+    "phrase that redefines a state": "let mk_goalstate g = null_meta,[],(fun i l -> TRUTH);; e (ALL_TAC);;",
+    "phrases of another goal": "g `T`;; e (REWRITE_TAC[]);; let th = top_thm();;",
+    "phrase of a module": "module M = struct let x = Obj.magic end;; ACCEPT_TAC (M.x TRUTH)",
+    "phrase of an external": "external cast : 'a -> 'b = \"%identity\";; ACCEPT_TAC (cast ([],`F`));;",
+    "phrase that opens": "open Obj;; ACCEPT_TAC (magic TRUTH);;",
+    "phrase of a type": "type t = A of thm;; ALL_TAC",
+    "phrase of an exception": "exception E of thm;; ALL_TAC",
+    "phrase of a directive": '#use "/tmp/x.ml";; ALL_TAC',
+    "phrase that loads": 'needs "/tmp/x.ml";; ALL_TAC',
+    "phrase that loads by path": 'loadt "../../tmp/hol.ml";; ALL_TAC',
+    "phrase with an attribute": "let th = TRUTH [@@foo];; ACCEPT_TAC th",
+    "expression with an attribute": "ACCEPT_TAC TRUTH [@@foo];; ALL_TAC",
+    "phrase that prints": 'print_string "proved";; e (ALL_TAC);;',
+    "phrases that assign": "the_axioms := [];; ALL_TAC",
+    "phrases without a tactic": "let th = TRUTH;; let other = th;;",
+    "step that is undone": "g `F`;; e (CHEAT_TAC);; b();; e (ALL_TAC);;",
     "deep": "(" * 100_000 + "ALL_TAC" + ")" * 100_000,
     "long": "ALL_TAC THEN " * 20_000 + "ALL_TAC",
 }
@@ -165,6 +186,73 @@ HONEST: dict[str, tuple[str, str]] = {
     "sets": ("!s:A->bool. s SUBSET s", "SET_TAC[]"),
     "local function": ("T /\\ T", "let twice t = t THEN t in REPEAT CONJ_TAC THEN twice (REWRITE_TAC[])"),
     "names of its own": ("T", "let exit = TRUTH in ACCEPT_TAC exit"),
+}
+
+#: A goal and a proof each, in phrases as people and models write them: they become one tactic.
+PHRASES: dict[str, tuple[str, str]] = {
+    "lemma": (
+        "2 + 2 = 4 /\\ T",
+        "let LEMMA = prove (`2 + 2 = 4`, ARITH_TAC);;\n"
+        "let TARGET = prove\n (`2 + 2 = 4 /\\ T`,\n  REWRITE_TAC[LEMMA]);;",
+    ),
+    "lemmas of lemmas": (
+        "3 + 0 = 3",
+        "let A = prove(`!n. n + 0 = n`, REWRITE_TAC[ADD_CLAUSES]);;\n"
+        "let B = prove(`3 + 0 = 3`, REWRITE_TAC[A]);;\n"
+        "REWRITE_TAC[B]",
+    ),
+    "steps": (
+        "!x y:num. x = y ==> y = x",
+        "g `!x y:num. x = y ==> y = x`;;\ne (REPEAT GEN_TAC);;\ne (DISCH_TAC);;\ne (ASM_REWRITE_TAC[]);;",
+    ),
+    "steps of several goals": (
+        "(1 = 1 /\\ 2 = 2) /\\ 3 + 1 = 4",
+        "e CONJ_TAC;; e (CONJ_TAC);; e (REFL_TAC);; e REFL_TAC;; e (ARITH_TAC);; let th = top_thm();;",
+    ),
+    "steps behind each other's goals": (
+        "1 = 1 /\\ 2 + 1 = 3",
+        "e(CONJ_TAC);; r 1;; e(ARITH_TAC);; e(REFL_TAC);;",
+    ),
+    "a step that is taken back": ("1 + 1 = 2", "g `1 + 1 = 2`;; e (DISCH_TAC);; b();; p();; e (ARITH_TAC);;"),
+    "numbers in front": (
+        "!x:real. x <= x + &1",
+        "prioritize_real();;\n\nlet LE = prove(`!x. x <= x + &1`, REAL_ARITH_TAC);;\n\ne (REWRITE_TAC[LE]);;",
+    ),
+    "numbers in front of a tactic": ("!x:real. x = x", "prioritize_real();; GEN_TAC THEN REFL_TAC;;"),
+    "a lemma by steps": (
+        "1 + 1 = 2 /\\ T",
+        "g `1 + 1 = 2`;; e (ARITH_TAC);; let TWO = top_thm();;\ng `1 + 1 = 2 /\\ T`;; e (REWRITE_TAC[TWO]);;",
+    ),
+    "a corollary behind": (
+        "1 + 1 = 2",
+        "let TARGET = prove(`1 + 1 = 2`, ARITH_TAC);; let LATER = prove(`2 = 1 + 1`, REWRITE_TAC[TARGET]);;",
+    ),
+    "helpers": (
+        "T /\\ T",
+        "let rec twice n t = if n = 0 then ALL_TAC else t THEN twice (n - 1) t;;\nlet a,b = TRUTH,TRUTH;;\n"
+        "prove(`T /\\ T`, twice 1 CONJ_TAC THEN ACCEPT_TAC b);;",
+    ),
+    "comments": ("T", "(* first;; *)\nlet th = TRUTH;; (* then *)\nACCEPT_TAC th;; (* done;; *)"),
+    "strings and terms with marks": (
+        "T",
+        'let said = ";; e (";;\nlet th = prove(`(\\x. x) T`, BETA_TAC THEN REWRITE_TAC[]);;\nREWRITE_TAC[]',
+    ),
+    "a library that is loaded": ("1 = 1", 'needs "wf.ml";;\nREFL_TAC;;'),
+}
+
+#: Phrases that do not become one tactic, and a part of the reason that is given.
+UNJOINED: dict[str, tuple[str, str]] = {
+    "a file": ('needs "Library/nowhere.ml";; REFL_TAC', "name the file in its `load`"),
+    "a directive": ('#use "x.ml";; REFL_TAC', "a directive of the toplevel"),
+    "a type": ("type t = A;; REFL_TAC", "neither an expression nor a `let`"),
+    "numbers in between": (
+        "let A = prove(`1 = 1`, REFL_TAC);; prioritize_real();; REFL_TAC",
+        "prioritize_real changes what terms behind it mean",
+    ),
+    "two kinds of numbers": ("prioritize_real();; prioritize_int();; REFL_TAC", "write it in front"),
+    "a theorem of nothing": ("let th = top_thm();; REFL_TAC", "top_thm() stands behind no step"),
+    "a later phrase": ("let A = TRUTH;; e (REFL_TAC;;", "Syntax error"),
+    "no tactic": ("let th = TRUTH;; let other = th;;", "has no tactic"),
 }
 
 #: Goals that cannot be judged, whatever the tactic.

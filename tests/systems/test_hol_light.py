@@ -22,7 +22,7 @@ from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.limits import Limits
 from tests.levels import isolated
 from tests.processes import PATIENCE
-from tests.systems.hol_light_cases import BAD_GOALS, EXPLOITS, HONEST
+from tests.systems.hol_light_cases import BAD_GOALS, EXPLOITS, HONEST, PHRASES, UNJOINED
 
 #: The limits are for what goes on without end, not for a machine that is busy.
 LIMITS = Limits(wall_seconds=60.0 * PATIENCE, cpu_seconds=60.0 * PATIENCE, memory_mib=2048)
@@ -119,6 +119,34 @@ def test_what_is_honest_is_proved(subject: Subject, name: str) -> None:
     assert report.audit is not None
     assert sorted(report.audit["axioms"]) == ["ETA_AX", "INFINITY_AX", "SELECT_AX"]
     assert report.statement == "compared"
+
+
+@pytest.mark.parametrize("name", PHRASES)
+def test_phrases_become_one_tactic(subject: Subject, name: str) -> None:
+    """As people write them in a file, or step by step."""
+    verdict = subject.verdict(*PHRASES[name])
+    assert verdict.reason is Reason.OK, verdict.detail
+
+
+@pytest.mark.parametrize("name", UNJOINED)
+def test_phrases_that_cannot_be_joined_are_refused_with_a_reason(subject: Subject, name: str) -> None:
+    """No rule of OCaml's syntax is blamed, and no gate."""
+    text, why = UNJOINED[name]
+    verdict = subject.verdict("1 = 1", text)
+    assert (verdict.reason, why in verdict.detail) == (Reason.ERROR, True), verdict.detail
+
+
+def test_an_error_in_phrases_has_its_place_in_the_program(subject: Subject) -> None:
+    """Line and column are those of the phrase that is wrong, whichever it is."""
+    text = "let A = TRUTH;;\n\n let B = TRUTH;; e (REWRITE_TAC\n  [nosuch]);;"
+    message = subject.report("1 = 1", text).answer.messages[0]
+    assert (message.text, message.line, message.column) == ("Unbound value nosuch", 5, 3)
+
+
+def test_steps_that_leave_goals_show_them(subject: Subject) -> None:
+    """As one tactic does."""
+    verdict = subject.verdict("1 = 1 /\\ 2 < 1", "e (CONJ_TAC);; e (REFL_TAC);;")
+    assert "unsolved goals: 1; `2 < 1`" in verdict.detail
 
 
 @pytest.mark.parametrize("name", BAD_GOALS)

@@ -160,18 +160,174 @@ and unknown loc n =
 
 let not_one = "is not exactly one expression";;
 
-let phrase_of text =
-  let wrapped = "let farm_tactic = (\n"^text^"\n);;" in
-  let stream = Stream.of_string wrapped in
+(* Return the next phrase of a stream, None at its end. *)
+let parsed stream =
   match Grammar.Entry.parse Pcaml.top_phrase stream with
     exception Ploc.Exc(loc,why) ->
       let said = match why with Stream.Error m -> m | Failure m -> m | _ -> Printexc.to_string why in
       ended "error" (placed (Ploc.line_nb loc) (Ploc.first_pos loc - Ploc.bol_pos loc)) ("Syntax error: "^said)
-  | None -> ended "refused" nowhere ("The proof "^not_one^".")
-  | Some item ->
-      if Stream.count stream < String.length wrapped
-      then ended "refused" nowhere ("The proof "^not_one^".") else
-      try Ast2pt.phrase item with Failure m -> ended "error" nowhere ("Syntax error: "^m);;
+  | None -> None
+  | Some item -> try Some(Ast2pt.phrase item) with Failure m -> ended "error" nowhere ("Syntax error: "^m);;
+
+let one_phrase text =
+  let wrapped = "let farm_tactic = (\n"^text^"\n);;" in
+  let stream = Stream.of_string wrapped in
+  match parsed stream with
+    Some phrase when Stream.count stream = String.length wrapped -> phrase
+  | _ -> ended "refused" nowhere ("The proof "^not_one^".");;
+
+(* Whether nothing but blanks and comments stands in a text. *)
+let is_blank text =
+  match parsed (Stream.of_string text) with
+    None -> true
+  | Some _ -> false
+  | exception _ -> false;;
+
+(* Return white space that takes as many lines, and columns of the last one, as a text; one line more. *)
+let blanks text =
+  let lines = String.split_on_char '\n' text in
+  String.make (List.length lines) '\n'^String.make (String.length (List.nth lines (List.length lines - 1))) ' ';;
+
+(* Return the phrases of a text, the last of which need not have its `;;`; none where the first cannot be read. *)
+let phrases_of text =
+  let rec from at found =
+    let rest = String.sub text at (String.length text - at) in
+    if is_blank rest then List.rev found else
+    let before = blanks (String.sub text 0 at) in
+    let stream = Stream.of_string (before^rest^"\n;;") in
+    match parsed stream with
+      exception _ when found = [] -> []
+    | None -> List.rev found
+    | Some phrase ->
+        let next = at + Stream.count stream - String.length before in
+        if next >= String.length text then List.rev (phrase::found) else from next (phrase::found) in
+  from 0 [];;
+
+(* --- The usual form of a proof: lemmas, and steps of the interactive prover, become one tactic. --- *)
+
+let unjoined loc why =
+  ended "error" (place loc) ("The phrases of the proof cannot be joined into one tactic: "^why^".");;
+
+let ident_of name = Ast_helper.Exp.ident (Location.mknoloc (Longident.Lident name));;
+
+let apply_to f x = Ast_helper.Exp.apply f [Asttypes.Nolabel,x];;
+
+(* Return the function that an expression applies, "" for none, and its arguments. *)
+let called e =
+  match e.pexp_desc with
+    Pexp_apply({pexp_desc = Pexp_ident {Asttypes.txt = Longident.Lident f}},args) -> f,List.map snd args
+  | _ -> "",[];;
+
+(* What was read so far: the bindings, the goal and the steps that are open, and the proofs that were found,
+   each with the bindings before it and its goal; the newest first. `kind` is the kind of numbers. *)
+type reading =
+  { bindings : (Asttypes.rec_flag * value_binding list) list;
+    opened : expression option;
+    steps : expression list;
+    found : ((Asttypes.rec_flag * value_binding list) list * expression option * expression) list;
+    kind : string };;
+
+let nothing_read = { bindings = []; opened = None; steps = []; found = []; kind = "" };;
+
+(* Return the tactic that takes these steps one after the other, each as a function of goal states. *)
+let tactic_of_steps steps =
+  let start = apply_to (ident_of "mk_goalstate") (ident_of "farm_goal") in
+  let last = List.fold_left (fun state step -> apply_to step state) start (List.rev steps) in
+  Ast_helper.Exp.fun_ Asttypes.Nolabel None (Ast_helper.Pat.var (Location.mknoloc "farm_goal")) last;;
+
+(* End the steps that are open: they are a proof of their goal. *)
+let closed r =
+  if r.steps = [] then r else
+  { r with steps = []; opened = None; found = (r.bindings,r.opened,tactic_of_steps r.steps)::r.found };;
+
+let with_proof r goal tactic = { r with found = (r.bindings,Some goal,tactic)::r.found };;
+
+let with_binding r recursive bindings = { r with bindings = (recursive,bindings)::r.bindings };;
+
+let prioritized r loc name =
+  if r.kind <> name && (r.bindings <> [] || r.steps <> [] || r.found <> [] || r.kind <> "")
+  then unjoined loc (name^" changes what terms behind it mean; write it in front, or the types in the terms") else
+  (if name = "prioritize_real" then prioritize_real() else
+   if name = "prioritize_int" then prioritize_int() else prioritize_num());
+  { r with kind = name };;
+
+let ends_with suffix text =
+  let m = String.length suffix and n = String.length text in
+  m <= n && String.sub text (n - m) m = suffix;;
+
+let loaded r loc file =
+  if List.exists (fun (known,_) -> ends_with file known) !loaded_files then r else
+  unjoined loc ("it loads "^file^", which the environment has not loaded; name the file in its `load`");;
+
+(* Return what is read when an expression stands as a phrase of its own. *)
+let with_expression r e =
+  match called e with
+    "g",[goal] -> { (closed r) with opened = Some goal }
+  | ("e" | "er"),[tactic] -> { r with steps = apply_to (ident_of "by") tactic::r.steps }
+  | "r",[number] -> { r with steps = apply_to (ident_of "rotate") number::r.steps }
+  | "b",[_] when r.steps <> [] -> { r with steps = List.tl r.steps }
+  | ("p" | "top_goal" | "top_thm" | "top_realgoal"),[_] -> r
+  | ("prioritize_real" | "prioritize_num" | "prioritize_int" as name),[_] -> prioritized r e.pexp_loc name
+  | ("needs" | "loadt" | "loads"),[{pexp_desc = Pexp_constant(Pconst_string(file,_,_))}] -> loaded r e.pexp_loc file
+  | "prove",[{pexp_desc = Pexp_tuple [goal;tactic]}] -> with_proof (closed r) goal tactic
+  | _ -> let c = closed r in { c with found = (c.bindings,None,e)::c.found };;
+
+let with_let r recursive bindings =
+  match bindings with
+    [v] ->
+      (match called v.pvb_expr with
+         "top_thm",[_] ->
+           (match r.opened with
+              None when r.steps = [] -> unjoined v.pvb_loc "top_thm() stands behind no step"
+            | None -> closed r
+            | Some goal ->
+                let proof = Ast_helper.Exp.tuple [goal;tactic_of_steps r.steps] in
+                with_binding (closed r) recursive [{ v with pvb_expr = apply_to (ident_of "prove") proof }])
+       | "prove",[{pexp_desc = Pexp_tuple [goal;tactic]}] ->
+           with_binding (with_proof (closed r) goal tactic) recursive bindings
+       | _ -> with_binding r recursive bindings)
+  | _ -> with_binding r recursive bindings;;
+
+let with_item r item =
+  match item.pstr_desc with
+    Pstr_eval(e,attributes) -> plain item.pstr_loc attributes; with_expression r e
+  | Pstr_value(recursive,bindings) -> with_let r recursive bindings
+  | _ -> unjoined item.pstr_loc "one of them is neither an expression nor a `let`";;
+
+let with_phrase r phrase =
+  match phrase with
+    Ptop_def items -> List.fold_left with_item r items
+  | Ptop_dir _ -> ended "error" nowhere "The phrases of the proof cannot be joined: one is a directive of the toplevel.";;
+
+(* Whether an expression is a quotation of a goal. *)
+let states goal given =
+  match given with
+    None -> false
+  | Some e ->
+      match called e with
+        "parse_term",[{pexp_desc = Pexp_constant(Pconst_string(text,_,_))}] ->
+          (match parse_term text with t -> aconv t goal | exception _ -> false)
+      | _ -> false;;
+
+(* Return the phrase of the proof of a goal: the last one that states it, or the last one that there is. *)
+let joined goal phrases =
+  let r = closed (List.fold_left with_phrase nothing_read phrases) in
+  let chosen = match List.filter (fun (_,stated,_) -> states goal stated) r.found with [] -> r.found | l -> l in
+  match chosen with
+    [] -> ended "error" nowhere "The proof has no tactic: no `prove(...)`, no `e(...)` and no expression."
+  | (bindings,_,tactic)::_ ->
+      let whole = List.fold_left (fun body (recursive,l) -> Ast_helper.Exp.let_ recursive l body) tactic bindings in
+      let named = Ast_helper.Pat.var (Location.mknoloc "farm_tactic") in
+      Ptop_def [Ast_helper.Str.value Asttypes.Nonrecursive [Ast_helper.Vb.mk named whole]];;
+
+(* Return the phrase of a text: of one expression, else of the phrases that it has, if it can be read so. *)
+let phrase_of goal text =
+  match one_phrase text with
+    phrase -> phrase
+  | exception (Ended _ as why) ->
+      match phrases_of text with
+        [] -> raise why
+      | phrases -> joined goal phrases;;
 
 let tactic_type = Ast_helper.Typ.constr (Location.mknoloc (Longident.Lident "tactic")) [];;
 let unit_pattern = Ast_helper.Pat.construct (Location.mknoloc (Longident.Lident "()")) None;;
@@ -201,8 +357,8 @@ let ill_typed why =
       ended "error" (place main.Location.loc) (said_by main.Location.txt)
   | _ -> ended "error" nowhere (said_by (fun formatter -> Location.report_exception formatter why));;
 
-let tactic_of text =
-  let phrase = guarded (phrase_of text) in
+let tactic_of goal text =
+  let phrase = guarded (phrase_of goal text) in
   (match Toploop.execute_phrase false Format.str_formatter phrase with
      true -> ()
    | false -> ended "error" nowhere "the text has no value"
@@ -286,7 +442,7 @@ let judge asked =
   try
     let at = String.index asked '\000' in
     let goal = goal_of (String.sub asked 0 at) in
-    let tactic = tactic_of (String.sub asked (at + 1) (String.length asked - at - 1)) in
+    let tactic = tactic_of goal (String.sub asked (at + 1) (String.length asked - at - 1)) in
     compared goal (proved goal tactic);
     told "proved" nowhere named_axioms
   with Ended(word,at,said) -> told word at said
