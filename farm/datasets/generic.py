@@ -13,7 +13,7 @@ from farm.datasets.layouts import Found, in_files
 from farm.datasets.lean_files import only_theorem
 from farm.datasets.problem import LeftOut, Place, Problem, Unstated
 from farm.datasets.reading import rows, survivors
-from farm.datasets.records import NAMES, first_of
+from farm.datasets.records import HEADERS, NAMES, first_of
 from farm.errors import UsageError
 from farm.kinds import Kind
 from farm.lean_text.header import header_end
@@ -66,10 +66,10 @@ def _require_field(path: Path, option: str, field: str, seen: Mapping[str, None]
 
 def _problem(place: Place, fields: Mapping[str, object], columns: Columns) -> Problem | LeftOut:
     name_field = columns.name or first_of(fields, NAMES)
+    header_field = columns.header or (first_of(fields, HEADERS) if columns.system == Kind.LEAN else None)
     try:
-        header, statement, declared = _stated(
-            columns.system, _header(fields, columns), _text(fields, columns)
-        )
+        given = _header(fields, header_field or "")
+        header, statement, declared = _stated(columns.system, given, _text(fields, columns))
     except Unstated as error:
         return LeftOut(place=place, why=str(error))
     name = fields.get(name_field) if name_field else None
@@ -80,7 +80,7 @@ def _problem(place: Place, fields: Mapping[str, object], columns: Columns) -> Pr
         split=str(split or ""),
         header=header,
         statement=statement,
-        more=survivors(fields, {columns.statement, columns.header, name_field, "split"}),
+        more=survivors(fields, {columns.statement, header_field, name_field, "split"}),
     )
 
 
@@ -91,11 +91,11 @@ def _text(fields: Mapping[str, object], columns: Columns) -> str:
     return text
 
 
-def _header(fields: Mapping[str, object], columns: Columns) -> str:
-    """Return the header of a row, which ends its last line."""
-    header = columns.header if _is_text(columns.header) else fields.get(columns.header)
+def _header(fields: Mapping[str, object], field: str) -> str:
+    """Return the header of a row, from a field or given as text; it ends its last line."""
+    header = field if _is_text(field) else fields.get(field)
     if header is not None and not isinstance(header, str):
-        raise Unstated(f"its {printable(columns.header)} is no text")
+        raise Unstated(f"its {printable(field)} is no text")
     return f"{header}\n\n" if header and not header.endswith("\n") else header or ""
 
 

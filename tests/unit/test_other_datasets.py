@@ -66,6 +66,12 @@ LAYOUTS: dict[str, tuple[dict[str, object], Columns, str, str]] = {
         "one_1",
         OPENED,
     ),
+    "a header that nobody names": (
+        {"problem_id": "one_1", "lean4_src_header": OPENED, "code": BARE},
+        Columns(statement="code"),
+        "one_1",
+        OPENED,
+    ),
     "Lean-workbook": (
         {
             "id": "lean_workbook_1",
@@ -109,7 +115,17 @@ def test_rows_become_lines_that_keep_every_other_field(layout: str, suffix: str,
     (line,) = made_of(of_rows("some", columns), path)
     assert (line["name"], line["header"], line["source"]) == (name, header, "some (Lean)")
     assert str(line["formal_statement"]).startswith((STATED, "theorem one_1 (n : ℕ) : n = n :="))
-    renamed = {"header", "name", "theorem_name", "theorem_names", "id", "uuid", columns.statement}
+    renamed = {
+        "header",
+        "lean4_src_header",
+        "problem_id",
+        "name",
+        "theorem_name",
+        "theorem_names",
+        "id",
+        "uuid",
+        columns.statement,
+    }
     for field in row.keys() - renamed:
         assert (
             line["original_source" if field == "source" else field if field in line else f"original_{field}"]
