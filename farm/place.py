@@ -68,7 +68,7 @@ POSTGRES = Server(
 
 
 def container() -> str | None:
-    """Return what runs the container that this is, None outside of one."""
+    """Return the runtime of the container that this process is in, None outside of one."""
     if _KUBERNETES in os.environ:
         return "kubernetes"
     return next((name for mark, name in _MARKS.items() if Path(mark).exists()), None)

@@ -12,7 +12,7 @@ from farm.datasets.records import first_of
 _CONTEXTS = ("srcContext", "srcUpToDecl")
 _STATEMENTS = ("theoremStatement", "decl")
 _NAMES = ("theoremName", "declName", "declId")
-#: Lean refuses them; a context is nobody's to mend, for its positions are those of a file.
+#: Lean refuses them, and a context must not be changed: its positions are those of a file.
 _REFUSED = {"\t": "a tab", "\r": "a carriage return"}
 
 

@@ -25,7 +25,10 @@ _NOT_ITS_OWN = re.compile(r"\..*|lake-packages|build")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """Which field of a row is what; `header` may be the text itself. "" is: as the farm finds it."""
+    """The fields of a row that hold its parts; "" leaves the choice to the farm.
+
+    `header` may also be the header's text.
+    """
 
     statement: str
     name: str = ""

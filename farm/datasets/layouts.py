@@ -29,7 +29,7 @@ def lean_of_minif2f(path: Path) -> Found:
 
 
 def _with_names(found: Found) -> Found:
-    """Yield problems of miniF2F with what their names say; what a copy says itself stays."""
+    """Yield problems of miniF2F with the fields that their names give; fields of the copy win."""
     for each in found:
         yield replace(each, more={**named(each.name), **each.more}) if isinstance(each, Problem) else each
 
@@ -150,7 +150,7 @@ def hol_of_minif2f(path: Path) -> Found:
 
 
 def _known_of_minif2f(path: Path) -> dict[str, object]:
-    """Return what the name of a problem says, and the clone's own words on it."""
+    """Return the fields that a problem's name gives, and those of the clone's own file on it."""
     return named(path.stem) | _words_of_minif2f(path)
 
 

@@ -121,6 +121,14 @@ def test_help_cuts_no_name_and_no_sentence_however_narrow_the_terminal(
     assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
 
 
+@pytest.mark.parametrize("path", [path for path in HELPS if path])
+def test_an_example_stays_on_its_line(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    said = CliRunner().invoke(app, [*path.split(), "--help"]).stdout
+    example = (HELPS[path].epilog or "").removeprefix("\b\n").partition("\n\n")[0]
+    assert example in said
+
+
 def _shown(option: typer.core.TyperOption) -> tuple[str, ...]:
     """Return what the help must show of an option or an argument."""
     metavar = (option.metavar,) if option.metavar else ()
