@@ -18,6 +18,7 @@ from farm.errors import UsageError
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm.runs.export import Exported
     from farm.runs.glance import Glance
     from farm.store.queries import Queries, StoredManifest, StoredRun
     from farm.store.records import Judged
@@ -214,10 +215,13 @@ def export(
         if written[0].is_partial:
             terminal.say(_partial(found, stored, output))
     if as_json:
-        files = [
-            {"path": str(file.path), "verdicts": file.lines, "partial": file.is_partial} for file in written
-        ]
-        print_json(run=found.id, written=files)
+        print_json(run=found.id, written=[_written(file) for file in written])
+
+
+def _written(file: Exported) -> dict[str, object]:
+    """Return what an export wrote, for scripts."""
+    facts: dict[str, object] = {"path": str(file.path), "verdicts": file.lines}
+    return facts | {"partial": True} if file.is_partial else facts
 
 
 def _partial(run: StoredRun, manifest: StoredManifest, output: Path) -> str:

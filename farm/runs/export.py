@@ -60,7 +60,8 @@ def export(
 def _ways_out(run: StoredRun, which: str) -> str:
     return (
         f"its verdicts are stored: `farm export {run.id}` writes them when that is mended, "
-        f"`farm export {run.id}{which} -o OTHER.jsonl` writes them elsewhere"
+        f"`farm export {run.id}{which} -o OTHER.jsonl` writes them elsewhere; if the manifest was moved, add "
+        "--source ITS-NEW-PLACE for whole lines"
     )
 
 

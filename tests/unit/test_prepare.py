@@ -390,15 +390,15 @@ def test_an_environment_that_nobody_serves_is_refused_at_once_when_the_run_names
         prepared(Path("none"), 0, options, ()).__enter__()
 
 
-@pytest.mark.parametrize("children", [0, 2])
+@pytest.mark.parametrize(("children", "others"), [(0, 1), (2, FOR_TWO)])
 def test_a_usual_environment_that_is_unknown_is_refused_at_the_first_line_that_needs_it(
-    children: int, tmp_path: Path
+    children: int, others: int, tmp_path: Path
 ) -> None:
     """FARM_ENVIRONMENT may be meant for another farm, and be named by no line."""
     options, path = replace(OPTIONS, environment="none"), tmp_path / "m.jsonl"
-    path.write_bytes(text_of(*[{"environment": "core"}] * FOR_TWO))
-    assert sum(block.lines for block in blocks_of(path, children=children, options=options)) == FOR_TWO
-    path.write_bytes(text_of(*[{"environment": "core"}] * FOR_TWO, {}))
+    path.write_bytes(text_of({"environment": "core"}))
+    assert [block.lines for block in blocks_of(path, children=0, options=options)] == [1]
+    path.write_bytes(text_of(*[{"environment": "core"}] * others, {}))
     with pytest.raises(UsageError, match="no environment is called 'none'; there are: core, other"):
         blocks_of(path, children=children, options=options)
 
