@@ -82,6 +82,8 @@ def entries(
             yield ManifestError(
                 printable(path, None), fault.problem, remedy=fault.remedy, line=number, field=fault.field
             )
+            if number == 1 and encoding_of(line) is not None:
+                return  # so is every other line
         else:
             yield found
 
@@ -142,6 +144,11 @@ def _refuse_unusable(path: Path) -> None:
     with opened(path) as lines:
         if lines.is_blank():
             raise empty(path)
+    with opened(path) as lines:
+        # As its first line is, so is every other: one message is enough, before any server is asked.
+        _, line = next(iter(lines))
+        if (wrong := encoding_of(unmarked(1, line))) is not None:
+            raise ManifestError(printable(path, None), wrong.problem, remedy=wrong.remedy, line=1)
 
 
 def empty(path: Path) -> ManifestError:

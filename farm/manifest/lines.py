@@ -156,13 +156,11 @@ class Lines:
             while line := self._text.readline(limit + 1):
                 number += 1
                 if len(line) > limit:
-                    raise self._wrong(number, encoding_of(line) or _TOO_LONG)
-                if number == 1 and (wrong := encoding_of(unmarked(1, line))) is not None:
-                    raise self._wrong(1, wrong)  # so is every other line: one message is enough
+                    wrong = encoding_of(line) or _TOO_LONG
+                    raise ManifestError(
+                        printable(self.path, None), wrong.problem, remedy=wrong.remedy, line=number
+                    )
                 yield number, line
-
-    def _wrong(self, number: int, wrong: Fault) -> ManifestError:
-        return ManifestError(printable(self.path, None), wrong.problem, remedy=wrong.remedy, line=number)
 
     def pieces(self, *, most_lines: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
         """Yield the same lines, several at a time: the number of the first one, and their bytes.
