@@ -51,13 +51,14 @@ class Forbidden(FarmError):
 class OverLimit(FarmError):
     """An API key has reached a limit of its own; nothing was accepted.
 
-    ``retry_after`` is how many seconds to wait before the same is asked again, None where it never fits.
+    ``retry_after`` is how many seconds to wait before the same is asked again, None where it never fits; then
+    ``most`` is how many proofs would fit.
     """
 
     exit_status = 4
 
-    def __init__(self, words: str, *, retry_after: int | None) -> None:
-        self.retry_after = retry_after
+    def __init__(self, words: str, *, retry_after: int | None, most: int | None = None) -> None:
+        self.retry_after, self.most = retry_after, most
         super().__init__(words)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -14,9 +14,9 @@ import httpx
 
 from farm.client import exchange, requests
 from farm.client.caller import DEADLINE_SECONDS, FAILURES, Caller, placed, wire
-from farm.client.errors import ClientError
+from farm.client.errors import ClientError, TooLarge
 from farm.client.exchange import SHORT_SECONDS, Call, Following, Pause, Steps
-from farm.client.requests import Item, Options, Request
+from farm.client.requests import Item, Options, Request, Sent
 from farm.client.results import Batch, Environment, Result
 from farm.client.retry import Lost, Reply
 from farm.client.tasks import merged
@@ -76,9 +76,17 @@ class AsyncClient(Caller):
         if progress is not None:
             return await self._watched(list(items), progress, deadline, options)
         call, chosen, sent = self._call(deadline), self._chosen(options), self._batches(items)
+        try:
+            return await self._judged(sent, chosen, call)
+        except TooLarge as error:
+            if error.most_items is None:
+                raise
+            return placed([each async for each in self._streamed(sent, chosen, call)])
+
+    async def _judged(self, sent: Sequence[Sent], options: Mapping[str, object], call: Call) -> list[Result]:
         if len(sent) == 1:
-            return list((await self._done(exchange.judge(sent[0], chosen, call), call)).results)
-        begun = await self._each([exchange.begin(each, chosen, call, wait=False) for each in sent], call)
+            return list((await self._done(exchange.judge(sent[0], options, call), call)).results)
+        begun = await self._each([exchange.begin(each, options, call, wait=False) for each in sent], call)
         done = await self._each([exchange.finish(each, call) for each in begun], call)
         return [result for batch in done for result in batch.results]
 
@@ -104,8 +112,26 @@ class AsyncClient(Caller):
         """
         call, chosen = self._call(deadline), self._chosen(options)
         sent = self._batches(items, size=requests.MOST_ITEMS)
-        sources = [partial(self._followed, Following(each, chosen, call), call) for each in sent]
+        return self._streamed(sent, chosen, call)
+
+    def _streamed(
+        self, sent: Sequence[Sent], options: Mapping[str, object], call: Call
+    ) -> AsyncGenerator[Result, None]:
+        sources = [partial(self._in_parts, each, options, call) for each in sent]
         return sources[0]() if len(sources) == 1 else merged(sources, most=self._concurrency)
+
+    async def _in_parts(
+        self, sent: Sent, options: Mapping[str, object], call: Call
+    ) -> AsyncGenerator[Result, None]:
+        """Yield the results of a batch, in parts where the service takes no batch so large."""
+        try:
+            async with aclosing(self._followed(Following(sent, options, call), call)) as found:
+                async for result in found:
+                    yield result
+        except TooLarge as error:
+            async with aclosing(self._streamed(self._pieces(sent, error), options, call)) as found:
+                async for result in found:
+                    yield result
 
     async def submit(
         self, items: Iterable[Item], *, deadline: float | None = None, **options: Unpack[Options]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import ssl
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
@@ -11,8 +12,8 @@ from typing import Any, TypeVar
 import httpx
 
 from farm.client import address, requests
-from farm.client.errors import NoService
-from farm.client.exchange import Call
+from farm.client.errors import NoService, Refused, Unreachable
+from farm.client.exchange import Call, Contact
 from farm.client.requests import Item, Request, Sent
 from farm.client.results import Result
 from farm.client.retry import Lost, Reply
@@ -56,6 +57,8 @@ class Caller:
         self._options = requests.checked(options)
         self._address.token()  # raises what it will raise at the first request
         self._reached = False
+        self._contact = Contact()
+        self._most_items = requests.MOST_ITEMS
 
     @property
     def url(self) -> str:
@@ -65,7 +68,10 @@ class Caller:
     def _call(self, deadline: float | None = None) -> Call:
         seconds = self._deadline if deadline is None else _positive(deadline)
         return Call(
-            url=self.url, seconds=None if math.isinf(seconds) else seconds, traceparent=_traceparent()
+            url=self.url,
+            seconds=None if math.isinf(seconds) else seconds,
+            traceparent=_traceparent(),
+            contact=self._contact,
         )
 
     def _chosen(self, options: Mapping[str, object]) -> Mapping[str, object]:
@@ -73,7 +79,18 @@ class Caller:
 
     def _batches(self, items: Iterable[Item], *, size: int | None = None) -> list[Sent]:
         _require_many(items)
-        return list(requests.batches(items, size=size or self._batch_size))
+        return list(requests.batches(items, size=min(size or self._batch_size, self._most_items)))
+
+    def _pieces(self, sent: Sent, refused: Refused) -> list[Sent]:
+        """Return a batch in parts that the key may have unfinished; raises what refused it where none fits.
+
+        A quarter of the key's limit each, so that the next part is taken long before the last proof ends.
+        """
+        most = refused.most_items
+        if not most or len(sent.items) <= most:
+            raise refused
+        self._most_items = max(1, most // 4)
+        return list(requests.pieces(sent, size=self._most_items))
 
     def _together(self, items: Iterable[Item]) -> Sent:
         _require_many(items)
@@ -84,9 +101,20 @@ class Caller:
 
     def _replied(self, response: httpx.Response, body: bytes) -> Reply:
         self._reached = True
-        return Reply(status=response.status_code, body=body, retry_after=response.headers.get("Retry-After"))
+        return Reply(
+            status=response.status_code,
+            body=body,
+            retry_after=response.headers.get("Retry-After"),
+            location=response.headers.get("Location"),
+        )
 
     def _lost(self, error: Exception) -> Lost:
+        """Return what became of a request without an answer; raises Unreachable for a wrong certificate."""
+        if (fault := _certificate_fault(error)) is not None:
+            raise Unreachable(
+                f"the certificate of {self.url} is not accepted: {fault}. Correct FARM_URL, or set SSL_CERT_FILE "
+                "to the file of the authority that signed it."
+            ) from error
         # Whoever took the connection is there, whatever became of the answer.
         self._reached |= not isinstance(error, _NOBODY)
         return Lost(why=str(error) or type(error).__name__, reached=self._reached)
@@ -169,6 +197,15 @@ def _traceparent() -> str | None:
         return None
     context = span.get_span_context()
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+def _certificate_fault(error: BaseException | None) -> str | None:
+    """Return why the TLS library refuses the service's certificate, None where it is not at fault."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def placed(results: Iterable[Result]) -> list[Result]:

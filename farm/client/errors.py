@@ -5,18 +5,20 @@ ClientError
 ├── Unreachable         nothing has answered at the address since the client was made
 ├── Unanswered          the service gave no answer before the deadline
 ├── ServiceFailed       the service failed, or its answer breaks the contract
+│   └── NotAFarm        what answers at the address has never answered as a farm does
 └── Refused             the request is at fault; `status` and `detail` are the service's words
     ├── Unauthorized    401: no token, or a wrong one
     ├── Forbidden       403: the token does not allow this
     ├── NotFound        404: no such batch, item or environment
     ├── Conflict        409: the same key was used with another body
-    ├── TooLarge        413: the body is too large
+    ├── TooLarge        413: the body is too large, or has more items than the key may have unfinished
     └── Invalid         400, 415, 422 and other 4xx: a field is wrong
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 
@@ -40,12 +42,45 @@ class ServiceFailed(ClientError):
     """The service failed, or its answer breaks the contract."""
 
 
-class Refused(ClientError):
-    """The service refused the request because the request is at fault."""
+class NotAFarm(ServiceFailed):
+    """Something other than a farm answers at the address: another web server, or a proxy's own page."""
 
-    def __init__(self, status: int, detail: str) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a request: the `item` it is about, counted from 0, None for the request; its field; why."""
+
+    item: int | None
+    field: str
+    why: str
+
+    def __str__(self) -> str:
+        """Return the fault with its place, as in ``items.3.timeout: ...``."""
+        place = ".".join(each for each in ("" if self.item is None else f"items.{self.item}", self.field) if each)
+        return f"{place}: {self.why}" if place else self.why
+
+
+class Refused(ClientError):
+    """The service refused the request because the request is at fault.
+
+    `faults` are its faults one by one, where the service lists them. `most_items` is how many items the
+    service would take at once, where it says so.
+    """
+
+    def __init__(
+        self, status: int, detail: str, *, faults: Sequence[Fault] = (), most_items: int | None = None
+    ) -> None:
         super().__init__(status, detail)
         self.status, self.detail = status, detail
+        self.faults, self.most_items = tuple(faults), most_items
+
+    def moved(self, places: int) -> Refused:
+        """Return the same refusal of items that stand so many places further on in the caller's list."""
+        faults = [
+            each if each.item is None else replace(each, item=each.item + places) for each in self.faults
+        ]
+        detail = "; ".join(map(str, faults)) or self.detail
+        return type(self)(self.status, detail, faults=faults, most_items=self.most_items)
 
     def __str__(self) -> str:
         return f"the farm refused the request ({self.status}): {self.detail}"
@@ -71,7 +106,7 @@ class Conflict(Refused):
 
 
 class TooLarge(Refused):
-    """The body of the request is too large."""
+    """The body of the request is too large, or has more items than the key may have unfinished."""
 
 
 class Invalid(Refused):
@@ -83,8 +118,10 @@ _REFUSALS: Mapping[int, type[Refused]] = MappingProxyType(
 )
 
 
-def failure(status: int, detail: str) -> ClientError:
+def failure(
+    status: int, detail: str, *, faults: Sequence[Fault] = (), most_items: int | None = None
+) -> ClientError:
     """Return the error that an answer with this status stands for."""
     if 400 <= status < 500:
-        return _REFUSALS.get(status, Invalid)(status, detail)
+        return _REFUSALS.get(status, Invalid)(status, detail, faults=faults, most_items=most_items)
     return ServiceFailed(f"the farm's service failed ({status}): {detail}. Its log says more.")

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from farm.client import requests, results
-from farm.client.errors import ServiceFailed, Unanswered, Unreachable, failure
+from farm.client.errors import (
+    ClientError,
+    Fault,
+    NotAFarm,
+    Refused,
+    ServiceFailed,
+    Unanswered,
+    Unreachable,
+    failure,
+)
 from farm.client.requests import Request, Sent
 from farm.client.results import Batch, Environment, Result
 from farm.client.retry import LATER, Lost, Reply, pause_after
@@ -28,6 +37,9 @@ LONGEST_SILENCE = 45.0
 MOST_LISTENS = 3
 #: How long a client tries an address at which nothing ever answered: a wrong one, or a service that starts.
 FIRST_CONTACT_SECONDS = 30.0
+
+#: What a proxy before a farm may answer by itself, about the same request: it is a refusal all the same.
+_OF_PROXIES = frozenset({401, 403, 413})
 
 #: The deadline of what needs no check.
 SHORT_SECONDS = 60.0
@@ -46,16 +58,25 @@ class Pause:
 Steps = Generator[Request | Pause, Reply | Lost | None, _T]
 
 
+@dataclass(slots=True)
+class Contact:
+    """What one client has learnt of its address: `is_farm` once an answer was one that only a farm gives."""
+
+    is_farm: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """One call of the caller: when it began, and after how many seconds it must end.
 
-    The `traceparent` is that of the span in which it is made, None where there is none.
+    The `traceparent` is that of the span in which it is made, None where there is none; `contact` is shared
+    by all calls of a client.
     """
 
     url: str
     seconds: float | None
     traceparent: str | None = None
+    contact: Contact = field(default_factory=Contact)
     clock: Callable[[], float] = time.monotonic
     began: float = field(init=False)
 
@@ -110,15 +131,22 @@ def ask(request: Request, call: Call) -> Steps[Any]:
 def begin(sent: Sent, options: Mapping[str, object], call: Call, *, wait: bool) -> Steps[Batch]:
     """Submit a batch and return what is known of it, waiting for the verdicts where `wait` says so.
 
-    What the service could not be asked comes back without a reward, its trouble in `detail`.
+    What the service could not be asked comes back without a reward, its trouble in `detail`. Raises
+    `Refused`, whose faults name places in the whole call, and `NotAFarm` where no farm ever answered here.
     """
     request = requests.post(sent, options, wait_seconds=call.poll if wait else 0.0, deadline=call.seconds)
     nothing = results.unknown(sent)
     try:
         answer = yield from ask(request, call)
-        return results.parse_batch(answer, sent)
+        batch = results.parse_batch(answer, sent)
+    except Refused as error:
+        raise error.moved(sent.first) from None
     except (Unanswered, ServiceFailed) as error:
+        if isinstance(error, NotAFarm) and not call.contact.is_farm:
+            raise
         return _given_up(nothing, error)
+    call.contact.is_farm = True
+    return batch
 
 
 def finish(batch: Batch, call: Call) -> Steps[Batch]:
@@ -270,7 +298,7 @@ class Following:
         """Listen no more; the results are asked for instead."""
         self._ended = True
         if isinstance(answer, Reply) and 400 <= answer.status < 500 and answer.status not in LATER:
-            raise failure(answer.status, _detail(answer))
+            raise _failure(answer)
         _log.warning("%s: no events: %s; asking for the results instead", self._call.url, _trouble(answer))
 
     def finish(self) -> Steps[list[Result]]:
@@ -306,7 +334,7 @@ def _trouble(answer: Reply | Lost | None) -> str:
 def _content(answer: Reply | Lost) -> Any:
     assert isinstance(answer, Reply)  # noqa: S101 # what is lost is asked for again
     if answer.status >= 300 or answer.status < 200:
-        raise failure(answer.status, _detail(answer))
+        raise _failure(answer)
     return _json(answer.body)
 
 
@@ -314,23 +342,56 @@ def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise ServiceFailed(
-            f"the service's answer is not JSON: {body[:80]!r}. Is FARM_URL that of a farm?"
+        raise NotAFarm(
+            f"the service's answer is not JSON: {body[:80]!r}. Another web server answers at this address; "
+            "correct FARM_URL."
         ) from error
 
 
-def _detail(answer: Reply) -> str:
-    """Return the service's own words: a text, or FastAPI's list of faults."""
+def _failure(answer: Reply) -> ClientError:
+    """Return the error that an answer stands for; a farm explains each of its own in JSON."""
+    told = _told(answer)
+    if "detail" not in told and answer.status not in _OF_PROXIES:
+        to = f" with a redirect to {answer.location}" if answer.location else ""
+        return NotAFarm(
+            f"the answer is {answer.status}{to}, and not in the form of a farm's: {_detail(answer)!r}. "
+            "Another web server answers at this address, or a proxy before the farm; correct FARM_URL."
+        )
+    most = told.get("most_items")
+    return failure(
+        answer.status,
+        _detail(answer),
+        faults=[_fault(each) for each in _listed(told.get("detail"))],
+        most_items=most if isinstance(most, int) else None,
+    )
+
+
+def _told(answer: Reply) -> Mapping[str, Any]:
     try:
-        detail = json.loads(answer.body)["detail"]
-    except (ValueError, TypeError, KeyError):
+        told = json.loads(answer.body)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _listed(detail: object) -> list[dict[str, Any]]:
+    return [each for each in detail if isinstance(each, dict)] if isinstance(detail, list) else []
+
+
+def _detail(answer: Reply) -> str:
+    """Return the service's own words: a text, or its list of faults."""
+    told = _told(answer)
+    if "detail" not in told:
         return answer.body[:200].decode(errors="replace").strip()
-    if not isinstance(detail, list):
-        return str(detail)
-    return "; ".join(_fault(each) for each in detail)
+    if faults := _listed(told["detail"]):
+        return "; ".join(str(_fault(each)) for each in faults)
+    return str(told["detail"])
 
 
-def _fault(fault: object) -> str:
-    if not isinstance(fault, dict):
-        return str(fault)
-    return f"{'.'.join(map(str, fault.get('loc', ())))}: {fault.get('msg', '')}"
+def _fault(fault: Mapping[str, Any]) -> Fault:
+    """Return a fault as FastAPI lists it, with the path of the field in `loc`."""
+    path = [each for each in fault.get("loc", ()) if each != "body"]
+    item = path[1] if path[:1] == ["items"] and len(path) > 1 and isinstance(path[1], int) else None
+    if item is not None:
+        path = path[2:]
+    return Fault(item, ".".join(map(str, path)), str(fault.get("msg", "")))

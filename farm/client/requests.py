@@ -105,6 +105,12 @@ def batches(items: Iterable[Item], *, size: int) -> Iterator[Sent]:
         yield Sent(first=first, items=tuple(together))
 
 
+def pieces(sent: Sent, *, size: int) -> Iterator[Sent]:
+    """Yield a batch in parts of at most `size` items, with the keys that its items have."""
+    for start in range(0, len(sent.items), size):
+        yield Sent(first=sent.first + start, items=sent.items[start : start + size])
+
+
 def together(items: Iterable[Item]) -> Sent:
     """Return the items as one batch."""
     return Sent(first=0, items=tuple(map(keyed, items)))

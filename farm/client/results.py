@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from farm.client.errors import ServiceFailed
+from farm.client.errors import NotAFarm, ServiceFailed
 from farm.client.requests import Sent
 
 _T = TypeVar("_T")
@@ -227,7 +227,7 @@ def parse_result(answer: object, *, first: int = 0) -> Result:
 def parse_environments(answer: object) -> list[Environment]:
     """Return the environments that the service listed."""
     if not isinstance(answer, list):
-        raise broken("the environments are not a list")
+        raise _foreign("the environments are not a list")
     return [_made(Environment, each, tiers=tuple(_mapping(each).get("tiers") or ())) for each in answer]
 
 
@@ -284,13 +284,13 @@ def _made(kind: type[_T], data: object, **parsed: object) -> _T:
 def _items(data: Mapping[str, Any]) -> list[object]:
     items = data.get("items")
     if not isinstance(items, list):
-        raise broken("it has no list of items")
+        raise _foreign("it has no list of items")
     return items
 
 
 def _mapping(data: object) -> Mapping[str, Any]:
     if not isinstance(data, dict):
-        raise broken("it is not an object")
+        raise _foreign("it is not an object")
     return data
 
 
@@ -298,4 +298,11 @@ def broken(why: str) -> ServiceFailed:
     """Return the error for an answer that breaks the contract."""
     return ServiceFailed(
         f"the service's answer cannot be used: {why}. Compare the versions of farm on both sides."
+    )
+
+
+def _foreign(why: str) -> NotAFarm:
+    return NotAFarm(
+        f"the answer is not in the form of a farm's: {why}. Another web server answers at this address; "
+        "correct FARM_URL."
     )

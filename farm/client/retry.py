@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-#: The answers that say "later": nothing was accepted. All other answers are final.
-LATER = frozenset({408, 429, 503})
+#: The answers that say "later": 408, 429 and 503 of a farm that accepted nothing, 502 and 504 of a proxy
+#: that lost the farm for a moment. Keys make a repeated request safe. All other answers are final.
+LATER = frozenset({408, 429, 502, 503, 504})
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.25, 10.0
 
 
@@ -19,6 +20,7 @@ class Reply:
     status: int
     body: bytes
     retry_after: str | None = None
+    location: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

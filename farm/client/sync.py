@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -14,9 +14,9 @@ import httpx
 
 from farm.client import exchange, requests
 from farm.client.caller import DEADLINE_SECONDS, FAILURES, Caller, placed, wire
-from farm.client.errors import ClientError
+from farm.client.errors import ClientError, TooLarge
 from farm.client.exchange import SHORT_SECONDS, Call, Following, Pause, Steps
-from farm.client.requests import Item, Options, Request
+from farm.client.requests import Item, Options, Request, Sent
 from farm.client.results import Batch, Environment, Result
 from farm.client.retry import Lost, Reply
 from farm.client.threads import merged
@@ -79,9 +79,17 @@ class Client(Caller):
         if progress is not None:
             return self._watched(list(items), progress, deadline, options)
         call, chosen, sent = self._call(deadline), self._chosen(options), self._batches(items)
+        try:
+            return self._judged(sent, chosen, call)
+        except TooLarge as error:
+            if error.most_items is None:
+                raise
+            return placed(self._streamed(sent, chosen, call))
+
+    def _judged(self, sent: Sequence[Sent], options: Mapping[str, object], call: Call) -> list[Result]:
         if len(sent) == 1:
-            return list(self._done(exchange.judge(sent[0], chosen, call), call).results)
-        begun = self._each([exchange.begin(each, chosen, call, wait=False) for each in sent], call)
+            return list(self._done(exchange.judge(sent[0], options, call), call).results)
+        begun = self._each([exchange.begin(each, options, call, wait=False) for each in sent], call)
         done = self._each([exchange.finish(each, call) for each in begun], call)
         return [result for batch in done for result in batch.results]
 
@@ -107,8 +115,22 @@ class Client(Caller):
         """
         call, chosen = self._call(deadline), self._chosen(options)
         sent = self._batches(items, size=requests.MOST_ITEMS)
-        sources = [partial(self._followed, Following(each, chosen, call), call) for each in sent]
+        return self._streamed(sent, chosen, call)
+
+    def _streamed(
+        self, sent: Sequence[Sent], options: Mapping[str, object], call: Call
+    ) -> Generator[Result, None, None]:
+        sources = [partial(self._in_parts, each, options, call) for each in sent]
         return sources[0]() if len(sources) == 1 else merged(sources, most=self._concurrency)
+
+    def _in_parts(
+        self, sent: Sent, options: Mapping[str, object], call: Call
+    ) -> Generator[Result, None, None]:
+        """Yield the results of a batch, in parts where the service takes no batch so large."""
+        try:
+            yield from self._followed(Following(sent, options, call), call)
+        except TooLarge as error:
+            yield from self._streamed(self._pieces(sent, error), options, call)
 
     def submit(
         self, items: Iterable[Item], *, deadline: float | None = None, **options: Unpack[Options]

@@ -60,10 +60,14 @@ _IDS = "Ids with commas between them."
 
 
 class Problem(BaseModel):
-    """Why a request was not carried out, and what to do; `batch` is one that was stored all the same."""
+    """Why a request was not carried out, and what to do.
+
+    `batch` is one that was stored all the same; `most_items` how many items the key may have unfinished.
+    """
 
     detail: str
     batch: str | None = None
+    most_items: int | None = None
 
 
 class Malformed(BaseModel):
@@ -391,8 +395,10 @@ def _add_errors(app: FastAPI) -> None:
     async def failed(_request: Request, error: FarmError) -> Response:
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
         seconds: int | None = _RETRY_SECONDS if status in (429, 503) else None
+        said: dict[str, object] = {"detail": str(error)}
         if isinstance(error, OverLimit):
             seconds = error.retry_after
             status = 413 if seconds is None else 429
+            said |= {} if error.most is None else {"most_items": error.most}
         headers = None if seconds is None else {"Retry-After": str(seconds)}
-        return Json({"detail": str(error)}, status_code=status, headers=headers)
+        return Json(said, status_code=status, headers=headers)

@@ -111,6 +111,7 @@ def _require_room(key: Key, use: _Use, proofs: int) -> None:
             f"{proofs} proofs at once are more than the {key.in_flight} that key {key.name} may have "
             "unfinished; submit fewer at once",
             retry_after=None,
+            most=key.in_flight,
         )
     raise OverLimit(
         f"key {key.name} has {use.in_flight} unfinished proofs and may have {key.in_flight}; "

@@ -6,6 +6,9 @@ import inspect
 import json
 import os
 import socket
+import ssl
+import subprocess
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,9 +24,11 @@ from farm.client import (
     AsyncClient,
     Client,
     Conflict,
+    Fault,
     Forbidden,
     Invalid,
     NoService,
+    NotAFarm,
     NotFound,
     Result,
     ServiceFailed,
@@ -216,12 +221,15 @@ def test_a_result_says_null_where_nothing_is_known() -> None:
 # When it asks again
 
 
-@pytest.mark.parametrize("status", [200, 202, 301, 400, 401, 403, 404, 409, 413, 415, 422, 500, 502, 504])
-def test_every_answer_but_two_is_final(status: int) -> None:
+@pytest.mark.parametrize("status", [200, 202, 301, 400, 401, 403, 404, 409, 413, 415, 422, 500, 501])
+def test_an_answer_that_does_not_say_later_is_final(status: int) -> None:
     assert pause_after(Reply(status=status, body=b"", retry_after="3"), 0) is None
 
 
-@pytest.mark.parametrize("answer", [GONE, Reply(status=429, body=b""), Reply(status=503, body=b"")])
+LATER = [GONE, *(Reply(status=status, body=b"<html>") for status in (408, 429, 502, 503, 504))]
+
+
+@pytest.mark.parametrize("answer", LATER)
 def test_pauses_have_full_jitter_and_a_longest(answer: Reply | Lost) -> None:
     for attempt, longest in ((0, 0.25), (3, 2.0), (50, 10.0), (100_000, 10.0)):
         pauses = [pause_after(answer, attempt) or 0.0 for _ in range(200)]
@@ -247,10 +255,10 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 def test_a_repeated_request_is_the_same_request() -> None:
-    service = Service([GONE, Reply(status=503, body=b""), said(DONE)])
+    service = Service([*LATER, said(DONE)])
     batch = service.run(exchange.judge(sent("a"), {}, service.call()))
     assert [each.reward for each in batch.results] == [1.0]
-    assert len(service.asked) == 3
+    assert len(service.asked) == len(LATER) + 1
     assert len({each.body for each in service.asked}) == 1
 
 
@@ -279,16 +287,17 @@ def test_a_refusal_is_raised_at_once_with_the_words_of_the_service(
 def test_a_refusal_names_the_fields() -> None:
     fault = {"loc": ["body", "items", 0, "timeout"], "msg": "too long", "type": "x"}
     service = Service([Reply(status=422, body=json.dumps({"detail": [fault]}).encode())])
-    with pytest.raises(Invalid, match=r"body\.items\.0\.timeout: too long"):
-        service.run(exchange.judge(sent("a"), {}, service.call()))
+    with pytest.raises(Invalid, match=r"items\.7\.timeout: too long") as raised:
+        service.run(exchange.judge(sent("a", first=7), {}, service.call()))
+    assert raised.value.faults == (Fault(7, "timeout", "too long"),)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Reply(status=500, body=b"Internal Server Error"),
-        Reply(status=302, body=b""),
-        Reply(status=200, body=b"<html>"),
+        Reply(status=500, body=b'{"detail": "unforeseen"}'),
+        Reply(status=502, body=b"<html>"),
+        Reply(status=504, body=b"<html>"),
         said({**DONE, "key": "other"}),
         GONE,
         Reply(status=503, body=b'{"detail": "PostgreSQL is away"}', retry_after="5"),
@@ -303,6 +312,58 @@ def test_a_failure_of_the_farm_is_an_unknown_reward_and_no_exception(answer: obj
     assert [each.index for each in batch.results] == [0, 1]
     assert all(each.detail for each in batch.results)
     assert service.now <= 30.0
+
+
+FOREIGN = [
+    Reply(status=200, body=b"<html>hello</html>"),
+    Reply(status=200, body=b'{"ok": true}'),
+    Reply(status=200, body=b"[]"),
+    Reply(status=404, body=b"<html>no such page</html>"),
+    Reply(status=405, body=b""),
+    Reply(status=301, body=b"", location="https://farm.example/v1/batches"),
+    Reply(status=500, body=b"Internal Server Error"),
+    Reply(status=501, body=b"Unsupported method ('POST')"),
+]
+
+
+@pytest.mark.parametrize("answer", FOREIGN, ids=str)
+def test_another_web_server_at_the_address_is_an_error_and_no_list_of_none(answer: Reply) -> None:
+    service = Service([answer])
+    with pytest.raises(NotAFarm, match=r"correct FARM_URL") as raised:
+        service.run(exchange.judge(sent("a", "b"), {}, service.call()))
+    assert (answer.location or "") in str(raised.value)
+
+
+@pytest.mark.parametrize("answer", FOREIGN, ids=str)
+def test_a_page_of_a_proxy_after_answers_of_a_farm_leaves_rewards_unknown(answer: Reply) -> None:
+    service = Service([said(DONE), answer])
+    call = service.call()
+    service.run(exchange.judge(sent("a"), {}, call))
+    batch = service.run(exchange.judge(sent("b"), {}, call))
+    assert [each.reward for each in batch.results] == [None]
+
+
+def test_a_wrong_certificate_is_an_error_at_once(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "farm.crt", tmp_path / "farm.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        + ["-days", "1", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server, ThreadPoolExecutor(1) as threads:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        served = threads.submit(server.handle_request)
+        began = time.monotonic()
+        with (
+            Client(f"https://127.0.0.1:{server.server_port}", token="t") as client,
+            pytest.raises(Unreachable, match=r"certificate .* is not accepted: self.signed.*SSL_CERT_FILE"),
+        ):
+            client.check("theorem t : True := trivial", deadline=60.0)
+        assert time.monotonic() - began < 30.0
+        served.result(30.0)
 
 
 def test_what_was_known_before_the_farm_went_away_stays_known() -> None:
