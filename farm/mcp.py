@@ -25,6 +25,13 @@ _MEANINGS = {
     "judge_error": "The farm failed. This says nothing about the answer; ask again.",
     None: "The farm has no verdict. This says nothing about the answer; ask again.",
 }
+#: What is said of a reason in place of its verdict: the farm would answer the same each time.
+_REASONS = {
+    "bad_challenge": "What you gave as formal_statement, header or context is at fault, so no answer can be "
+    "judged. Correct that, or report it to the person who gave you the problem.",
+    "kernels_disagree": "Two kernels disagree about the answer. Report it to the operator of the farm, and "
+    "do not repeat the check.",
+}
 _LACKS = {
     "audit": "no kernel checked it again; only the compiled module was audited",
     "lean": "only Lean's own messages were read",
@@ -107,9 +114,7 @@ class Tools:
 
 def explanation(result: Result) -> str:
     """Return in plain words what a result means, what it rests on, and what Lean said."""
-    lines = [
-        f"{result.verdict or result.status} ({result.reason or 'no reason'}): {_MEANINGS[result.verdict]}"
-    ]
+    lines = [f"{result.verdict or result.status} ({result.reason or 'no reason'}): {_meaning(result)}"]
     lines += [text for text in (result.detail, result.waits_for) if text]
     lines += [f"It is weaker than a full proof: {_LACKS.get(word, word)}." for word in result.weaker]
     if (judge := result.provenance) is not None:
@@ -124,6 +129,10 @@ def explanation(result: Result) -> str:
     if result.messages_cut:
         lines.append("Lean said more than the farm keeps; errors and sorries are kept first.")
     return "\n".join(lines)
+
+
+def _meaning(result: Result) -> str:
+    return _REASONS.get(result.reason or "") or _MEANINGS[result.verdict]
 
 
 def _shown(result: Result) -> dict[str, Any]:

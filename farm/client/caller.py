@@ -112,8 +112,8 @@ class Caller:
         """Return what became of a request without an answer; raises Unreachable for a wrong certificate."""
         if (fault := _certificate_fault(error)) is not None:
             raise Unreachable(
-                f"the certificate of {self.url} is not accepted: {fault}. Correct FARM_URL, or set SSL_CERT_FILE "
-                "to the file of the authority that signed it."
+                f"the certificate of {self.url} is not accepted: {fault}. Correct FARM_URL, or set "
+                "SSL_CERT_FILE to the file of the authority that signed it."
             ) from error
         # Whoever took the connection is there, whatever became of the answer.
         self._reached |= not isinstance(error, _NOBODY)

@@ -48,7 +48,7 @@ class NotAFarm(ServiceFailed):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a request: the `item` it is about, counted from 0, None for the request; its field; why."""
+    """One fault of a request: its `item`, counted from 0, or None for the whole request; its field; why."""
 
     item: int | None
     field: str
@@ -56,7 +56,9 @@ class Fault:
 
     def __str__(self) -> str:
         """Return the fault with its place, as in ``items.3.timeout: ...``."""
-        place = ".".join(each for each in ("" if self.item is None else f"items.{self.item}", self.field) if each)
+        place = ".".join(
+            each for each in ("" if self.item is None else f"items.{self.item}", self.field) if each
+        )
         return f"{place}: {self.why}" if place else self.why
 
 

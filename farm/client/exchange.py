@@ -361,9 +361,18 @@ def _failure(answer: Reply) -> ClientError:
     return failure(
         answer.status,
         _detail(answer),
-        faults=[_fault(each) for each in _listed(told.get("detail"))],
+        faults=_faults(told),
         most_items=most if isinstance(most, int) else None,
     )
+
+
+def _faults(told: Mapping[str, Any]) -> list[Fault]:
+    """Return the faults that a refusal lists, or those of the items that it names."""
+    if faults := _listed(told.get("detail")):
+        return [_fault(each) for each in faults]
+    places = told.get("items")
+    named = [each for each in places if isinstance(each, int)] if isinstance(places, list) else []
+    return [Fault(place, "", str(told["detail"])) for place in named]
 
 
 def _told(answer: Reply) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from farm.errors import (
 from farm.service import requests
 from farm.service.answers import Result, Results
 from farm.service.bodies import Route
-from farm.service.desk import Desk
+from farm.service.desk import Desk, UnknownEnvironment
 from farm.service.exchange import (
     KEY_SECONDS,
     REVOKED,
@@ -62,11 +62,13 @@ _IDS = "Ids with commas between them."
 class Problem(BaseModel):
     """Why a request was not carried out, and what to do.
 
-    `batch` is one that was stored all the same; `most_items` how many items the key may have unfinished.
+    `batch` is one that was stored all the same; `items` are the places, from 0, of the items at fault;
+    `most_items` is how many items the key may have unfinished.
     """
 
     detail: str
     batch: str | None = None
+    items: list[int] | None = None
     most_items: int | None = None
 
 
@@ -387,7 +389,10 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(UsageError)
     async def misused(_request: Request, error: UsageError) -> Response:
         if isinstance(error, UnknownRun):
-            return Json({"detail": str(error)}, status_code=404)
+            said: dict[str, object] = {"detail": str(error)}
+            if isinstance(error, UnknownEnvironment) and error.items:
+                said["items"] = error.items
+            return Json(said, status_code=404)
         fault = {"loc": ["body"], "msg": str(error), "type": "impossible"}
         return Json({"detail": [fault]}, status_code=422)
 

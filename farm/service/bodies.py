@@ -73,13 +73,42 @@ def _uncollected(step: Callable[[], _T]) -> _T:
         gc.enable()
 
 
+class Unfit(ValueError):
+    """JSON that no request may have: the `place` is the path of the field, `kind` the type of the fault."""
+
+    def __init__(self, place: tuple[str | int, ...], words: str, *, kind: str) -> None:
+        super().__init__(words)
+        self.place, self.words, self.kind = place, words, kind
+
+
 def parsed(body: bytes) -> object:
     """Return the JSON of a body.
 
     Raises `HTTPException`, the only error that FastAPI lets through: with status 400 for what is no JSON, and
-    422 for numbers that JSON does not have. Python reads those, and no client could read them back.
+    422 for JSON that `strict` refuses.
+    """
+    try:
+        # Models write lone surrogates, which some clients send as they are.
+        return strict(body.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise _no_json(f"byte {error.start} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise _no_json(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise _no_json("it is nested too deeply") from error
+    except Unfit as error:
+        fault = {"loc": ["body", *error.place], "msg": error.words, "type": error.kind}
+        raise HTTPException(422, [fault]) from error
+
+
+def strict(text: str) -> object:
+    """Return the JSON of a text, which gives no field twice and has finite numbers only.
+
+    Of two fields with one name Python takes the last, another reader the first. Numbers like NaN no client
+    could read back. Raises `Unfit` for these, `json.JSONDecodeError` and RecursionError for what is no JSON.
     """
     odd: list[str] = []
+    twice: list[tuple[dict[str, object], str]] = []
 
     def real(digits: str) -> float:
         number = float(digits)
@@ -87,40 +116,50 @@ def parsed(body: bytes) -> object:
             odd.append(digits)
         return number
 
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            # Inner objects come first. The last one is in no object that lost a field, so it has a path.
+            twice[:] = [(made, _repeated(pairs))]
+        return made
+
     try:
-        # Not strictly: models write lone surrogates, which some clients send as they are.
-        text = body.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogatepass")
-        found: object = json.loads(text, parse_float=real, parse_constant=real)
-    except UnicodeDecodeError as error:
-        raise _no_json(f"byte {error.start} is not UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise _no_json(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
-    except RecursionError as error:
-        raise _no_json("it is nested too deeply") from error
+        found: object = json.loads(text, parse_float=real, parse_constant=real, object_pairs_hook=once)
+    except json.JSONDecodeError:
+        raise
     except ValueError as error:  # Python reads integers of up to 4300 digits
-        raise _no_number(("body",), "an integer has too many digits") from error
+        words = "an integer has too many digits; give a finite number"
+        raise Unfit((), words, kind="finite_number") from error
+    if twice:
+        ((whole, name),) = twice
+        place = _place(found, lambda each: each is whole)
+        raise Unfit((*place, name), f"{name[:80]!r} is given twice; keep one of the two", kind="given_twice")
     if odd:
-        raise _no_number(_place(found), f"{odd[0][:40]} is not a number that JSON can hold")
+        place = _place(found, lambda each: isinstance(each, float) and not math.isfinite(each))
+        words = f"{odd[0][:40]} is not a number that JSON can hold; give a finite number"
+        raise Unfit(place, words, kind="finite_number")
     return found
+
+
+def _repeated(pairs: Iterable[tuple[str, object]]) -> str:
+    seen = set[str]()
+    return next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
 def _no_json(why: str) -> HTTPException:
     return HTTPException(400, f"the body is no JSON: {why}; {_REMEDY}")
 
 
-def _no_number(place: tuple[str | int, ...], why: str) -> HTTPException:
-    fault = {"loc": list(place), "msg": f"{why}; give a finite number", "type": "finite_number"}
-    return HTTPException(422, [fault])
-
-
-def _place(found: object) -> tuple[str | int, ...]:
-    """Return the path of the first number that is not finite."""
+def _place(found: object, is_wanted: Callable[[object], bool]) -> tuple[str | int, ...]:
+    """Return the path of the first value that is wanted, () for the whole or where none is."""
+    if is_wanted(found):
+        return ()
     path: list[str | int] = []
     # Iterators, one for each level: a list of all that is left would take far more memory than the body.
-    levels: list[Iterator[tuple[str | int, object]]] = [iter([("body", found)])]
+    levels: list[Iterator[tuple[str | int, object]]] = [iter(_members(found))]
     while levels:
         for name, each in levels[-1]:
-            if isinstance(each, float) and not math.isfinite(each):
+            if is_wanted(each):
                 return (*path, name)
             if isinstance(each, dict | list):
                 path.append(name)
@@ -129,8 +168,10 @@ def _place(found: object) -> tuple[str | int, ...]:
         else:
             levels.pop()
             del path[-1:]
-    return ("body",)
+    return ()
 
 
-def _members(each: dict[str, object] | list[object]) -> Iterable[tuple[str | int, object]]:
-    return each.items() if isinstance(each, dict) else enumerate(each)
+def _members(each: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(each, dict):
+        return each.items()
+    return enumerate(each) if isinstance(each, list) else ()

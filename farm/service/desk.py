@@ -44,7 +44,14 @@ _log = logger(__name__)
 
 
 class UnknownEnvironment(UnknownRun):
-    """Nobody has declared or served the environment that a request names."""
+    """Nobody has declared or served the environment that a request names.
+
+    `items` are the places in the batch of the items that name it themselves.
+    """
+
+    def __init__(self, words: str, *, items: Sequence[int] = ()) -> None:
+        super().__init__(words)
+        self.items = list(items)
 
 
 def require_class(key: Key, priority: str) -> None:
@@ -194,7 +201,10 @@ class Desk:
         known = {each.name for each in self._environments}
         for name in {item.environment or usual for item in batch.items} - known:
             there = ", ".join(sorted(known)) or "none yet"
-            raise UnknownEnvironment(f"no environment is called {printable(name)!r}; there are: {there}")
+            raise UnknownEnvironment(
+                f"no environment is called {printable(name)!r}; there are: {there}",
+                items=[place for place, item in enumerate(batch.items) if item.environment == name],
+            )
 
     async def look(self) -> None:
         """Look at what is served and how much waits, unless that was done a moment ago."""

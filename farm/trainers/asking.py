@@ -6,37 +6,71 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from farm.client import AsyncClient, Client, Item, Result
 from farm.client import Options as _CheckOptions
+from farm.trainers.problems import BadColumn
+from farm.trainers.rows import Asking, faults_of
 
 _log = logging.getLogger("farm.trainers")
 
+#: What becomes of a row at which the dataset is at fault: the call raises `BadRow`, or the row has no reward.
+BadRows = Literal["raise", "leave_out"]
+
 
 class Options(_CheckOptions, total=False):
-    """The options of `farm.client.Client` and of its calls, by the same names."""
+    """The options of `farm.client.Client` and of its calls, by the same names, and one of the adapters."""
 
     url: str
     token: str
     deadline: float
+    bad_rows: BadRows
 
 
 class NoReward(Exception):
-    """The farm gave no verdict, so nobody knows what the answer is worth."""
+    """The farm gave no verdict, so nobody knows what the answer is worth.
+
+    `rewards` are those of the whole call in the order of its rows, None where nobody knows.
+    """
+
+    def __init__(self, words: str, rewards: Sequence[float | None] = ()) -> None:
+        super().__init__(words)
+        self.rewards = tuple(rewards)
 
 
-def ask(items: Sequence[Item], options: Mapping[str, Any]) -> list[Result]:
-    """Check the answers, wait, and return their results in the same order; a failure has no reward."""
-    where, how = _parted(options)
-    return _told(_client(*where).check_all(items, **how))
+class BadRow(NoReward):
+    """The dataset is at fault: no answer to one of its rows can be judged, however often it is checked."""
 
 
-async def ask_async(items: Sequence[Item], options: Mapping[str, Any]) -> list[Result]:
+def ask(
+    rows: Sequence[Item | BadColumn], options: Mapping[str, Any], *, bad_rows: BadRows = "leave_out"
+) -> list[Result]:
+    """Check the answers, wait, and return their results in the same order; a failure has no reward.
+
+    A row at which the dataset is at fault keeps no other row from its reward. The option ``bad_rows``, or
+    else the argument, says what becomes of it. Raises BadRow, BadColumn where all rows lack a statement, and
+    what the client raises.
+    """
+    where, how, chosen = _parted(options, bad_rows)
+    asking, client = Asking(rows), _client(*where)
+    while asking.is_open:
+        with asking.refusals():
+            asking.take(client.check_all(asking.items, **how))
+    return _reported(asking.results, chosen)
+
+
+async def ask_async(
+    rows: Sequence[Item | BadColumn], options: Mapping[str, Any], *, bad_rows: BadRows = "leave_out"
+) -> list[Result]:
     """Do as `ask` does, for asyncio."""
-    where, how = _parted(options)
-    return _told(await _async_client(*where).check_all(items, **how))
+    where, how, chosen = _parted(options, bad_rows)
+    asking, client = Asking(rows), _async_client(*where)
+    while asking.is_open:
+        with asking.refusals():
+            asking.take(await client.check_all(asking.items, **how))
+    return _reported(asking.results, chosen)
 
 
 async def close() -> None:
@@ -45,39 +79,71 @@ async def close() -> None:
         await client.close()
 
 
-def known(result: Result) -> float:
-    """Return the reward of a result. Raises NoReward where there is none."""
-    if result.reward is None:
+def known(results: Sequence[Result]) -> list[float | None]:
+    """Return the rewards of results, None where the dataset is at fault at a row that is left out.
+
+    Raises NoReward where the farm failed.
+    """
+    rewards = [each.reward for each in results]
+    faults = faults_of(results)
+    failed = [each for each in results if each.reward is None and each.index not in faults]
+    if failed:
+        first = failed[0]
         raise NoReward(
-            f"the farm has no verdict for {result.name or 'an answer'} ({_why(result)}). This says nothing "
-            "about the proof: leave it out, and look at the farm with `farm status`."
+            f"the farm has no verdict for {first.name or 'an answer'} ({_why(first)}). This says nothing "
+            "about the proof: leave it out, and look at the farm with `farm status`.",
+            rewards,
         )
-    return result.reward
+    return rewards
 
 
 def _why(result: Result) -> str:
     return result.detail or result.waits_for or result.reason or result.status
 
 
-def _told(results: list[Result]) -> list[Result]:
-    unknown = [each for each in results if each.reward is None]
-    if unknown:
+def _reported(results: list[Result], bad_rows: BadRows) -> list[Result]:
+    """Return the results, and log which have no reward; raises BadRow unless bad rows are left out."""
+    faults = faults_of(results)
+    if faults:
+        words = _blame(faults, len(results))
+        if bad_rows == "raise":
+            raise BadRow(f'{words} bad_rows="leave_out" gives them no reward.', [r.reward for r in results])
+        _log.warning("%s They have no reward.", words)
+    failed = [each for each in results if each.reward is None and each.index not in faults]
+    if failed:
         _log.warning(
             "the farm has no verdict for %d of %d answers; the first: %s",
-            len(unknown),
+            len(failed),
             len(results),
-            _why(unknown[0]),
+            _why(failed[0]),
         )
     return results
 
 
-def _parted(options: Mapping[str, Any]) -> tuple[tuple[str | None, str | None], dict[str, Any]]:
-    """Return where to ask, and how; a configuration library's list becomes a list that JSON knows."""
+def _blame(faults: Mapping[int, str], count: int) -> str:
+    shown = "; ".join(list(faults.values())[:5])
+    rest = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+    return (
+        f"the dataset is at fault at {len(faults)} of {count} rows: {shown}{rest}. Correct these rows, or "
+        "remove them: no answer to them can be judged."
+    )
+
+
+def _parted(
+    options: Mapping[str, Any], bad_rows: BadRows
+) -> tuple[tuple[str | None, str | None], dict[str, Any], BadRows]:
+    """Return where to ask, how, and what becomes of bad rows.
+
+    A configuration library's list becomes a list that JSON knows.
+    """
     how = dict(options)
     where = how.pop("url", None), how.pop("token", None)
+    chosen = how.pop("bad_rows", bad_rows)
+    if chosen not in ("raise", "leave_out"):
+        raise ValueError(f"bad_rows={chosen!r}: give 'raise' or 'leave_out'")
     if "accept" in how and not isinstance(how["accept"], str):
         how["accept"] = [str(word) for word in how["accept"]]
-    return where, how
+    return where, how, chosen
 
 
 @cache

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from farm.client import Result
 from farm.trainers.asking import ask_async
 from farm.trainers.problems import item
+from farm.trainers.rows import faults_of
 
 
 async def verify(body: Mapping[str, Any], output_text: str, **options: Any) -> dict[str, Any]:
     """Return the fields of a verify response: `reward` is 1.0, 0.0, or None where nobody knows.
 
     `body` is the request, which has `formal_statement` and optionally `header`, `context`, `name`,
-    `environment` and `timeout`; `output_text` is the model's answer. Raises BadColumn where it lacks the
-    statement.
+    `environment` and `timeout`; `output_text` is the model's answer. Where the statement does not compile the
+    reward is None too, and `failure_reason` says that the dataset is at fault. Raises BadColumn without a
+    statement, BadRow in place of None with ``bad_rows="raise"``.
     """
     (result,) = await ask_async([item(output_text, **{"the request": body})], options)
     failed = result.reward is None
@@ -28,5 +31,10 @@ async def verify(body: Mapping[str, Any], output_text: str, **options: Any) -> d
         "reason": result.reason,
         "feedback": "\n".join(each.text for each in result.messages) or result.detail,
         "mask_sample": failed,
-        "failure_reason": (result.detail or result.status) if failed else None,
+        "failure_reason": _why(result) if failed else None,
     }
+
+
+def _why(result: Result) -> str:
+    is_bad = bool(faults_of([result]))
+    return f"the dataset is at fault: {result.detail}" if is_bad else result.detail or result.status

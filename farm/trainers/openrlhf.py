@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 from farm.trainers.asking import ask, known
-from farm.trainers.problems import BadColumn, item
+from farm.trainers.problems import BadColumn, row
 
 #: What ends an answer in the vocabularies of models: OpenRLHF decodes it with the answer.
 _END = re.compile(r"<\|[\w\s-]+\|>|<｜[^｜<>]+｜>|</s>|<eos>|<end_of_turn>|<pad>")
@@ -23,15 +24,18 @@ def reward_func(
 ) -> dict[str, Any]:
     """Return what OpenRLHF reads: 1.0 for a proof and 0.0 for none, as tensors `rewards` and `scores`.
 
-    Raises NoReward where nobody knows, BadColumn where a label does not say what is to be proved.
+    Raises NoReward where nobody knows, BadRow where a label does not say what is to be proved or its
+    statement does not compile; `rewards` of either has what is known of the others. With
+    ``bad_rows="leave_out"`` such a reward is NaN. The caller must replace it: it would spoil a training step.
     """
     import torch
 
     asked = [
-        item(_answer(query, prompt), label=label)
+        row(_answer(query, prompt), label=label)
         for query, prompt, label in zip(queries, prompts, labels, strict=True)
     ]
-    worth = torch.tensor([known(each) for each in ask(asked, options)])
+    rewards = known(ask(asked, options, bad_rows="raise"))
+    worth = torch.tensor([nan if each is None else each for each in rewards])
     return {"rewards": worth, "scores": worth, "extra_logs": {"lean_proof": worth}}
 
 

@@ -16,6 +16,14 @@ class BadColumn(ValueError):
     """The dataset or the trainer does not say what is to be proved; the message names the column."""
 
 
+def row(answer: object, **sources: object) -> Item | BadColumn:
+    """Do as `item` does for one of several rows: what a row lacks is returned, and keeps no other back."""
+    try:
+        return item(answer, **sources)
+    except BadColumn as error:
+        return error
+
+
 def item(answer: object, **sources: object) -> Item:
     """Return the item that asks whether an answer proves the theorem of the first source that has one.
 

@@ -12,17 +12,18 @@ from typing import Any
 
 from farm.client import Item
 from farm.trainers.asking import ask_async
-from farm.trainers.problems import item
+from farm.trainers.problems import BadColumn, row
 
 
 async def reward(args: object, sample: Any, **options: Any) -> float | list[float | None] | None:
     """Return the reward of a sample, or the rewards of several: 1.0, 0.0, or None where nobody knows.
 
-    Raises BadColumn where a sample does not say what is to be proved.
+    It is None too where the dataset is at fault at the sample; the log names the sample. Raises BadRow there
+    with ``bad_rows="raise"``, and BadColumn where no sample says what is to be proved.
     """
     if isinstance(sample, Sequence):
-        return [each.reward for each in await ask_async([_item(each) for each in sample], options)]
-    return (await ask_async([_item(sample)], options))[0].reward
+        return [each.reward for each in await ask_async([_row(each) for each in sample], options)]
+    return (await ask_async([_row(sample)], options))[0].reward
 
 
 def keep_known(args: object, samples: Sequence[Any], **rest: Any) -> Any:
@@ -40,5 +41,5 @@ def _flat(samples: Sequence[Any]) -> list[Any]:
     return [one for each in samples for one in (each if isinstance(each, Sequence) else [each])]
 
 
-def _item(sample: Any) -> Item:
-    return item(sample.response, label=sample.label, metadata=sample.metadata)
+def _row(sample: Any) -> Item | BadColumn:
+    return row(sample.response, label=sample.label, metadata=sample.metadata)

@@ -11,19 +11,24 @@ from typing import Any, Unpack
 
 from farm.client import Item, Result
 from farm.trainers.asking import Options, ask, ask_async
-from farm.trainers.problems import FIELDS, item
+from farm.trainers.problems import FIELDS, BadColumn, row
 
 _Rewards = list[float | None]
+#: What TRL gives a reward function besides the columns of the dataset.
+_OF_TRL = frozenset(
+    {"prompts", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments", "kwargs"}
+)
 
 
 def rewards(**options: Unpack[Options]) -> Callable[..., _Rewards]:
     """Return a reward function for TRL: 1.0 for a proof, 0.0 for none, None where nobody knows.
 
-    The function raises BadColumn where the dataset lacks a column.
+    It is None too where the dataset is at fault at a row; the log names the row. The function raises BadRow
+    there with ``bad_rows="raise"``, and BadColumn where the dataset lacks the column `formal_statement`.
     """
 
     def lean_proof(*, completions: Sequence[object], **columns: Any) -> _Rewards:
-        return _logged(ask(_items(completions, columns), options), columns)
+        return _logged(ask(_rows(completions, columns), options), columns)
 
     return lean_proof
 
@@ -32,17 +37,25 @@ def rewards_async(**options: Unpack[Options]) -> Callable[..., Awaitable[_Reward
     """Return the same for asyncio: TRL calls it while its other reward functions run."""
 
     async def lean_proof(*, completions: Sequence[object], **columns: Any) -> _Rewards:
-        return _logged(await ask_async(_items(completions, columns), options), columns)
+        return _logged(await ask_async(_rows(completions, columns), options), columns)
 
     return lean_proof
 
 
-def _items(completions: Sequence[object], columns: Mapping[str, Any]) -> list[Item]:
+def _rows(completions: Sequence[object], columns: Mapping[str, Any]) -> list[Item | BadColumn]:
     given = {field: columns[field] for field in FIELDS if columns.get(field) is not None}
-    rows = [{field: values[row] for field, values in given.items()} for row in range(len(completions))]
+    if "formal_statement" not in given:
+        found = sorted(name for name in columns if name not in _OF_TRL)
+        raise BadColumn(
+            "the dataset has no column formal_statement, which says what is to be proved; its columns are: "
+            f"{', '.join(found) or 'none besides the prompt'}. Rename the one with the theorem to "
+            "formal_statement. GRPOTrainer passes all columns on unless remove_unused_columns=True."
+        )
+    fields = [
+        {field: values[number] for field, values in given.items()} for number in range(len(completions))
+    ]
     return [
-        item(completion, **{"the dataset": fields})
-        for completion, fields in zip(completions, rows, strict=True)
+        row(completion, **{"the dataset": each}) for completion, each in zip(completions, fields, strict=True)
     ]
 
 

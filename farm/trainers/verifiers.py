@@ -15,12 +15,13 @@ from farm.trainers.problems import FIELDS, item
 _FIELDS = tuple(field for field in FIELDS if field != "timeout")
 
 
-async def lean_proof(trace: Any, runtime: object = None, **options: Any) -> float:
+async def lean_proof(trace: Any, runtime: object = None, **options: Any) -> float | None:
     """Return 1.0 where the last answer of a rollout proves the task's statement, else 0.0.
 
-    Raises NoReward where nobody knows, BadColumn where the task does not say what is to be proved.
+    Raises NoReward where nobody knows, BadRow where the task's statement does not compile, BadColumn where
+    the task does not say what is to be proved. With ``bad_rows="leave_out"`` it returns None, not BadRow.
     """
     data = trace.task.data
     fields = {field: getattr(data, field) for field in _FIELDS if hasattr(data, field)}
     asked = item(trace.last_reply, **{"the task's data": fields})
-    return known((await ask_async([asked], options))[0])
+    return known(await ask_async([asked], options, bad_rows="raise"))[0]

@@ -22,21 +22,23 @@ _OF_A_REWARD_MODEL = frozenset({"reward_router_address", "reward_model_tokenizer
 
 async def compute_score(
     data_source: object, solution_str: str, ground_truth: object, extra_info: object = None, **options: Any
-) -> float:
+) -> float | None:
     """Return 1.0 for a proof and 0.0 for none; `options` are verl's `reward_kwargs`.
 
-    Raises NoReward where nobody knows, BadColumn where the dataset does not say what is to be proved.
+    Raises NoReward where nobody knows, BadRow where the statement does not compile, BadColumn where the
+    dataset does not say what is to be proved. With ``bad_rows="leave_out"`` it returns None in place of
+    BadRow: verl itself takes no None, so that is for a function of yours around this one.
     """
     asked = item(solution_str, ground_truth=ground_truth, extra_info=extra_info)
-    return known((await ask_async([asked], _own(options)))[0])
+    return known(await ask_async([asked], _own(options), bad_rows="raise"))[0]
 
 
 def compute_score_sync(
     data_source: object, solution_str: str, ground_truth: object, extra_info: object = None, **options: Any
-) -> float:
+) -> float | None:
     """Do as `compute_score` does, for the reward managers of verl that call from threads."""
     asked = item(solution_str, ground_truth=ground_truth, extra_info=extra_info)
-    return known(ask([asked], _own(options))[0])
+    return known(ask([asked], _own(options), bad_rows="raise"))[0]
 
 
 def _own(options: dict[str, Any]) -> dict[str, Any]:

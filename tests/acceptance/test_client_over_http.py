@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ import pytest
 from bare import Bare, built
 from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
 from farms import Quiet, asking
+from http_service import TOKEN, listening
 from processes import CODE, PATIENCE, eventually
 from served import Proxy, served, url_of
 from sqlalchemy import text
 
-from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Result, Unauthorized
+from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Result, TooLarge, Unauthorized
+from farm.service.local import LOCAL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rl.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -454,3 +457,26 @@ def test_an_interrupted_program_ends_at_once(path: Path, tmp_path: Path) -> None
             eventually(lambda: client.environments())
         process.send_signal(2)
         assert process.wait(10 * PATIENCE) != 0
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_more_items_than_a_key_may_have_unfinished_are_split_as_the_service_says(
+    farm: Command, most: int
+) -> None:
+    texts, expected = mixed(f"limited{most}", 10)
+    with (
+        listening(farm, replace(LOCAL, name="limited", in_flight=most)) as url,
+        Client(url, token=TOKEN, accept=LOOSE, deadline=120 * PATIENCE) as client,
+    ):
+        assert rewards(client.check_all(texts)) == expected
+        assert rewards(client.check_all(texts)) == expected  # as the first answer taught it
+        found = list(client.stream(texts))
+        assert sorted(each.index for each in found) == list(range(10))
+        with pytest.raises(TooLarge, match=f"more than the {most} that key limited"):
+            client.submit(texts)
+
+        async def again() -> list[Result]:
+            async with AsyncClient(url, token=TOKEN, accept=LOOSE) as other:
+                return await other.check_all(texts)
+
+        assert rewards(asyncio.run(again())) == expected

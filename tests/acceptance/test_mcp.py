@@ -118,3 +118,23 @@ def test_without_a_served_farm_the_command_says_how_to_serve_one(tmp_path: Path)
     said = Command({"FARM_HOME": str(tmp_path)})("mcp")
     assert (said.returncode, said.stdout) == (2, "")
     assert "Start it with `farm serve`" in said.stderr
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {**STATED, "formal_statement": "theorem bad (n : Nat : n = n := by"},
+        {**STATED, "header": "prelude\nimport Cor\n"},
+    ],
+)
+def test_a_statement_that_does_not_compile_is_told_as_the_asker_s_own_fault(
+    served: Served, stated: dict[str, Any]
+) -> None:
+    async def use(client: Client) -> Any:
+        return await called(client, "check_proof", answer=RIGHT, **stated)
+
+    found = used(served, use)
+    assert (found["reason"], found["reward"]) == ("bad_challenge", None)
+    assert "formal_statement, header or context is at fault" in found["explanation"]
+    assert "ask again" not in found["explanation"]
+    assert "farm failed" not in found["explanation"]

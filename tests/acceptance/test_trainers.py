@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
 import subprocess
 import sys
 import threading
@@ -17,10 +19,11 @@ from typing import Any
 import pytest
 from commands import Command
 from processes import CODE, PATIENCE, eventually
-from trained import FIELDS, RIGHT, WRONG, Served, endless, service
+from trained import FIELDS, RIGHT, STATEMENT, WRONG, Served, endless, service
 
+from farm.client import Refused
 from farm.trainers import asking, nemo_gym, openrlhf, slime, trl, verifiers, verl
-from farm.trainers.asking import NoReward
+from farm.trainers.asking import BadRow, NoReward
 from farm.trainers.problems import BadColumn
 
 ROOT = Path(__file__).parents[2]
@@ -258,3 +261,88 @@ def test_many_event_loops_and_threads_may_ask_at_once(served: Served) -> None:
     for thread in threads:
         thread.join(60 * PATIENCE)
     assert found == [1.0] * 8
+
+
+# A row at which the dataset is at fault
+
+
+FAULTY = {**FIELDS, "name": "typo", "formal_statement": "theorem bad (n : Nat : n = n := by"}
+#: Rows that no answer can prove, each with the field that is at fault.
+BAD_ROWS = pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        (FAULTY, "formal_statement"),
+        ({**FIELDS, "name": "typo", "header": "prelude\nimport Cor\n"}, "header"),
+        ({**FIELDS, "name": "typo", "context": "prelude\n"}, "context"),
+        ({**FIELDS, "name": "typo", "formal_statement": " "}, "formal_statement"),
+        ({**FIELDS, "name": "typo", "timeout": 1e9}, "timeout"),
+        ({**FIELDS, "name": "typo", "environment": "lean9"}, "environment"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+
+
+def no_remedy_is_to_repeat(words: str) -> None:
+    assert "dataset is at fault" in words
+    assert "typo" in words
+    assert not re.search(r"ask (it )?again|farm status|the farm failed", words)
+
+
+@BAD_ROWS
+def test_a_bad_row_is_named_as_the_dataset_s_and_leaves_the_others_their_rewards(
+    served: Served, torch: None, caplog: pytest.LogCaptureFixture, fields: dict[str, Any], field: str
+) -> None:
+    rows = [FIELDS, fields, FIELDS]
+    given = {name: [row.get(name) for row in rows] for name in {*FIELDS, *fields}}
+    assert trl.rewards(**served.options)(completions=[RIGHT] * 2 + [WRONG], **given) == [1.0, None, 0.0]
+    (record,) = caplog.records
+    no_remedy_is_to_repeat(record.getMessage())
+    assert re.search(rf"row 2 of 3 \('typo'\): .*{field}", record.getMessage())
+    caplog.clear()
+    samples = [Sample(RIGHT, label=json.dumps(row)) for row in rows]
+    assert run(slime.reward(None, samples, **served.options)) == [1.0, None, 1.0]
+    asked = ["p"] * 3, [json.dumps(row) for row in rows]
+    with pytest.raises(BadRow, match=rf"row 2 of 3.*{field}") as raised:
+        openrlhf.reward_func([f"p{RIGHT}"] * 3, *asked, **served.options)
+    no_remedy_is_to_repeat(str(raised.value))
+    assert raised.value.rewards == (1.0, None, 1.0)
+    found = openrlhf.reward_func([f"p{RIGHT}"] * 3, *asked, **served.options, bad_rows="leave_out")
+    assert [found["rewards"][place] for place in (0, 2)] == [1.0, 1.0]
+    assert math.isnan(found["rewards"][1])
+
+
+@pytest.mark.parametrize("adapter", RAISING)
+def test_one_bad_sample_raises_or_is_left_out(served: Served, torch: None, adapter: Adapter) -> None:
+    with pytest.raises(BadRow) as raised:
+        adapter(FAULTY, RIGHT, **served.options)
+    no_remedy_is_to_repeat(str(raised.value))
+    left_out = adapter(FAULTY, RIGHT, **served.options, bad_rows="leave_out")
+    assert left_out is None or math.isnan(left_out)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("adapter", RETURNING)
+def test_one_bad_sample_is_left_out_or_raises(
+    served: Served, caplog: pytest.LogCaptureFixture, adapter: Adapter
+) -> None:
+    assert adapter(FAULTY, RIGHT, **served.options) is None
+    no_remedy_is_to_repeat(caplog.records[0].getMessage())
+    with pytest.raises(BadRow):
+        adapter(FAULTY, RIGHT, **served.options, bad_rows="raise")
+
+
+def test_a_row_without_a_statement_is_left_out_where_others_have_one(served: Served) -> None:
+    given = columns(FIELDS, 2) | {"formal_statement": [STATEMENT, None]}
+    assert trl.rewards(**served.options)(completions=[RIGHT] * 2, **given) == [1.0, None]
+
+
+def test_a_wrong_option_is_no_fault_of_the_dataset(served: Served) -> None:
+    with pytest.raises(Refused, match="timeout"):
+        trl.rewards(**{**served.options, "timeout": -1.0})(completions=[RIGHT], **columns(FIELDS, 1))
+    with pytest.raises(ValueError, match="bad_rows='none'"):
+        trl.rewards(**served.options, bad_rows="none")(completions=[RIGHT], **columns(FIELDS, 1))  # type: ignore[arg-type]
+
+
+def test_trl_names_the_columns_that_it_found() -> None:
+    given = {"statement": ["t"], "level": [1], "prompts": ["p"], "trainer_state": None}
+    with pytest.raises(BadColumn, match=r"its columns are: level, statement\."):
+        trl.rewards(url="http://127.0.0.1:9")(completions=[RIGHT], **given)

@@ -7,7 +7,6 @@ is null; while some of it is not judged, the answer is 503, and the trainer asks
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
-from farm.service.bodies import Route
+from farm.service.bodies import Route, Unfit, strict
 from farm.service.dropins.asking import Challenge, each_read, judged, problem_of
 from farm.service.exchange import Exchange, Json, TheExchange
 
@@ -101,9 +100,12 @@ async def slime(asked: Sample, exchange: TheExchange, address: Annotated[Address
 
 def _item(answer: str, said: object, where: str) -> requests.Item:
     try:
-        label = Label.model_validate(json.loads(said) if isinstance(said, str) else said)
+        label = Label.model_validate(strict(said) if isinstance(said, str) else said)
     except ValidationError as error:
         raise UsageError(f"{where} does not say what to prove: {problem_of(error)}") from error
+    except Unfit as error:
+        place = ".".join(map(str, (where, *error.place)))
+        raise UsageError(f"{place}: {error.words}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where} is no JSON: give an object with formal_statement and header") from error
     return requests.Item(
