@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from farm.assembly.program import AssemblyOptions
@@ -17,6 +27,7 @@ from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.runs.prepare.options import SubmitOptions
+from farm.service.spelling import UNKNOWN_FIELD, suggesting
 
 #: Items that one batch may have.
 MOST_ITEMS = 4096
@@ -56,14 +67,23 @@ _EXACTLY = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 #: An object with more unknown fields than this is refused whole: each that is named costs an answer's time.
 _MOST_UNKNOWN = 20
-#: The type of the fault of a field that does not exist, as pydantic calls it.
-UNKNOWN_FIELD: Final = "extra_forbidden"
 
 
 class Exact(BaseModel):
-    """An object that has no fields but its own; each other field is named, unless there are very many."""
+    """An object that has no fields but its own; each other field is named, unless there are very many.
+
+    The fault of such a field names the one that it is near to.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _suggests(cls, said: object, read: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return read(said)
+        except ValidationError as error:
+            raise suggesting(error, list(cls.model_fields)) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -86,6 +106,20 @@ def require_context(context: str, header: str) -> None:
         raise ValueError(f"the context {fault.problem}; {fault.remedy}")
 
 
+_ANSWERS = ("program", "proof", "generation")
+
+
+def _one(answer: str) -> dict[str, JsonValue]:
+    """Return the JSON schema of an item that has this answer, and null or nothing in place of the others."""
+    kinds: dict[str, JsonValue] = {
+        name: {"type": "string" if name == answer else "null"} for name in _ANSWERS
+    }
+    if answer == "program":
+        return {"required": [answer], "properties": kinds}
+    stated: dict[str, JsonValue] = {"formal_statement": {"type": "string", "pattern": r"\S"}}
+    return {"required": [answer, "formal_statement"], "properties": {**kinds, **stated}}
+
+
 class Item(Exact):
     """What is to be judged: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
@@ -93,7 +127,10 @@ class Item(Exact):
     statement stands a `header`, or a `context`: all of a file before the theorem.
     """
 
-    model_config = _EXACTLY
+    model_config = {
+        **_EXACTLY,
+        "json_schema_extra": {"oneOf": [_one("program"), _one("proof"), _one("generation")]},
+    }
 
     program: Text | None = None
     header: Text = ""
@@ -109,7 +146,7 @@ class Item(Exact):
 
     @model_validator(mode="after")
     def _is_one_of_three(self) -> Item:
-        given = [field for field in ("program", "proof", "generation") if getattr(self, field) is not None]
+        given = [field for field in _ANSWERS if getattr(self, field) is not None]
         if len(given) != 1:
             raise ValueError("give exactly one of program, proof and generation")
         if self.formal_statement and not self.formal_statement.strip():

@@ -272,6 +272,10 @@ BAD_ROWS = pytest.mark.parametrize(
     ("fields", "field"),
     [
         (FAULTY, "formal_statement"),
+        (
+            {**FIELDS, "name": "typo", "formal_statement": "theorem t (p : Prop) : q r := by"},
+            "formal_statement",
+        ),
         ({**FIELDS, "name": "typo", "header": "prelude\nimport Cor\n"}, "header"),
         ({**FIELDS, "name": "typo", "context": "prelude\n"}, "context"),
         ({**FIELDS, "name": "typo", "formal_statement": " "}, "formal_statement"),

@@ -16,6 +16,7 @@ from farm.service.bodies import Route
 from farm.service.dropins.asking import Challenge, Ignored, Stated, each_read, problem_of, readings
 from farm.service.dropins.reading import Kind, Reading, Remark, refused
 from farm.service.exchange import Exchange, Json, TheExchange
+from farm.service.spelling import UNKNOWN_FIELD
 
 router = APIRouter(route_class=Route)
 
@@ -158,7 +159,7 @@ def _item(
 
 def _is_of_the_request(fault: ErrorDetails) -> bool:
     """Whether the client is to be mended, and no model's answer can have caused it."""
-    return fault["type"] == requests.UNKNOWN_FIELD or fault["loc"][:1] in (("id",), ("custom_id",))
+    return fault["type"] == UNKNOWN_FIELD or fault["loc"][:1] in (("id",), ("custom_id",))
 
 
 def _answer(reading: Reading, timeout: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic import ConfigDict, FailFast, Field, ValidationError, model_validator
 
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
@@ -19,6 +19,7 @@ from farm.service import requests
 from farm.service.bodies import Route, Unfit, strict
 from farm.service.dropins.asking import Challenge, each_read, judged, problem_of
 from farm.service.exchange import Exchange, Json, TheExchange
+from farm.service.spelling import meant
 
 router = APIRouter(route_class=Route)
 
@@ -31,10 +32,8 @@ _RETRY_SECONDS = 1
 _Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES), FailFast()]
 
 
-class Address(BaseModel):
+class Address(requests.Exact):
     """What the address may say of the checks."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout: Annotated[requests.Timeout, Field(description="Seconds that one check may take.")] = 30.0
     environment: Annotated[
@@ -43,11 +42,25 @@ class Address(BaseModel):
 
 
 class Label(Challenge):
-    """What an answer was to prove; a data set may say more in it."""
+    """What an answer was to prove, as an item says it.
+
+    A dataset may say more in it, but nothing that may be one of these fields in another spelling.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: requests.Text = ""
+    environment: requests.Word | None = None
+    timeout: requests.BodyTimeout | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_spelt_right(cls, said: object) -> object:
+        for name in set(said) - set(cls.model_fields) if isinstance(said, dict) else ():
+            near = meant(str(name), Challenge.model_fields)
+            if near is not None:
+                raise ValueError(f"there is no field {str(name)[:80]!r}; did you mean {near}?")
+        return said
 
 
 class Queries(requests.Exact):
@@ -114,6 +127,8 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
         context=label.context,
         formal_statement=label.formal_statement,
         name=label.name,
+        environment=label.environment,
+        timeout=label.timeout,
     )
 
 

@@ -39,8 +39,10 @@ def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool
         return False
     core = read_target(challenge.program[challenge.context_end :]).core
     begins = check.program.find(core, check.context_end) if core else -1
-    if at is None or begins < 0:
-        return False
     submitted = check.submitted or ()
+    if at is None:
+        return False
+    if begins < 0:  # a statement that Lean cannot read has no beginning and end to look for
+        return bool(submitted) and not any(start <= at < end for start, end in submitted)
     own = any(start <= at < end for start, end in submitted if not start <= begins < end)
     return at < begins + len(core) and not own
