@@ -14,76 +14,88 @@ configured. Every failure is one of `farm.errors`; none is ever told as a verdic
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import Unpack
 
 from farm import tracing
 from farm.assembly.program import AssemblyOptions
 from farm.broker import call
+from farm.client.caller import DEADLINE_SECONDS
+from farm.client.requests import Item, Options, checked
+from farm.client.results import Result, parse_result
 from farm.connections import Connections
-from farm.errors import ManifestError, ServerDown
+from farm.errors import ServerDown
 from farm.judging.assurance import Assurance
-from farm.judging.forgeable import is_forgeable
 from farm.judging.states import Priority
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Outcome, Reason
+from farm.judging.verdict import Outcome
 from farm.log import logger
-from farm.manifest.entries import entries, expand
-from farm.manifest.entry import Entry
+from farm.manifest.entries import expand
 from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
 from farm.runs.prepare.options import SubmitOptions
 from farm.runs.revise import cancel
 from farm.runs.submit import submit, watch
+from farm.service.answers import result
+from farm.service.requests import MOST_ITEMS, Batch, batch_of
 from farm.store.queries import Tally
 from farm.store.records import Judged
-
-#: A manifest line, or the whole text of a program.
-Line = str | Mapping[str, object]
 
 _log = logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """What became of one line.
+class Verdict(Result):
+    """What became of one line: a `farm.client.Result`, and what only this machine knows.
 
-    `outcome` and `reason` are the words of docs/verdicts.md, None for a line that was cancelled or has no
-    verdict yet; `proof_status` is what an export writes. `statement` is ``compared`` where the proof was held
-    against the line's ``formal_statement``, ``unchecked`` where it has none. `trusts` says what a proof rests
-    on besides the kernel, `rests_on_sorry_of` on which constants that the dataset admits. `forgeable`: it was
-    checked where no namespaces kept it from the farm.
+    `line` and `proof_status` are those of a manifest's line, `program` is what Lean was given. `outcome` and
+    `reason` are the words of docs/verdicts.md, None for a line that was cancelled or has no verdict yet.
+    `statement` is ``compared`` where the proof was held against the line's ``formal_statement``,
+    ``unchecked`` where it has none. `trusts` says what a proof rests on besides the kernel,
+    `rests_on_sorry_of` on which constants that the dataset admits. `forgeable`: it was checked where no
+    namespaces kept it from the farm.
     """
 
-    name: str
     line: int
-    status: str
     tier: str
     program: str
-    outcome: Outcome | None = None
-    reason: Reason | None = None
-    detail: str = ""
     proof_status: str | None = None
-    statement: str | None = None
-    trusts: tuple[str, ...] = ()
-    rests_on_sorry_of: tuple[str, ...] = ()
-    forgeable: bool = False
-    wall_seconds: float = 0.0
 
     @property
-    def proved(self) -> bool:
-        """Whether it is a proof, as sure as the run's tier makes it."""
-        return self.outcome is Outcome.PROVED
+    def outcome(self) -> Outcome | None:
+        """The verdict."""
+        return None if self.verdict is None else Outcome(self.verdict)
 
     @property
-    def judged(self) -> bool:
-        """Whether the farm could judge it; a line that it could not judge says nothing about its proof."""
-        return self.outcome not in (None, Outcome.JUDGE_ERROR)
+    def statement(self) -> str | None:
+        """Whether the proof was held against a statement."""
+        return None if self.provenance is None else self.provenance.statement
+
+    @property
+    def trusts(self) -> tuple[str, ...]:
+        """What a proof rests on besides the kernel."""
+        return () if self.provenance is None else self.provenance.trusts
+
+    @property
+    def rests_on_sorry_of(self) -> tuple[str, ...]:
+        """The constants that the dataset admits and a proof rests on."""
+        return () if self.provenance is None else self.provenance.rests_on_sorry_of
+
+    @property
+    def forgeable(self) -> bool:
+        """Whether it was checked where a proof could have forged its verdict."""
+        return self.provenance is not None and bool(self.provenance.forgeable)
+
+    @property
+    def wall_seconds(self) -> float:
+        """The seconds that its check took."""
+        return 0.0 if self.seconds is None else self.seconds.wall or 0.0
 
 
 class Run:
@@ -121,7 +133,8 @@ class Run:
         """Yield every line's verdict, manifest after manifest, in the order of their lines."""
         for manifest in self._connections.queries.manifests(self.id):
             for judged in self._connections.queries.judged(self.id, manifest.number):
-                yield _verdict(judged)
+                # Where its pieces stand in the manifest only the manifest says: places are the program's.
+                yield _verdict(judged._replace(segments_json="[]"), index=judged.line - 1)
 
     def export(self) -> list[Path]:
         """Write the verdicts into the run's manifests, each replaced as a whole, and return their paths.
@@ -187,35 +200,65 @@ class Farm:
         """Return the run whose id begins so. Raises UnknownRun."""
         return Run(self._connections, self._connections.queries.run(run_id).id)
 
-    def check(self, line: Line, options: SubmitOptions | None = None) -> Verdict:
-        """Check one line, wait, and return its verdict; as `check_all` does."""
-        return self.check_all([line], options)[0]
+    def check(
+        self,
+        item: Item,
+        options: SubmitOptions | None = None,
+        *,
+        deadline: float = DEADLINE_SECONDS,
+        **chosen: Unpack[Options],
+    ) -> Verdict:
+        """Check one item, wait, and return its result; as `check_all` does."""
+        return self.check_all([item], options, deadline=deadline, **chosen)[0]
 
     def check_all(
-        self, lines: Sequence[Line], options: SubmitOptions | None = None, *, seconds: float | None = None
+        self,
+        items: Iterable[Item],
+        options: SubmitOptions | None = None,
+        *,
+        deadline: float = DEADLINE_SECONDS,
+        **chosen: Unpack[Options],
     ) -> list[Verdict]:
-        """Check lines, wait, and return their verdicts in the same order.
+        """Check items, wait, and return their results in the same order.
 
-        A line has the fields of a manifest's line, such as ``header``, ``formal_statement`` and
-        ``generation``; a text is a whole program. They wait in the class ``interactive``. Equal lines that
-        were checked before get the verdict of then. Raises ManifestError for a line that cannot be judged,
-        and QueueFull; nothing is stored then. Raises TimeoutError after so many seconds, and what has not
-        begun by then is cancelled. More than some thousands are better submitted as a manifest.
+        Items, options and results are those of `farm.client.Client.check_all`, which asks a farm over HTTP.
+        Items wait in the class ``interactive`` unless `priority` says otherwise. Equal ones that were checked
+        before get the verdict of then. What is not known after `deadline` seconds has no reward, and what has
+        not begun by then is cancelled. `options`, as `options_for` makes them, stand in place of `chosen`.
+        Raises TypeError for an unknown option, ManifestError for an item that cannot be judged, UsageError
+        and QueueFull; nothing is stored then. More than some thousands are better submitted as a manifest.
         """
-        if not lines:
-            return []
-        connections, chosen = self._connections, options or self.options_for(priority="interactive")
-        items = Items(_entries(lines, chosen), chosen, connections.environments())
+        if isinstance(items, str | Mapping):
+            raise TypeError("items is one item; give a list of items")
+        given = [{"program": each} if isinstance(each, str) else each for each in items]
+        asked = [
+            batch_of(given[first : first + MOST_ITEMS], {"priority": "interactive", **checked(chosen)}, first)
+            for first in range(0, len(given), MOST_ITEMS)
+        ]
+        stored = [(each, self._stored(each, options)) for each in asked]
+        until = time.monotonic() + deadline
+        found = [result for each in stored for result in self._awaited(*each, until)]
+        return [replace(each, index=index) for index, each in enumerate(found)]
+
+    def _stored(self, asked: Batch, options: SubmitOptions | None) -> Run:
+        connections, settings = self._connections, self._connections.settings
+        usual = asked.submit_options(environment=settings.environment, memory_mib=settings.memory_mib)
+        entries = [item.entry(number) for number, item in enumerate(asked.items, 1)]
+        known, name = connections.environments(), asked.batch_name or ""
+        items = Items(entries, options or usual, known, accept=asked.accept, name=name)
         connections.require_room()
         batch = store_batch(connections.store, items)
         self._call(batch.queued)
-        run = Run(connections, batch.id)
-        try:
-            run.wait(seconds)
-        except TimeoutError:
+        return Run(connections, batch.id)
+
+    def _awaited(self, asked: Batch, run: Run, until: float) -> Iterator[Verdict]:
+        with suppress(TimeoutError):
+            run.wait(max(0.0, until - time.monotonic()))
+        if run.tally.unfinished:
             run.cancel()
-            raise
-        return [_verdict(each) for each in connections.queries.judged(batch.id, 0)]
+        judged = self._connections.queries.judged(run.id, 0)
+        for index, (each, item) in enumerate(zip(judged, asked.items, strict=True)):
+            yield _verdict(each, index=index, key=item.key, accept=asked.accept)
 
     def _call(self, environments: Iterable[str]) -> None:
         try:
@@ -258,39 +301,8 @@ class Farm:
         )
 
 
-def _entries(lines: Sequence[Line], options: SubmitOptions) -> list[Entry]:
-    written = [_as_json(*each) for each in enumerate(lines)]
-    found = list(entries("lines", enumerate(written, 1), reassemble=options.assembly.reassemble))
-    return [_usable(each) for each in found]
-
-
-def _usable(found: Entry | ManifestError) -> Entry:
-    if isinstance(found, ManifestError):
-        raise found
-    return found
-
-
-def _as_json(number: int, line: Line) -> bytes:
-    fields = {"predicted_proof": line} if isinstance(line, str) else dict(line)
-    return json.dumps({"name": str(number), **fields}).encode("ascii")
-
-
-def _verdict(line: Judged) -> Verdict:
-    verdict = Verdict(
-        name=line.name, line=line.line, status=line.status, tier=line.tier, program=line.program
-    )
-    found = line.verdict
-    if found is None:
-        return verdict
-    return replace(
-        verdict,
-        outcome=found.judged.outcome,
-        reason=found.judged.reason,
-        detail=found.detail,
-        proof_status=found.judged.proof_status,
-        statement=found.statement,
-        trusts=tuple(found.trusts),
-        rests_on_sorry_of=found.rests_on_sorry_of,
-        forgeable=is_forgeable(found.isolation),
-        wall_seconds=found.wall_seconds,
-    )
+def _verdict(line: Judged, *, index: int, key: str | None = None, accept: Collection[str] = ()) -> Verdict:
+    told = parse_result(result(line, index=index, key=key, accept=accept, waits_for=None))
+    shared = {field.name: getattr(told, field.name) for field in fields(told)}
+    status = None if line.verdict is None else line.verdict.judged.proof_status
+    return Verdict(**shared, line=line.line, tier=line.tier, program=line.program, proof_status=status)

@@ -28,7 +28,7 @@ from farm.client.errors import (
     Unauthorized,
     Unreachable,
 )
-from farm.client.requests import Item, Options
+from farm.client.requests import Fields, Item, Options, Priority, Profile, Tier, Weaker
 from farm.client.results import Batch, Environment, Goal, Message, Provenance, Result, Seconds
 from farm.client.sync import Client
 
@@ -40,6 +40,7 @@ __all__ = [
     "Conflict",
     "Environment",
     "Fault",
+    "Fields",
     "Forbidden",
     "Goal",
     "Invalid",
@@ -49,13 +50,17 @@ __all__ = [
     "NotAFarm",
     "NotFound",
     "Options",
+    "Priority",
+    "Profile",
     "Provenance",
     "Refused",
     "Result",
     "Seconds",
     "ServiceFailed",
+    "Tier",
     "TooLarge",
     "Unanswered",
     "Unauthorized",
     "Unreachable",
+    "Weaker",
 ]

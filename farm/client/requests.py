@@ -6,12 +6,35 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TypedDict
+from typing import Literal, TypedDict
 from urllib.parse import quote
 
+Tier = Literal["kernel", "audit", "lean"]
+Profile = Literal["farm", "nemo-2025-11", "nemo-2025-08"]
+Priority = Literal["interactive", "online", "batch"]
+Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
+
+
+class Fields(TypedDict, total=False):
+    """The fields of an item: one of `program`, `proof` and `generation`, and what it is to prove."""
+
+    program: str
+    proof: str
+    generation: str
+    formal_statement: str
+    header: str
+    context: str
+    name: str
+    group: str
+    environment: str
+    timeout: float
+    key: str
+
+
 #: A whole program, or an item with the fields of the contract.
-Item = str | Mapping[str, object]
+Item = str | Fields | Mapping[str, object]
 
 #: The largest batch that the service takes.
 MOST_ITEMS = 4096
@@ -24,22 +47,23 @@ class Options(TypedDict, total=False):
     `timeout` and `cpu` are seconds for each item. `accept` names what a reward of 1.0 may rest on besides the
     kernel: ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals`
     results say what was to be proved at errors and sorries. With `require_all_parts` a proof has to prove
-    every theorem that its statement leaves open.
+    every theorem that its statement leaves open. `batch_name` is what the page shows of the call.
     """
 
     environment: str
     timeout: float
     cpu: float
     memory_mib: int
-    tier: str
+    tier: Tier
     native: bool
     require_all_parts: bool
-    profile: str
-    priority: str
+    profile: Profile
+    priority: Priority
     share: bool
     stop_on_first_proof: bool
     goals: bool
-    accept: Sequence[str]
+    accept: Sequence[Weaker]
+    batch_name: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +144,10 @@ def checked(options: Mapping[str, object]) -> Mapping[str, object]:
     """Return the options that are given. Raises TypeError for one that there is not."""
     for name in options:
         if name not in Options.__annotations__:
-            raise TypeError(f"unknown option {name!r}; the options are {', '.join(Options.__annotations__)}")
+            known = ", ".join(Options.__annotations__)
+            near = get_close_matches(name, Options.__annotations__, n=1)
+            remedy = f"did you mean {near[0]!r}? " if near else ""
+            raise TypeError(f"unknown option {name!r}; {remedy}the options are {known}")
     return {
         name: list(value) if isinstance(value, tuple | set | frozenset) else value
         for name, value in options.items()

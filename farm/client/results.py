@@ -121,6 +121,16 @@ class Result:
     waits_for: str | None = None
 
     @property
+    def proved(self) -> bool:
+        """Whether it is a proof, as sure as its tier makes it; `reward` says whether that is sure enough."""
+        return self.verdict == "proved"
+
+    @property
+    def judged(self) -> bool:
+        """Whether the farm could judge it; an item that it could not judge says nothing about its proof."""
+        return self.verdict not in (None, "judge_error")
+
+    @property
     def over(self) -> bool:
         """Whether nothing more will become known of the item."""
         return self.status in ("done", "cancelled")

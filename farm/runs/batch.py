@@ -53,14 +53,18 @@ class Items:
         known: Sequence[ServedEnvironment],
         *,
         accept: Sequence[str] = (),
+        name: str = "",
     ) -> None:
-        """Assemble them; raises `ManifestError` with the number of the item as its line, and `UsageError`."""
+        """Assemble them, as a batch that the page shows under a name, "" where it has none.
+
+        Raises `ManifestError` with the number of the item as its line, and `UsageError`.
+        """
         served = {each.name: each for each in known}
         problem = problem_of(options.environment, served, options.assurance)
         if problem is not None and not all(entry.environment for entry in entries):
             raise problem.error()
         preparer = Preparer(options, served)
-        self.options, self.accept = options, accept
+        self.options, self.accept, self.name = options, accept, name
         self.prepared = [preparer.prepared(entry) for entry in entries]
 
 
@@ -88,7 +92,11 @@ def _store(store: Store, items: Items, keys: Sequence[ItemKey], owner: str, trac
     options = items.options
     values = {
         "id": new_id(_ID_LENGTH),
-        "options": options.stored(traceparent=traceparent, accept=list(items.accept)),
+        "options": options.stored(
+            traceparent=traceparent,
+            accept=list(items.accept),
+            **({"batch_name": items.name} if items.name else {}),
+        ),
         "version": VERSION,
         "deadline": options.deadline_seconds,
         "owner": owner,

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from fastapi.telemetry import TelemetryConfig
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 from farm.errors import (
     FarmError,
@@ -27,12 +29,14 @@ from farm.errors import (
 from farm.service import requests
 from farm.service.answers import Result, Results
 from farm.service.bodies import Route
+from farm.service.described import describe
 from farm.service.desk import Desk, UnknownEnvironment
 from farm.service.exchange import (
     KEY_SECONDS,
     REVOKED,
     Canceller,
     Json,
+    Problem,
     Reader,
     Submitter,
     TheDesk,
@@ -57,19 +61,6 @@ _LONGEST_IDS = 50_000
 #: Faults of one request that are told.
 _MOST_FAULTS = 100
 _IDS = "Ids with commas between them."
-
-
-class Problem(BaseModel):
-    """Why a request was not carried out, and what to do.
-
-    `batch` is one that was stored all the same; `items` are the places, from 0, of the items at fault;
-    `most_items` is how many items the key may have unfinished.
-    """
-
-    detail: str
-    batch: str | None = None
-    items: list[int] | None = None
-    most_items: int | None = None
 
 
 class Malformed(BaseModel):
@@ -157,8 +148,10 @@ def application(make_desk: Callable[[], Desk]) -> FastAPI:
     )
     app.router.route_class = Route
     _add_errors(app)
+    _add_unknown(app)
     _add_batches(app)
     _add_health(app)
+    describe(app)
     return app
 
 
@@ -362,6 +355,17 @@ def _told(faults: Sequence[Any]) -> list[dict[str, Any]]:
         words = f"{untold} more faults are not told; correct these first"
         told.append({"loc": ["body"], "msg": words, "type": "more_faults"})
     return told
+
+
+def _add_unknown(app: FastAPI) -> None:
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and error.detail == "Not Found":  # the framework's own: no route
+            words = (
+                f"there is no address {request.url.path[:200]!r}; /openapi.json lists them, /docs shows them"
+            )
+            return Json({"detail": words}, status_code=404)
+        return await http_exception_handler(request, error)
 
 
 def _add_errors(app: FastAPI) -> None:

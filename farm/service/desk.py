@@ -181,7 +181,7 @@ class Desk:
         settings = self._connections.settings
         options = batch.submit_options(environment=settings.environment, memory_mib=settings.memory_mib)
         entries = [item.entry(number) for number, item in enumerate(batch.items, 1)]
-        items = Items(entries, options, self._environments, accept=batch.accept)
+        items = Items(entries, options, self._environments, accept=batch.accept, name=batch.batch_name or "")
         keys = [
             ItemKey(key=item.key, sha256=batch.sha256(item), line=number)
             for number, item in enumerate(batch.items, 1)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
 from farm.errors import ServerDown
 from farm.service.desk import Desk, require_class
@@ -25,6 +26,19 @@ from farm.store.records import Item
 KEY_SECONDS = 2.0
 #: What a client is told whose key was revoked while it waited.
 REVOKED = "the key was revoked meanwhile; use another key"
+
+
+class Problem(BaseModel):
+    """Why a request was not carried out, and what to do.
+
+    `batch` is one that was stored all the same; `items` are the places, from 0, of the items at fault;
+    `most_items` is how many items the key may have unfinished.
+    """
+
+    detail: str
+    batch: str | None = None
+    items: list[int] | None = None
+    most_items: int | None = None
 
 
 class Json(JSONResponse):

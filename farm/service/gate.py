@@ -8,8 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import partial
 from typing import Any
 
+from starlette.routing import Match
+
 from farm.errors import ServerDown
 from farm.log import logger
+from farm.service.described import OPEN
 from farm.service.origins import Refusal, page_refusal, refusal
 from farm.service.page.door import Door, is_page
 from farm.service.tokens import presented
@@ -18,9 +21,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-#: What anybody may ask: it tells nothing but that the service is there, and probes name it as they like.
-_OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
 
 _log = logger(__name__)
 
@@ -54,7 +54,7 @@ class Gate:
         if scope["type"] == "http" and _is_ambiguous(scope["headers"]):
             await _answer(send, Refusal(status=400, words=_AMBIGUOUS))
             return
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] in _OPEN):
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] in OPEN):
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
@@ -71,7 +71,8 @@ class Gate:
         if is_page(scope["path"]):
             scope.setdefault("state", {})["door"] = self._door
             return page_refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
-        if refused := refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts):
+        refused = refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
+        if refused and not (refused.status == 415 and self._is_unknown(scope)):
             return refused
         token = presented([value.decode("latin-1") for name, value in headers if name == b"authorization"])
         try:
@@ -89,6 +90,11 @@ class Gate:
         if any(not size.isdigit() or int(size) > self._most_bytes for size in sizes):
             return Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))
         return None
+
+    def _is_unknown(self, scope: Message) -> bool:
+        """Whether the service does nothing at an address, so that it answers 404 or 405 to any body."""
+        routes = getattr(self._app, "routes", ())
+        return bool(routes) and all(route.matches(scope)[0] is not Match.FULL for route in routes)
 
     async def _pass(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through; where its body turns out too large, or never ends, that is the answer."""

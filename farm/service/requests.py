@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import (
@@ -21,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from farm.assembly.program import AssemblyOptions
 from farm.characters import first_unstorable
+from farm.errors import ManifestError, UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
@@ -192,6 +194,7 @@ class Options(Exact):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
+    batch_name: Annotated[Group | None, Field(description="What the page shows of the batch.")] = None
     accept: Annotated[list[Weaker], Field(default_factory=list, max_length=len(get_args(Weaker)))]
 
     def submit_options(self, *, environment: str, memory_mib: int) -> SubmitOptions:
@@ -235,6 +238,29 @@ class Batch(Options):
         unsaid = {"key"} if item.context else {"key", "context"}  # which older farms did not know
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
+
+
+def batch_of(items: Sequence[Mapping[str, object]], options: Mapping[str, object], first: int = 0) -> Batch:
+    """Return the batch that a client in this process asks for, as it would be read from a body.
+
+    `first` is the place of its first item in the client's list.
+    Raises `ManifestError` for the first fault of an item, `UsageError` for one of an option.
+    """
+    try:
+        return Batch.model_validate({**options, "items": list(items)})
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path, why = fault["loc"], str(fault["msg"]).removeprefix("Value error, ")
+        if len(path) < 2 or path[0] != "items":
+            raise UsageError(f"{'.'.join(map(str, path)) or 'the batch'}: {why}") from error
+        field = ".".join(map(str, path[2:]))
+        raise ManifestError(
+            path="lines",
+            line=first + int(path[1]) + 1,
+            field=field or None,
+            problem=why,
+            remedy="correct the item",
+        ) from error
 
 
 class Cancellation(Exact):

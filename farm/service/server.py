@@ -24,6 +24,7 @@ from farm.service.access import KeyRing
 from farm.service.app import application
 from farm.service.desk import Desk
 from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
+from farm.service.exchange import Problem
 from farm.service.gate import Gate
 from farm.service.local import LOCAL, Local, published
 from farm.service.origins import allowed_hosts
@@ -42,15 +43,15 @@ BODY_MIB = 64
 # What the gate and the desk answer in the place of a drop-in, and drop-ins in their clients' own words.
 _OF_DROPINS: dict[int | str, dict[str, Any]] = {
     400: {"description": "The request is none that can be judged."},
-    401: {"description": "There is no valid token."},
-    403: {"description": "The key does not allow it, or a web page asks."},
-    404: {"description": "There is no such environment."},
-    408: {"description": "The body did not arrive."},
-    413: {"description": "The body is too large."},
-    415: {"description": "The body is not declared as JSON."},
-    429: {"description": "Too much waits already; nothing was accepted."},
+    401: {"model": Problem, "description": "There is no valid token."},
+    403: {"model": Problem, "description": "The key does not allow it, or a web page asks."},
+    404: {"model": Problem, "description": "There is no such environment."},
+    408: {"model": Problem, "description": "The body did not arrive."},
+    413: {"model": Problem, "description": "The body is too large."},
+    415: {"model": Problem, "description": "The body is not declared as JSON."},
+    429: {"model": Problem, "description": "Too much waits already; nothing was accepted."},
     502: {"description": "The farm failed, or was not done in time."},
-    503: {"description": "The farm cannot answer now, or was not done in time."},
+    503: {"model": Problem, "description": "The farm cannot answer now, or was not done in time."},
     504: {"description": "The farm was not done in time."},
 }
 
@@ -163,8 +164,9 @@ def whole(make_desk: Callable[[], Desk]) -> FastAPI:
     app = application(make_desk)
     for dropin in (nemo, kimina, sandbox_fusion, rewards):
         app.include_router(dropin.router, tags=["drop-ins"], responses=_OF_DROPINS)
-    app.mount(ROOT, page(lambda: app.state.desk))
+    app.mount(ROOT, page(lambda: app.state.desk, app.openapi))
     app.add_route("/", lambda _: RedirectResponse(f"{ROOT}/", 303), include_in_schema=False)
+    app.add_route("/docs", lambda _: RedirectResponse(f"{ROOT}/docs", 303), include_in_schema=False)
     return app
 
 

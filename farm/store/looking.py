@@ -54,9 +54,36 @@ class SeenRun:
         return str(self.options.get("assurance", {}).get("tier", ""))
 
     @property
+    def batch_name(self) -> str:
+        """The name that its client gave a batch, "" without one."""
+        return str(self.options.get("batch_name") or "")
+
+    @property
     def rechecks(self) -> str | None:
         """The run whose lines it judges again; None where it is no recheck."""
         return rechecked(self.options)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenCheck:
+    """A batch of one item without a name, in short; `id` is that of the batch."""
+
+    id: str
+    created_at: datetime
+    name: str
+    status: str
+    cancelled: str | None
+    verdict: str | None
+    reason: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeenHour:
+    """The single checks that a key sent in the hour from `begins` on: how many came to what."""
+
+    begins: datetime
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +181,35 @@ _SUBMITTED = f"""
         %(before)s = '' OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = %(before)s))
     ORDER BY created_at DESC, id DESC LIMIT %(most)s
 """  # noqa: S608 - constants
-_BATCHES = _RUN + " WHERE owner = %(owner)s ORDER BY created_at DESC, id LIMIT %(most)s"
+# A single check is a batch of one item without a name: a person looks at them together, an hour at a time.
+_SINGLE = """(NOT jsonb_exists(CAST(options AS jsonb), 'batch_name') AND NOT EXISTS (
+    SELECT 1 FROM jobs WHERE run_id = runs.id AND manifest = 0 AND line > 1))"""
+_NEWEST = "(SELECT * FROM runs WHERE owner = %(owner)s ORDER BY created_at DESC LIMIT 5000) AS runs"
+_BATCHES = f"""
+    {_RUN} WHERE owner = %(owner)s AND NOT {_SINGLE}
+    ORDER BY created_at DESC, id LIMIT %(most)s
+"""
+_HOURS = f"""
+    SELECT hour, word, count(*) AS n FROM (
+        SELECT date_trunc('hour', runs.created_at, 'UTC') AS hour,
+               CASE WHEN cancelled IS NOT NULL THEN 'cancelled' ELSE coalesce(verdict, 'queued') END AS word
+        FROM {_NEWEST} JOIN jobs ON jobs.run_id = runs.id
+        LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+        WHERE {_SINGLE}
+    ) AS checks GROUP BY 1, 2 ORDER BY 1 DESC, 2
+"""  # noqa: S608 - constants
+_CHECKS = f"""
+    SELECT runs.id, runs.created_at, name, cancelled, {SHOWN_STATUS} AS status, verdict, reason,
+           left(detail, 400) AS detail
+    FROM runs JOIN jobs ON jobs.run_id = runs.id
+    JOIN LATERAL (SELECT status, ahead FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
+    LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
+    WHERE owner = %(owner)s AND runs.created_at >= %(hour)s
+      AND runs.created_at < %(hour)s + interval '1 hour' AND {_SINGLE}
+      AND (%(before)s = '' OR (runs.created_at, runs.id) < (
+          SELECT created_at, id FROM runs WHERE id = %(before)s AND owner = %(owner)s))
+    ORDER BY runs.created_at DESC, runs.id DESC LIMIT %(most)s
+"""  # noqa: S608 - constants
 
 # All of it is in the indexes. `farm.store.queries` counts more, and takes three times as long.
 _COUNTS = """
@@ -260,8 +315,20 @@ class Looking:
         return [_run(row) for row in self._all(_SUBMITTED, most=most, before=before)]
 
     def batches(self, owner: str, *, most: int) -> list[SeenRun]:
-        """Return the newest batches of a key, newest first."""
+        """Return the newest batches of a key, newest first, without its single checks."""
         return [_run(row) for row in self._all(_BATCHES, owner=owner, most=most)]
+
+    def hours(self, owner: str) -> list[SeenHour]:
+        """Return the newest 5000 batches of a key, as far as they are single checks, hour by hour."""
+        found = dict[datetime, dict[str, int]]()
+        for row in self._all(_HOURS, owner=owner):
+            found.setdefault(row["hour"], {})[row["word"]] = row["n"]
+        return [SeenHour(begins=begins, counts=counts) for begins, counts in found.items()]
+
+    def checks(self, owner: str, hour: datetime, *, before: str = "", most: int = PAGE) -> list[SeenCheck]:
+        """Return the single checks of a key in the hour that begins so, newest first, or older ones."""
+        rows = self._all(_CHECKS, owner=owner, hour=hour, before=before, most=most)
+        return [SeenCheck(**row) for row in rows]
 
     def run(self, run_id: str) -> SeenRun:
         """Return the run, or the batch, of this id; raises `UnknownRun`."""

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from commands import ADMITTED, HEADER, PROGRAMS, PROVED, WRONG, entry, lines, write
-from processes import CODE
+from processes import CODE, PATIENCE
 
 from farm import Farm, Verdict
+from farm.client import Result
 from farm.embedded import down, ensure
 from farm.errors import ManifestError, UnknownRun, UsageError
 from farm.judging.verdict import Outcome, Reason
@@ -137,3 +138,47 @@ def test_the_package_itself_loads_little() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout == "[]\n"
+
+
+def test_items_options_and_results_are_those_of_the_http_client(farm: Farm) -> None:
+    item = {"header": HEADER, "formal_statement": "theorem same (p : Prop) (h : p) : p := by", "name": "n"}
+    wrong, right = farm.check_all(
+        [{**item, "proof": "exact p", "group": "g"}, {**item, "generation": "exact h", "key": "k"}],
+        timeout=20.0 * PATIENCE,
+        accept=["forgeable"],
+        deadline=120.0 * PATIENCE,
+    )
+    assert isinstance(right, Result)
+    assert (wrong.reward, right.reward) == (0.0, 1.0)
+    assert (wrong.index, wrong.name, wrong.group, right.key) == (0, "n", "g", "k")
+    assert [each.origin for each in wrong.messages] == ["answer"]
+    assert right.provenance is not None
+    assert right.provenance.statement == "compared"
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"formal_statment": "theorem t : True := by", "proof": "trivial"}, "did you mean formal_statement"),
+        ({"program": "x", "timeout": "3"}, 'field "timeout"'),
+        ({"program": "x", "proof": "y"}, "exactly one of program, proof and generation"),
+        ({"proof": "x"}, "needs the formal_statement"),
+    ],
+)
+def test_an_item_is_refused_as_over_http(farm: Farm, item: dict[str, object], words: str) -> None:
+    with pytest.raises(ManifestError, match=f"^lines:2: .*{words}"):
+        farm.check_all(["theorem t : True := True.intro", item])
+
+
+def test_an_option_is_refused_as_over_http(farm: Farm) -> None:
+    with pytest.raises(TypeError, match="'time_out'; did you mean 'timeout'"):
+        farm.check("x", time_out=3.0)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match=r"^tier: "):
+        farm.check("x", tier="believe")  # type: ignore[arg-type]
+
+
+def test_what_is_not_known_at_the_deadline_has_no_reward(farm: Farm) -> None:
+    endless = HEADER + PROGRAMS["timeout", "wall_limit"].format(n="_late")
+    found = farm.check(endless, timeout=60.0 * PATIENCE, deadline=0.5)
+    assert (found.verdict, found.reward, found.judged) == (None, None, False)
+    assert found.status in ("cancelled", "running")

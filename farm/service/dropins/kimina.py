@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from farm.service import requests
 from farm.service.bodies import Route
 from farm.service.dropins.asking import Challenge, Ignored, Stated, each_read, problem_of, readings
 from farm.service.dropins.reading import Kind, Reading, Remark, refused
-from farm.service.exchange import Exchange, Json, TheExchange
+from farm.service.exchange import Exchange, Json, Problem, TheExchange
 from farm.service.spelling import UNKNOWN_FIELD
 
 router = APIRouter(route_class=Route)
@@ -96,7 +96,69 @@ class Verification(Stated):
     disable_cache: Ignored = None
 
 
-@router.post("/api/check")
+class Position(BaseModel):
+    """A place in the program: lines count from 1, columns from 0."""
+
+    line: int
+    column: int
+
+
+class Told(BaseModel):
+    """A message of Lean, in the names of its REPL."""
+
+    severity: str
+    pos: Position
+    endPos: Position  # noqa: N815 - the clients' name
+    data: str
+
+
+class Admitted(BaseModel):
+    """A place that is admitted without a proof."""
+
+    pos: Position
+    endPos: Position  # noqa: N815 - the clients' name
+    goal: str
+
+
+class Replied(BaseModel):
+    """What Lean's REPL answers."""
+
+    env: int
+    messages: list[Told]
+    sorries: list[Admitted]
+    time: float = 0.0
+
+
+class Checked(BaseModel):
+    """What became of a program: an `error`, or a `response`."""
+
+    id: str | float | None
+    time: float
+    error: str = ""
+    response: Replied | None = None
+
+
+class Verified(BaseModel):
+    """The same in the older form."""
+
+    custom_id: str | None
+    error: str = ""
+    response: Replied | None = None
+
+
+class AllChecked(BaseModel):
+    """What became of the programs, in their order."""
+
+    results: list[Checked]
+
+
+class AllVerified(BaseModel):
+    """The same in the older form."""
+
+    results: list[Verified]
+
+
+@router.post("/api/check", responses={200: {"model": AllChecked}, 400: {"model": Problem}})
 @router.post("/api/check/", include_in_schema=False)
 async def check(asked: Check, exchange: TheExchange) -> Response:
     """Judge programs as a Kimina server checks them."""
@@ -106,7 +168,7 @@ async def check(asked: Check, exchange: TheExchange) -> Response:
     return Json({"results": results})
 
 
-@router.post("/verify")
+@router.post("/verify", responses={200: {"model": AllVerified}, 400: {"model": Problem}})
 @router.post("/one_pass_verify_batch", include_in_schema=False)
 async def verify(asked: Verification, exchange: TheExchange) -> Response:
     """Judge programs as a Kimina server of the first version verifies them."""

@@ -7,17 +7,17 @@ before; what was not judged by then, or not by the farm's fault, is 502, which t
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
 from farm.service.bodies import Route
 from farm.service.dropins.asking import Ignored, Stated, readings
 from farm.service.dropins.reading import Kind, Reading, printed
-from farm.service.exchange import Json, TheExchange
+from farm.service.exchange import Json, Problem, TheExchange
 
 router = APIRouter(route_class=Route)
 
@@ -43,7 +43,22 @@ class Execution(Stated):
     session_id: Ignored = None
 
 
-@router.post("/execute")
+class Executed(BaseModel):
+    """What the sandbox answers."""
+
+    process_status: Literal["completed", "failed", "timeout", "error"]
+    stdout: str
+    stderr: str
+
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"model": Executed},
+    400: {"model": Executed | Problem},
+    502: {"model": Executed},
+}
+
+
+@router.post("/execute", responses=_ANSWERS)
 async def execute(asked: Execution, exchange: TheExchange) -> Response:
     """Judge a program as NeMo-Skills' sandbox runs one; its language must be lean4."""
     if asked.language != "lean4":
@@ -69,7 +84,7 @@ def _failure(why: str, status: int) -> Response:
 
 def _answer(asked: Execution, reading: Reading) -> Response:
     if reading.kind is Kind.UNKNOWN:
-        return _failure(reading.why, 502)
+        return _failure(reading.why, 400 if reading.is_final else 502)
     if reading.kind is Kind.TIMEOUT:
         words = f"Execution timed out after {asked.timeout:g} seconds\n"
         return Json({"process_status": "timeout", "stdout": "", "stderr": words})

@@ -48,7 +48,8 @@ class Remark:
 class Reading:
     """What became of a program, and what Lean, or the farm in its place, has to say of it.
 
-    `why` says of what is unknown why it is, `is_pending` that it may be known later; `is_cut` says that there
+    `why` says of what is unknown why it is, `is_pending` that it may be known later, `is_final` that the
+    client's challenge cannot be judged, so that a repeated request changes nothing; `is_cut` says that there
     were more messages.
     """
 
@@ -57,6 +58,7 @@ class Reading:
     is_cut: bool = False
     why: str = ""
     is_pending: bool = False
+    is_final: bool = False
     seconds: float = 0.0
 
 
@@ -75,7 +77,8 @@ def read(result: Mapping[str, Any], *, is_stated: bool) -> Reading:
         is_pending = result["status"] != "cancelled"
         return Reading(kind=Kind.UNKNOWN, why=_unfinished(result), is_pending=is_pending)
     if result["verdict"] == Outcome.JUDGE_ERROR:
-        return Reading(kind=Kind.UNKNOWN, why=result["detail"])
+        is_final = result["reason"] == Reason.BAD_CHALLENGE
+        return Reading(kind=Kind.UNKNOWN, why=result["detail"], is_final=is_final)
     lacking = set(result["weaker"]) - (set() if is_stated else {"unchecked"})
     if lacking == {"forgeable"}:
         why = "The proof could have forged its verdict, because no namespaces confined it."

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import ConfigDict, FailFast, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
 
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
 from farm.service.bodies import Route, Unfit, strict
 from farm.service.dropins.asking import Challenge, each_read, judged, problem_of
-from farm.service.exchange import Exchange, Json, TheExchange
+from farm.service.exchange import Exchange, Json, Problem, TheExchange
 from farm.service.spelling import meant
 
 router = APIRouter(route_class=Route)
@@ -79,7 +79,22 @@ class Sample(requests.Exact):
     label: Any
 
 
-@router.post("/rewards/openrlhf")
+class Logs(BaseModel):
+    """What OpenRLHF logs of each answer: 1.0 where it is so."""
+
+    timeout: list[float]
+    unknown: list[float]
+
+
+class Rewards(BaseModel):
+    """What OpenRLHF reads; a reward that nobody knows is null."""
+
+    rewards: list[float | None]
+    scores: list[float | None]
+    extra_logs: Logs
+
+
+@router.post("/rewards/openrlhf", responses={200: {"model": Rewards}, 400: {"model": Problem}})
 async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Address, Query()]) -> Response:
     """Return the rewards of a batch of answers as OpenRLHF reads them."""
     if len(asked.labels) != len(asked.query) or len(asked.prompts) not in (0, len(asked.query)):
@@ -103,7 +118,7 @@ async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Add
     return Json({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
 
-@router.post("/rewards/slime")
+@router.post("/rewards/slime", responses={200: {"model": float | None}, 400: {"model": Problem}})
 async def slime(asked: Sample, exchange: TheExchange, address: Annotated[Address, Query()]) -> Response:
     """Return the reward of an answer as slime reads it: a number."""
     items = [_item(asked.response, asked.label, "label")]

@@ -6,17 +6,17 @@ Lean's warning on stdout. What was not judged in time is 504, which they ask aga
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
 from farm.service.bodies import Route
 from farm.service.dropins.asking import Ignored, Stated, readings
 from farm.service.dropins.reading import Kind, Reading, printed
-from farm.service.exchange import Json, TheExchange
+from farm.service.exchange import Json, Problem, TheExchange
 
 router = APIRouter(route_class=Route)
 
@@ -39,7 +39,35 @@ class Run(Stated):
     memory_limit_MB: Ignored = None  # noqa: N815 - the clients' name
 
 
-@router.post("/run_code")
+class Ended(BaseModel):
+    """How a program ended."""
+
+    status: Literal["Finished", "TimeLimitExceeded"]
+    execution_time: float
+    return_code: int | None
+    stdout: str
+    stderr: str
+
+
+class Ran(BaseModel):
+    """What SandboxFusion answers."""
+
+    status: Literal["Success", "Failed", "SandboxError"]
+    message: str
+    compile_result: None
+    run_result: Ended | None
+    executor_pod_name: None
+    files: dict[str, Any]
+
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"model": Ran},
+    400: {"model": Ran | Problem},
+    504: {"model": Ran},
+}
+
+
+@router.post("/run_code", responses=_ANSWERS)
 async def run_code(asked: Run, exchange: TheExchange) -> Response:
     """Judge a program as SandboxFusion runs one; its language must be lean."""
     if asked.language != "lean":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import ClientDisconnect, Request
@@ -54,6 +55,14 @@ def wanted(request: Request) -> Wanted:
 def after(request: Request) -> Place:
     """Return behind which line the page begins."""
     return views.place(word(request, "after")) or START
+
+
+def hour(request: Request) -> datetime:
+    """Return the hour that is asked for, as in ``2026-01-31T14``; raises `UnknownRun` for anything else."""
+    try:
+        return datetime.strptime(word(request, "hour"), "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UnknownRun("there is no such hour") from error
 
 
 def place(request: Request) -> Place:

@@ -24,7 +24,7 @@ _WAY = re.compile(r"/page/[A-Za-z0-9/]*(?:\?[A-Za-z0-9=&:%._~+-]*)?", re.ASCII)
 
 def is_page(path: str) -> bool:
     """Return whether an address is the page's own."""
-    return path in ("/", ROOT) or path.startswith(ROOT + "/")
+    return path in ("/", "/docs", ROOT) or path.startswith(ROOT + "/")
 
 
 def way(path: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -24,9 +25,12 @@ from farm.store.keys import Scope
 _Page = Callable[[Request, Guest], Awaitable[Response]]
 
 
-def page(desk: Callable[[], Desk]) -> Starlette:
-    """Return the application that answers below `ROOT`, behind the gate, over the service's desk."""
-    site = Site(desk)
+def page(desk: Callable[[], Desk], schema: Callable[[], Mapping[str, Any]]) -> Starlette:
+    """Return the application that answers below `ROOT`, behind the gate, over the service's desk.
+
+    The `schema` is that of the service's addresses, which the page shows as well.
+    """
+    site = Site(desk, schema)
     routes = [
         Route("/sign-in", _ask_in),
         Route("/sign-in", _sign_in, methods=["POST"]),
@@ -39,7 +43,9 @@ def page(desk: Callable[[], Desk]) -> Starlette:
         Route("/runs/{run}/cancel", _to_guests(site.cancel), methods=["POST"]),
         Route("/runs/{run}/{manifest}/{line}", _to_guests(site.line)),
         Route("/runs/{run}/{manifest}/{line}/program", _to_guests(site.program)),
+        Route("/checks", _to_guests(site.checks)),
         Route("/compare", _to_guests(site.compare)),
+        Route("/docs", _to_guests(site.docs)),
     ]
     handlers = {HTTPException: _no_such, FarmError: _failed}
     return Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -14,6 +14,7 @@ from starlette.responses import Response
 from farm.connections import Connections
 from farm.errors import UnknownRun
 from farm.runs.revise import cancel
+from farm.service.described import operations
 from farm.service.desk import Desk
 from farm.service.page import asked, views
 from farm.service.page.answers import html, program, to
@@ -26,6 +27,8 @@ from farm.store.queries import Tally
 
 #: Runs, and batches, that are listed.
 _MOST_RUNS, _MOST_BATCHES = 30, 10
+#: Hours in which single checks were sent, that are listed.
+_MOST_HOURS = 12
 #: How long the list of runs waits for their counts; what is not counted by then is there the next time.
 _COUNT_SECONDS = 0.25
 #: So many questions of the page are asked at once: the API's calls find free threads.
@@ -37,8 +40,8 @@ _T = TypeVar("_T")
 class Site:
     """What each page shows to a guest, over the desk that the service has once it has begun."""
 
-    def __init__(self, desk: Callable[[], Desk]) -> None:
-        self._desk = desk
+    def __init__(self, desk: Callable[[], Desk], schema: Callable[[], Mapping[str, Any]]) -> None:
+        self._desk, self._schema = desk, schema
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._counts = Counts(lambda run_id: self._ask(lambda looking: looking.counts(run_id)))
 
@@ -61,12 +64,19 @@ class Site:
             return []
         return await self._look(lambda looking: looking.submitted(most=_MOST_RUNS + 1, before=before))
 
+    async def _recent(self, guest: Guest) -> list[SeenRun]:
+        """Return the newest runs and batches that the guest may see, newest first."""
+        batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
+        found = [*await self._listed(guest), *batches]
+        return sorted(found, key=lambda run: run.created_at, reverse=True)
+
     async def runs(self, request: Request, guest: Guest) -> Response:
         """Show the newest runs, and the newest batches of the guest's own key."""
         before = asked.word(request, "before")
         listed = await self._listed(guest, before)
         runs = listed[:_MOST_RUNS]
         batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
+        hours = await self._look(lambda looking: looking.hours(guest.key.id))
         ids = [run.id for run in (*runs, *batches)]
         counts = await self._counts.some(ids, seconds=_COUNT_SECONDS)
         is_going_on = len(counts) < len(ids) or any(tally.unfinished for tally in counts.values())
@@ -75,10 +85,32 @@ class Site:
             guest=guest,
             runs=_told(runs, counts),
             batches=_told(batches, counts),
+            hours=[(each, views.parts_of(each.counts)) for each in hours[:_MOST_HOURS]],
             is_first=not before,
             next=f"{ROOT}/?before={quote(runs[-1].id)}" if len(listed) > len(runs) else "",
             is_going_on=is_going_on,
         )
+
+    async def checks(self, request: Request, guest: Guest) -> Response:
+        """Show the single checks that the guest's own key sent in an hour."""
+        hour, before = asked.hour(request), asked.word(request, "before")
+        found = await self._look(
+            lambda looking: looking.checks(guest.key.id, hour, before=before, most=PAGE + 1)
+        )
+        here = f"{ROOT}/checks?hour={quote(asked.word(request, 'hour'))}"
+        return html(
+            "checks.html",
+            guest=guest,
+            hour=hour,
+            checks=found[:PAGE],
+            is_first=not before,
+            first=here,
+            next=f"{here}&before={quote(found[PAGE - 1].id)}" if len(found) > PAGE else "",
+        )
+
+    async def docs(self, _request: Request, guest: Guest) -> Response:
+        """Show the addresses of the service."""
+        return html("docs.html", guest=guest, operations=operations(self._schema()))
 
     async def run(self, request: Request, guest: Guest) -> Response:
         """Show a run: its verdicts, and those of its lines that are asked for."""
@@ -100,7 +132,7 @@ class Site:
             is_first=after == START,
             first=asked.first(request),
             next=asked.following(request, lines[PAGE - 1].place if len(lines) > PAGE else None),
-            others=[each for each in await self._listed(guest) if each.id != run.id],
+            others=[each for each in _named(await self._recent(guest)) if each[0].id != run.id],
             may_cancel=guest.may(Scope.CANCEL) and tally.unfinished > 0,
         )
 
@@ -149,9 +181,10 @@ class Site:
 
     async def compare(self, request: Request, guest: Guest) -> Response:
         """Show which lines, or which problems, came to something else in another run."""
-        listed, ids = await self._listed(guest), [asked.word(request, name) for name in ("one", "other")]
+        listed, ids = await self._recent(guest), [asked.word(request, name) for name in ("one", "other")]
         if not all(ids):
-            return html("compare.html", guest=guest, listed=listed, ids=ids, by="", found=None)
+            recent = _named(listed)
+            return html("compare.html", guest=guest, listed=recent, ids=ids, by="", found=None)
         one, other = [await self._seen(guest, run_id) for run_id in ids]
         by = "problems" if asked.word(request, "by") == "problems" else "lines"
         after = asked.after(request)
@@ -166,7 +199,7 @@ class Site:
         return html(
             "compare.html",
             guest=guest,
-            listed=listed,
+            listed=_named(listed),
             ids=ids,
             by=by,
             one=one,
@@ -187,6 +220,10 @@ class _Told:
     title: str
     tally: Tally | None
     parts: list[views.Part]
+
+
+def _named(runs: list[SeenRun]) -> list[tuple[SeenRun, str]]:
+    return [(run, views.title(run)) for run in runs]
 
 
 def _told(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_Told]:

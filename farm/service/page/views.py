@@ -47,13 +47,22 @@ class Part:
 
 def parts(tally: Tally) -> list[Part]:
     """Return what the lines of a run have come to; without what none has."""
+    return parts_of(_counts(tally))
+
+
+def _counts(tally: Tally) -> dict[str, int]:
     counts = {word: tally.statuses.get(word, 0) for word in ("cancelled", "running", "queued")}
     for (verdict, _), number in tally.verdicts.items():
         counts[verdict] = counts.get(verdict, 0) + number
-    told, start = list[Part](), 0.0
+    return counts
+
+
+def parts_of(counts: Mapping[str, int]) -> list[Part]:
+    """Return these counts of lines as parts of a bar; without what none has."""
+    told, start, total = list[Part](), 0.0, sum(counts.values())
     for word in _PARTS:
         if number := counts.get(word, 0):
-            width = 100 * number / tally.total
+            width = 100 * number / total
             told.append(Part(word=word, count=number, start=round(start, 3), width=round(width, 3)))
             start += width
     return told
@@ -66,8 +75,8 @@ def reasons(tally: Tally) -> list[tuple[str, str, int]]:
 
 
 def title(run: SeenRun) -> str:
-    """Return by what people know a run: its manifests, or that it is a batch; and what it judges again."""
-    names = ", ".join(path.name for path in run.manifests[:3]) or "batch"
+    """Return by what people know a run: its manifests or the batch's name; and what it judges again."""
+    names = ", ".join(path.name for path in run.manifests[:3]) or run.batch_name or "batch"
     more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
     again = f"recheck of {run.rechecks} in {run.options.get('environment')}: " if run.rechecks else ""
     return f"{again}{names}{more}"

@@ -52,13 +52,12 @@ def asked(farm: Farm, environment: str, *, header: str, seconds: float) -> list[
         assurance=Assurance(tier=tier, accepts_advisories=True),
         share=False,
     )
-    try:
-        verdicts = farm.check_all(list(_lines(canaries, header)), options, seconds=seconds)
-    except TimeoutError as error:
+    verdicts = farm.check_all(list(_items(canaries, header)), options, deadline=seconds)
+    if any(each.verdict is None for each in verdicts):
         raise FarmError(
             f"no worker of {environment} judged {len(canaries)} known programs within {seconds:g} s; "
             "see who serves it, and that worker's log: farm workers"
-        ) from error
+        )
     return [Answer(canary=each, verdict=found) for each, found in zip(canaries, verdicts, strict=True)]
 
 
@@ -72,7 +71,7 @@ def _tier(environment: str) -> Tier:
     return next((tier for tier in Tier if tier in served.get(environment, Tier)), Tier.KERNEL)
 
 
-def _lines(canaries: Sequence[Canary], header: str) -> Iterator[dict[str, object]]:
+def _items(canaries: Sequence[Canary], header: str) -> Iterator[dict[str, object]]:
     for canary in canaries:
         stated = {"formal_statement": canary.statement, "header": header} if canary.statement else {}
-        yield {"name": canary.name, "predicted_proof": header + canary.body, **stated}
+        yield {"name": canary.name, "program": header + canary.body, **stated}
