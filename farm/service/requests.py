@@ -194,7 +194,8 @@ class Options(Exact):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
-    batch_name: Annotated[Group | None, Field(description="What the page shows of the batch.")] = None
+    # Excluded: the name makes no other item of one that was asked for before.
+    batch_name: Annotated[Group | None, Field(description="What the page shows.", exclude=True)] = None
     accept: Annotated[list[Weaker], Field(default_factory=list, max_length=len(get_args(Weaker)))]
 
     def submit_options(self, *, environment: str, memory_mib: int) -> SubmitOptions:

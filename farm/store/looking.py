@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -80,10 +82,15 @@ class SeenCheck:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeenHour:
-    """The single checks that a key sent in the hour from `begins` on: how many came to what."""
+    """The single checks that a key sent in the hour from `begins` on: how many came to what.
+
+    `newest` is the batch of the last of them, `name` the name of its item.
+    """
 
     begins: datetime
     counts: Mapping[str, int]
+    newest: str
+    name: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,8 +197,11 @@ _BATCHES = f"""
     ORDER BY created_at DESC, id LIMIT %(most)s
 """
 _HOURS = f"""
-    SELECT hour, word, count(*) AS n FROM (
-        SELECT date_trunc('hour', runs.created_at, 'UTC') AS hour,
+    SELECT hour, word, count(*) AS n, max(created_at) AS last,
+           (array_agg(id ORDER BY created_at DESC))[1] AS id,
+           (array_agg(name ORDER BY created_at DESC))[1] AS name
+    FROM (
+        SELECT date_trunc('hour', runs.created_at, 'UTC') AS hour, runs.id, runs.created_at, name,
                CASE WHEN cancelled IS NOT NULL THEN 'cancelled' ELSE coalesce(verdict, 'queued') END AS word
         FROM {_NEWEST} JOIN jobs ON jobs.run_id = runs.id
         LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
@@ -320,10 +330,10 @@ class Looking:
 
     def hours(self, owner: str) -> list[SeenHour]:
         """Return the newest 5000 batches of a key, as far as they are single checks, hour by hour."""
-        found = dict[datetime, dict[str, int]]()
-        for row in self._all(_HOURS, owner=owner):
-            found.setdefault(row["hour"], {})[row["word"]] = row["n"]
-        return [SeenHour(begins=begins, counts=counts) for begins, counts in found.items()]
+        return [
+            _hour(begins, list(rows))
+            for begins, rows in groupby(self._all(_HOURS, owner=owner), key=itemgetter("hour"))
+        ]
 
     def checks(self, owner: str, hour: datetime, *, before: str = "", most: int = PAGE) -> list[SeenCheck]:
         """Return the single checks of a key in the hour that begins so, newest first, or older ones."""
@@ -403,6 +413,12 @@ class Looking:
         """Return the first problems after a place that only one of two runs has proved."""
         values = {"one": one, "other": other, "most": PAGE, "place": _number(after)}
         return [Difference(**row) for row in self._all(_PROBLEMS_DIFFER, **values)]
+
+
+def _hour(begins: datetime, rows: list[dict[str, Any]]) -> SeenHour:
+    last = max(rows, key=itemgetter("last"))
+    counts = {row["word"]: row["n"] for row in rows}
+    return SeenHour(begins=begins, counts=counts, newest=last["id"], name=last["name"])
 
 
 def _number(place: Place) -> int:

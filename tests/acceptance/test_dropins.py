@@ -673,3 +673,101 @@ def test_a_client_that_cannot_send_a_token_has_it_in_its_address(quiet_url: str)
     for user, status in ((f"farm:{TOKEN}", 502), ("farm:another", 401)):
         address = quiet_url.replace("//", f"//{user}@")
         assert post(f"{address}/execute", body).status_code == status
+
+
+# What is refused at every address
+
+TWICE = {
+    "/v1/batches": ('{"items": [{"program": "x", "program": "y"}]}', ["items", 0, "program"]),
+    "/v1/batches/none/cancel": ('{"items": null, "items": null}', ["items"]),
+    "/execute": ('{"generated_code": "x", "language": "lean4", "generated_code": "y"}', ["generated_code"]),
+    "/api/check": ('{"snippets": [{"id": "0", "code": "x", "code": "y"}]}', ["snippets", 0, "code"]),
+    "/verify": ('{"codes": [{"proof": "x", "proof": "y"}]}', ["codes", 0, "proof"]),
+    "/run_code": (
+        '{"language": "lean", "code": "x", "challenge": {"header": "", "header": ""}}',
+        ["challenge", "header"],
+    ),
+    "/rewards/openrlhf": ('{"query": [], "labels": [{"a": {"b": 1, "b": 1}}]}', ["labels", 0, "a", "b"]),
+    "/rewards/slime": (
+        '{"response": "x", "label": {"formal_statement": "a", "formal_statement": "b"}}',
+        ["label", "formal_statement"],
+    ),
+}
+
+
+@pytest.mark.parametrize("address", TWICE)
+def test_a_field_given_twice_is_refused_with_its_path(quiet_url: str, address: str) -> None:
+    body, path = TWICE[address]
+    answer = httpx.post(quiet_url + address, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["body", *path]
+    assert "given twice" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ('{"formal_statement": "theorem t : True := by", "formal_statement": "x"}', "given twice"),
+        ('{"formal_statement": "theorem t : True := by", "id": [{"a": 1, "a": 2}]}', "label.id.0.a"),
+        ('{"formal_statement": "theorem t : True := by", "timeout": NaN}', "NaN"),
+        ({**STATEMENT, "timeout": "3"}, "timeout"),
+        ({**STATEMENT, "headers": HEADER}, "did you mean header"),
+        ({"formal_statment": "theorem t : True := by"}, "did you mean formal_statement"),
+        ({**STATEMENT, "contxt": ""}, "did you mean context"),
+    ],
+)
+def test_a_label_is_read_as_strictly_as_an_item(quiet_url: str, label: object, words: str) -> None:
+    answer = post(f"{quiet_url}/rewards/slime", {"prompt": "", "response": GOOD, "label": label})
+    assert answer.status_code == 422
+    assert words in answer.text
+
+
+def test_a_label_may_name_its_environment_and_seconds(url: str) -> None:
+    sample = {"prompt": "", "response": GOOD}
+    there = {**STATEMENT, "environment": "core", "timeout": 60.0, "level": 3}
+    assert post(f"{url}/rewards/slime", sample | {"label": there}).json() in (1.0, None)
+    elsewhere = post(f"{url}/rewards/slime", sample | {"label": {**STATEMENT, "environment": "nowhere"}})
+    assert elsewhere.status_code == 404
+
+
+def test_a_challenge_that_does_not_compile_is_not_asked_again(url: str) -> None:
+    broken = {"header": HEADER, "formal_statement": "theorem t (n : Nat : n = n := by"}
+    answer = execute(url, PROVED, challenge=broken)
+    assert (answer.status_code, answer.json()["process_status"]) == (400, "error")
+    assert "statement" in answer.json()["stderr"]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "application/x-www-form-urlencoded", ""])
+def test_an_unknown_address_is_not_found_whatever_is_sent(quiet_url: str, kind: str) -> None:
+    headers = {"Content-Type": kind} if kind else {}
+    answer = httpx.post(f"{quiet_url}/v1/batchs", content=b"{}", headers=headers)
+    assert (answer.status_code, "/openapi.json" in answer.json()["detail"]) == (404, True)
+    assert (
+        httpx.post(
+            f"{quiet_url}/v1/batches", content=b"{}", headers={"Content-Type": "text/plain"}
+        ).status_code
+        == 415
+    )
+    assert httpx.post(f"{quiet_url}/v1/environments", content=b"{}", headers=headers).status_code == 405
+
+
+def test_an_unknown_field_is_refused_with_the_one_that_was_meant(quiet_url: str) -> None:
+    answer = post(f"{quiet_url}/v1/batches", {"items": [{"program": "x", "headr": ""}], "time_out": 3})
+    told = {tuple(each["loc"]): each["msg"] for each in answer.json()["detail"]}
+    assert "did you mean header?" in told["body", "items", 0, "headr"]
+    assert "did you mean timeout?" in told["body", "time_out"]
+
+
+def test_the_schema_names_tokens_and_the_forms_of_an_item_and_of_every_answer(quiet_url: str) -> None:
+    schema = httpx.get(f"{quiet_url}/openapi.json").json()
+    assert {each["scheme"] for each in schema["components"]["securitySchemes"].values()} == {
+        "bearer",
+        "basic",
+    }
+    assert schema["security"]
+    assert schema["paths"]["/health"]["get"]["security"] == []
+    assert len(schema["components"]["schemas"]["Item"]["oneOf"]) == 3
+    for path, methods in schema["paths"].items():
+        for said in methods.values():
+            contents = said["responses"]["200"]["content"]
+            assert all(each.get("schema") for each in contents.values() if path != "/metrics"), path

@@ -326,6 +326,40 @@ class TestScopes:
         assert batch not in local.get("/page/").text
         local.get(f"/page/runs/{batch}", status=404)
 
+    def test_single_checks_are_one_row_an_hour_and_batches_have_names(self, page: Page) -> None:
+        token = page.key("trainer")
+        check = {"program": HEADER + "theorem t : True := trivial"}
+        with httpx.Client(base_url=page.url, headers={"Authorization": f"Bearer {token}"}) as client:
+
+            def batch(*items: dict[str, object], **more: object) -> str:
+                answer = client.post("/v1/batches", json={"items": items, **more})
+                assert answer.status_code == 202, answer.text
+                return str(answer.json()["batch"])
+
+            singles = [batch({**check, "name": f"single {number}"}) for number in range(3)]
+            two = batch(check, {**check, "name": "b"})
+            named = batch(check, batch_name=f"step 100 {HOSTILE}")
+        browser = page.browser().sign_in(token)
+        listed = browser.get("/page/").text
+        assert [each for each in (*singles, two, named) if f'/page/runs/{each}"' in listed] == [two, named]
+        assert "step 100" in Tags(listed).text
+        assert "<script>alert" not in listed
+        (hour,) = re.findall(r'href="(/page/checks[^"]+)"', listed)
+        shown = browser.get(hour).text
+        assert all(each in shown for each in singles)
+        assert not any(each in shown for each in (two, named))
+        stranger = page.browser().sign_in(page.key("other"))
+        assert not any(each in stranger.get(hour).text for each in singles)
+        browser.get("/page/checks?hour=yesterday", status=404)
+        offered = browser.get("/page/compare").text
+        assert f'value="{two}"' in offered and f'value="{named}"' in offered
+
+    def test_the_addresses_are_shown_to_who_is_signed_in(self, page: Page) -> None:
+        assert page.browser().get("/docs", status=303).headers["location"] == "/page/docs"
+        page.browser().get("/page/docs", status=303)
+        shown = page.local().get("/page/docs").text
+        assert "POST /v1/batches" in shown and "POST /execute" in shown and "batch_name" in shown
+
     def test_a_key_that_was_named_sees_the_runs(self, page: Page, tmp_path: Path) -> None:
         run = page.load(tmp_path, entry(PROVED, 1))
         browser = page.browser().sign_in(page.key("anna", Scope.READ))

@@ -94,7 +94,7 @@ def pages(seen: Seen) -> list[str]:
     compared = f"/compare?one={seen.first}&other={seen.second}"
     return [
         *("/", run, f"{run}?state=proved", f"{run}/0/1", f"{run}/0/2", f"{run}/0/25", f"{run}/0/26"),
-        *(f"{run}/problems", "/compare", compared, f"{compared}&by=problems"),
+        *(f"{run}/problems", "/compare", compared, f"{compared}&by=problems", "/docs"),
     ]
 
 
@@ -287,3 +287,28 @@ def test_a_page_of_another_site_gets_nothing(chromium: Browser, seen: Seen) -> N
     assert told == ["none", "none"]
     tab.page.goto(seen.page("/"))
     assert tab.page.inner_text("h1") == "Runs"
+
+
+@pytest.mark.parametrize(
+    ("path", "row", "leads_to"),
+    [
+        ("/", ".cards .card", r"/page/runs/\w+$"),
+        ("/runs/{run}", ".lines tbody tr", r"/page/runs/\w+/0/1$"),
+        ("/runs/{run}/problems", "table tbody tr", r"/page/runs/\w+\?group="),
+    ],
+)
+def test_a_whole_row_is_a_link(chromium: Browser, seen: Seen, path: str, row: str, leads_to: str) -> None:
+    tab = signed_in(chromium, seen)
+    tab.page.goto(seen.page(path.format(run=seen.first)))
+    box = tab.page.locator(row).first.bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] - 6, box["y"] + box["height"] - 6)
+    tab.page.wait_for_url(re.compile(leads_to))
+
+
+def test_recent_runs_are_offered_for_a_comparison(chromium: Browser, seen: Seen) -> None:
+    tab = signed_in(chromium, seen)
+    tab.page.goto(seen.page("/compare"))
+    assert "prover-7b-step-2000.jsonl" in tab.page.inner_text("main")
+    tab.page.click("text=Compare these two")
+    tab.page.wait_for_selector("text=Lines whose verdict differs")
