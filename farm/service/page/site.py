@@ -65,10 +65,9 @@ class Site:
         return await self._look(lambda looking: looking.submitted(most=_MOST_RUNS + 1, before=before))
 
     async def _recent(self, guest: Guest) -> list[SeenRun]:
-        """Return the newest runs and batches that the guest may see, newest first."""
+        """Return the newest runs that the guest may see, then the newest batches."""
         batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
-        found = [*await self._listed(guest), *batches]
-        return sorted(found, key=lambda run: run.created_at, reverse=True)
+        return [*await self._listed(guest), *batches]
 
     async def runs(self, request: Request, guest: Guest) -> Response:
         """Show the newest runs, and the newest batches of the guest's own key."""
