@@ -43,6 +43,7 @@ from farm.service.exchange import (
     is_revoked,
     wait,
 )
+from farm.service.spelling import words_of
 from farm.service.waiting_room import LOOK_SECONDS
 from farm.store.batches import KeyReused
 from farm.store.environments import UNSERVED_SECONDS
@@ -348,7 +349,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 def _told(faults: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the first faults of a request as they are told."""
     told = [
-        {"loc": list(each["loc"]), "msg": each["msg"].removeprefix("Value error, "), "type": each["type"]}
+        {"loc": list(each["loc"]), "msg": words_of(each), "type": each["type"]}
         for each in faults[:_MOST_FAULTS]
     ]
     if untold := len(faults) - len(told):

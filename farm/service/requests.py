@@ -29,7 +29,7 @@ from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.runs.prepare.options import SubmitOptions
-from farm.service.spelling import UNKNOWN_FIELD, suggesting
+from farm.service.spelling import UNKNOWN_FIELD, suggesting, words_of
 
 #: Items that one batch may have.
 MOST_ITEMS = 4096
@@ -250,8 +250,8 @@ def batch_of(items: Sequence[Mapping[str, object]], options: Mapping[str, object
     try:
         return Batch.model_validate({**options, "items": list(items)})
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        path, why = fault["loc"], str(fault["msg"]).removeprefix("Value error, ")
+        fault = error.errors(include_url=False, include_input=False)[0]
+        path, why = fault["loc"], words_of(fault)
         if len(path) < 2 or path[0] != "items":
             raise UsageError(f"{'.'.join(map(str, path)) or 'the batch'}: {why}") from error
         field = ".".join(map(str, path[2:]))

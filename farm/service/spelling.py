@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -25,11 +25,24 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def suggesting(error: ValidationError, known: Sequence[str]) -> ValidationError:
-    """Return the error of an object with the known field that each of its unknown fields is near to."""
-    faults = error.errors(include_url=False, include_context=False)
+    """Return the error of an object whose unknown fields know which fields there are, for `words_of`.
+
+    Names are compared only for faults that are told: a body may have many thousands.
+    """
+    faults = error.errors(include_url=False)
     if not any(_is_own(each) for each in faults):
         return error
     return ValidationError.from_exception_data(error.title, [_line(each, known) for each in faults])
+
+
+def words_of(fault: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field, and for one that does not exist which was meant."""
+    words = str(fault["msg"]).removeprefix("Value error, ")
+    known = fault.get("ctx", {}).get("known")
+    if fault["type"] != UNKNOWN_FIELD or not known:
+        return words
+    near = meant(str(fault["loc"][-1]), known)
+    return f"no such field; {f'did you mean {near}?' if near else 'the fields are ' + ', '.join(known)}"
 
 
 def _is_own(fault: Any) -> bool:
@@ -37,10 +50,7 @@ def _is_own(fault: Any) -> bool:
 
 
 def _line(fault: Any, known: Sequence[str]) -> InitErrorDetails:
-    words = str(fault["msg"])
-    if _is_own(fault):
-        near = meant(str(fault["loc"][0]), known)
-        remedy = f"did you mean {near}?" if near else f"the fields are {', '.join(known)}"
-        words = f"no such field; {remedy}"
-    kind = PydanticCustomError(fault["type"], "{words}", {"words": words})
+    inner = fault.get("ctx", {}).get("known")
+    said = {"words": str(fault["msg"]), "known": known if _is_own(fault) else inner}
+    kind = PydanticCustomError(fault["type"], "{words}", {k: v for k, v in said.items() if v is not None})
     return InitErrorDetails(type=kind, loc=fault["loc"], input=fault["input"])

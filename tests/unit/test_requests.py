@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from typing import get_args
 
 import pytest
@@ -13,6 +14,7 @@ from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT
 from farm.runs.prepare.options import SubmitOptions
 from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item, Weaker
+from farm.service.spelling import words_of
 
 ONE = {"program": "theorem t : True := trivial"}
 STATED = {"formal_statement": "theorem t : True := by"}
@@ -230,3 +232,21 @@ def test_a_context_makes_another_item_and_none_leaves_it_what_it_was() -> None:
     options = plain.model_dump(exclude=new) | {"accept": []}
     asked = json.dumps([said, options], sort_keys=True).encode()
     assert plain.sha256(plain.items[0]) == hashlib.sha256(asked).digest()
+
+
+def test_an_unknown_field_is_told_with_the_one_that_was_meant() -> None:
+    body = batch({"program": "x", "headr": ""}, {"program": "x", "zzzz": 1}, time_out=3)
+    with pytest.raises(ValidationError) as raised:
+        Batch.model_validate(body)
+    told = {each["loc"]: words_of(each) for each in raised.value.errors()}  # type: ignore[arg-type]
+    assert told["items", 0, "headr"] == "no such field; did you mean header?"
+    assert told["items", 1, "zzzz"].startswith("no such field; the fields are program, header")
+    assert told["time_out",] == "no such field; did you mean timeout?"
+
+
+def test_very_many_unknown_fields_cost_little_more_than_their_objects() -> None:
+    items = [{f"progra{number}x{field}": 1 for field in range(20)} for number in range(MOST_ITEMS)]
+    began = time.process_time()
+    with pytest.raises(ValidationError):
+        Batch.model_validate({"items": items})
+    assert time.process_time() - began < 8.0, "comparing every name takes half a minute"

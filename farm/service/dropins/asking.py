@@ -15,6 +15,7 @@ from farm.service import requests
 from farm.service.bodies import aside
 from farm.service.dropins.reading import Reading, read, refused
 from farm.service.exchange import Exchange, wait
+from farm.service.spelling import words_of
 
 #: Programs of one request that are read at once: more are read in a thread, others are answered meanwhile.
 _QUICK = 256
@@ -87,8 +88,8 @@ class Stated(requests.Exact):
 
 def problem_of(error: ValidationError) -> str:
     """Return in one sentence what is wrong with a part of a request."""
-    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, fault['loc'])) or 'it'}: {fault['msg']}"
+    fault = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, fault['loc'])) or 'it'}: {words_of(fault)}"
 
 
 async def each_read(exchange: Exchange, said: Sequence[_S], read: Callable[[int, _S], _T]) -> list[_T]:
