@@ -13,6 +13,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 UNKNOWN_FIELD: Final = "extra_forbidden"
 #: Names are compared character by character, so a longer one than this is not.
 _LONGEST_NAME = 60
+#: Of an object with more faults none is explained: a body may have 80 000, and a person corrects a few.
+_MOST_FAULTS = 8
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
@@ -29,6 +31,8 @@ def suggesting(error: ValidationError, known: Sequence[str]) -> ValidationError:
 
     Names are compared only for faults that are told: a body may have many thousands.
     """
+    if error.error_count() > _MOST_FAULTS:
+        return error
     faults = error.errors(include_url=False)
     if not any(_is_own(each) for each in faults):
         return error

@@ -245,8 +245,8 @@ def test_an_unknown_field_is_told_with_the_one_that_was_meant() -> None:
 
 
 def test_very_many_unknown_fields_cost_little_more_than_their_objects() -> None:
-    items = [{f"progra{number}x{field}": 1 for field in range(20)} for number in range(MOST_ITEMS)]
+    items = [{f"progra{number}x{field}": 1 for field in range(8)} for number in range(MOST_ITEMS)]
     began = time.process_time()
     with pytest.raises(ValidationError):
         Batch.model_validate({"items": items})
-    assert time.process_time() - began < 8.0, "comparing every name takes half a minute"
+    assert time.process_time() - began < 4.0, "comparing every name takes ten seconds"
