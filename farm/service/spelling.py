@@ -42,7 +42,7 @@ def suggesting(error: ValidationError, known: Sequence[str]) -> ValidationError:
 def words_of(fault: Mapping[str, Any]) -> str:
     """Return what is wrong with a field, and for one that does not exist which was meant."""
     words = str(fault["msg"]).removeprefix("Value error, ")
-    known = fault.get("ctx", {}).get("known")
+    known = fault.get("ctx", {}).get("fields")
     if fault["type"] != UNKNOWN_FIELD or not known:
         return words
     near = meant(str(fault["loc"][-1]), known)
@@ -50,11 +50,12 @@ def words_of(fault: Mapping[str, Any]) -> str:
 
 
 def _is_own(fault: Any) -> bool:
-    return fault["type"] == UNKNOWN_FIELD and len(fault["loc"]) == 1
+    is_counted = "given" in fault.get("ctx", {})  # an object that is refused for the number of its fields
+    return fault["type"] == UNKNOWN_FIELD and len(fault["loc"]) == 1 and not is_counted
 
 
 def _line(fault: Any, known: Sequence[str]) -> InitErrorDetails:
-    inner = fault.get("ctx", {}).get("known")
-    said = {"words": str(fault["msg"]), "known": known if _is_own(fault) else inner}
+    inner = fault.get("ctx", {}).get("fields")
+    said = {"words": str(fault["msg"]), "fields": known if _is_own(fault) else inner}
     kind = PydanticCustomError(fault["type"], "{words}", {k: v for k, v in said.items() if v is not None})
     return InitErrorDetails(type=kind, loc=fault["loc"], input=fault["input"])
