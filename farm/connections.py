@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _FEW = 2
 #: How long the farm's own worker may take until it serves, in seconds: it reads and tries large libraries.
 _WORKER_SECONDS = 600.0
+#: So much may two clocks of one machine differ by.
+_SKEW_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class Connections:
         if facts is None or facts.worker_since is None:
             return bool(known)  # nobody to wait for
         newest = min((each.silent_seconds for each in known), default=float("inf"))
-        if time.time() - newest >= facts.worker_since:
+        if time.time() - newest >= facts.worker_since or _are_all_unfit(known, facts.worker_since):
             return True
         if facts.worker_failure is not None:
             raise ServerDown(
@@ -156,3 +158,10 @@ class Connections:
                 f"{facts.worker_failure}"
             )
         return False
+
+
+def _are_all_unfit(known: Sequence[ServedEnvironment], since: float) -> bool:
+    """Return whether a worker that was begun then has examined its environments and serves none of them."""
+    age = time.time() - since + _SKEW_SECONDS
+    found = [one for each in known for one in each.pending if one.seconds <= age]
+    return bool(found) and all(each.is_unfit for each in found)

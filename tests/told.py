@@ -13,7 +13,7 @@ from farm.store.attempt import Claim
 from farm.store.readings import Reading
 
 READING = Reading(
-    schema="0019",
+    schema="0020",
     seconds=0.01,
     database_bytes=1 << 20,
     oldest_run_seconds=90_000.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
@@ -21,8 +21,8 @@ class Diagnosis:
     weak: bool = False
 
 
-def examine(connections: Connections) -> list[Diagnosis]:
-    """Look at each part that the farm needs.
+def examine(connections: Connections) -> Iterator[Diagnosis]:
+    """Look at each part that the farm needs, and yield what was found as soon as it is known.
 
     What only this machine can tell (its isolation, its Leans) joins by the entry-point group ``farm.doctor``:
     functions from connections to diagnoses.
@@ -34,11 +34,11 @@ def examine(connections: Connections) -> list[Diagnosis]:
         "Redis": lambda: require_broker(connections.broker),
         "workers": lambda: _workers(connections),
     }
-    diagnoses = [_look(name, part) for name, part in parts.items()]
+    for name, part in parts.items():
+        yield _look(name, part)
     for point in entry_points(group="farm.doctor"):
-        joined: Callable[[Connections], list[Diagnosis]] = point.load()
-        diagnoses += joined(connections)
-    return diagnoses
+        joined: Callable[[Connections], Iterable[Diagnosis]] = point.load()
+        yield from joined(connections)
 
 
 def _workers(connections: Connections) -> str:

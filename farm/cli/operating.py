@@ -92,10 +92,12 @@ def doctor(as_json: AsJson = False) -> None:
     from farm.cli import terminal
     from farm.cli.doctor import examine
 
-    findings = examine(Connections.here())
+    findings = []
+    for finding in examine(Connections.here()):
+        findings.append(finding)
+        if not as_json:
+            terminal.print_finding(finding)
     if as_json:
         print_json(parts=[asdict(finding) for finding in findings])
-    else:
-        terminal.print_findings(findings)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)

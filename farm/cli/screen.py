@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.terminal import COLOURS, count, visible
+from farm.store.environments import STARTING, UNFIT
 from farm.store.overview import AtWork, Queue, Unfinished
 from farm.store.workers import State, Worker
 
@@ -27,7 +28,14 @@ NO_WORKERS = "There are no workers; start one with: farm worker"
 
 #: So many silent workers are named.
 _MOST_NAMED = 3
-_STATE_COLOURS = {"silent": "bold red", State.UNWELL: "red", State.STOPPING: "yellow", State.SERVING: "green"}
+_STATE_COLOURS = {
+    "silent": "bold red",
+    STARTING: "yellow",
+    UNFIT: "red",
+    State.UNWELL: "red",
+    State.STOPPING: "yellow",
+    State.SERVING: "green",
+}
 
 
 def duration(seconds: float) -> str:
@@ -64,7 +72,9 @@ def workers_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWo
     facts = ("environments", "isolation", "farm", "lives", "heard of")
     table = _table("worker", "state", "busy", "at work on", *facts)
     for each in workers:
-        environments = ", ".join(f"{one['name']} ({one['toolchain']})" for one in each.environments)
+        served = [f"{one['name']} ({one['toolchain']})" for one in each.environments]
+        pending = [f"{one.name}: {one.state} for {duration(one.seconds)}" for one in each.pending]
+        environments = ", ".join(served + pending)
         table.add_row(
             *_doing(each, at_work),
             Text(visible(environments)),
@@ -93,7 +103,7 @@ def _table(name: str, *others: str) -> Table:
 
 
 def _doing(worker: Worker, at_work: Mapping[str, Sequence[AtWork]]) -> tuple[Text, ...]:
-    state = "silent" if worker.is_silent else worker.state
+    state = worker.shown_state
     return (
         Text(visible(worker.name)),
         Text(state, style=_STATE_COLOURS.get(state, "")),
@@ -113,6 +123,8 @@ def remedies(workers: Iterable[Worker]) -> Iterator[str]:
                 f"{each.name} takes no checks, because its machine fails at known programs; read its log, or "
                 "run on that machine: farm doctor"
             )
+        else:
+            yield from (f"{one.name} is {one.words}" for one in each.pending if one.state == UNFIT)
 
 
 def _silent(workers: Sequence[Worker]) -> str:
@@ -157,9 +169,18 @@ def unserved(queues: Iterable[Queue], workers: Sequence[Worker]) -> Iterator[str
     for each in queues:
         if not any(worker.takes(each.environment, each.tier) for worker in workers):
             waits = "waits" if each.waiting == 1 else "wait"
+            pending = [
+                one.words
+                for worker in workers
+                if not worker.is_silent
+                for one in worker.pending
+                if one.name == each.environment
+            ]
+            why = "and no worker takes them; start one with: farm worker"
+            if pending:
+                why = f"and no worker takes them: {each.environment} is {'; '.join(pending)}"
             yield (
-                f"{count(each.waiting, 'check')} {waits} in {each.environment} on the tier {each.tier}, "
-                "and no worker takes them; start one with: farm worker"
+                f"{count(each.waiting, 'check')} {waits} in {each.environment} on the tier {each.tier}, {why}"
             )
 
 

@@ -411,14 +411,20 @@ def _replay_words(replay: Mapping[str, Any]) -> str:
     return f"replay: {worth} by {replay.get('checker') or 'the kernel'}{said}"
 
 
-def print_findings(findings: Iterable[Diagnosis]) -> None:
-    """Print what was found of each part."""
-    table = Table("part", "", "found")
-    for finding in findings:
-        word, style = ("works", "green") if finding.ok else ("broken", "bold red")
-        word, style = ("weak", "yellow") if finding.ok and finding.weak else (word, style)
-        table.add_row(finding.part, Text(word, style=style), Text(visible(finding.words)))
-    out.print(table)
+#: Columns that the name of a part gets.
+_PART_WIDTH = 22
+
+
+def print_finding(finding: Diagnosis) -> None:
+    """Print what was found of one part: its words stand in a column of their own."""
+    word, style = ("works", "green") if finding.ok else ("broken", "bold red")
+    word, style = ("weak", "yellow") if finding.ok and finding.weak else (word, style)
+    row = Table.grid(padding=(0, 2))
+    row.add_column(width=_PART_WIDTH, overflow="fold")
+    row.add_column(width=len("broken"))
+    row.add_column(overflow="fold")
+    row.add_row(Text(visible(finding.part)), Text(word, style=style), Text(visible(finding.words)))
+    out.print(row)
 
 
 def print_environments(rows: Iterable[Sequence[str]]) -> None:

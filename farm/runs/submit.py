@@ -22,7 +22,7 @@ from farm.runs.ids import RUN_LETTERS, new_id
 from farm.runs.load import Load, loading
 from farm.runs.prepare.manifests import Prepare, preparing
 from farm.runs.prepare.options import SubmitOptions
-from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
+from farm.store.environments import UNSERVED_SECONDS, Pending, ServedEnvironment
 from farm.store.queries import Queries, Tally
 from farm.store.transitions import Store
 
@@ -189,5 +189,14 @@ def unserved_words(queries: Queries, run_id: str, *, seconds: float) -> str:
         for each in queries.untiered(run_id)
     ]
     if names := queries.unserved(run_id, seconds=seconds):
-        words.append(f"no worker serves {', '.join(names)} at the moment; start one with: farm worker")
+        words.append(_no_worker(names, queries.pending()))
     return "; ".join(words)
+
+
+def _no_worker(names: Sequence[str], pending: Sequence[Pending]) -> str:
+    """Return in words why no worker serves these environments, and what to do where none is about to."""
+    states = [f"{each.name} is {each.words}" for each in pending if each.name in names]
+    if unknown := sorted(set(names) - {each.name for each in pending}):
+        words = f"no worker serves {', '.join(unknown)} at the moment; start one with: farm worker"
+        states.append(words)
+    return "; ".join(states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,13 @@ from farm.characters import storable
 from farm.errors import ServerDown, UnknownRun, gone
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import is_forgeable
+from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.manifest.lines import Fingerprint
-from farm.store.environments import ServedEnvironment
+from farm.store.environments import Pending, ServedEnvironment
 from farm.store.postgres import reaching, single
 from farm.store.records import LAST_LINE, SHOWN_STATUS, Item, Judged, judged, judged_items
+from farm.store.workers import pending_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -192,6 +195,19 @@ _TALLY = """
 """
 
 
+def _only_pending(found: Sequence[Pending]) -> ServedEnvironment:
+    """Return an environment that workers are configured with and none has ever served."""
+    return ServedEnvironment(
+        name=found[0].name,
+        kind=found[0].kind,
+        digest="",
+        toolchain="",
+        tiers=tuple(Tier),
+        silent_seconds=math.inf,
+        pending=tuple(found),
+    )
+
+
 def _asked_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, BroughtBatch]:
     return {
         row["id"]: BroughtBatch(
@@ -227,7 +243,7 @@ class Queries:
         return at
 
     def served(self) -> list[ServedEnvironment]:
-        """Return every environment that a worker has ever served, or that was declared, by name."""
+        """Return the environments that workers have served or have a table of, and declared ones, by name."""
         rows = self._all(
             """
             SELECT name, kind, digest, toolchain, tiers, checker, checker_version,
@@ -235,18 +251,45 @@ class Queries:
             FROM environments ORDER BY name
             """
         )
-        return [ServedEnvironment(**row) for row in rows]
+        pending: dict[str, list[Pending]] = {}
+        for each in self.pending():
+            pending.setdefault(each.name, []).append(each)
+        known = [ServedEnvironment(**row, pending=tuple(pending.pop(row["name"], ()))) for row in rows]
+        return sorted([*known, *map(_only_pending, pending.values())], key=lambda each: each.name)
+
+    def pending(self) -> list[Pending]:
+        """Return the environments that workers are configured with and do not serve, by worker."""
+        rows = self._all(
+            """
+            SELECT name, pending, extract(epoch FROM now() - seen_at)::float8 AS silent_seconds FROM workers
+            WHERE seen_at >= now() - lease_seconds * interval '1 second' AND pending <> '[]'
+            ORDER BY name
+            """
+        )
+        return [
+            each for row in rows for each in pending_of(row["pending"], row["name"], row["silent_seconds"])
+        ]
 
     def signs_of_life(self, *, within_seconds: float) -> str:
         """Return in words which environments workers serve and how long ago each was heard of; for people.
 
         Raises `ServerDown` when none was heard of within so many seconds.
         """
-        found = [each for each in self.served() if not each.is_only_declared]
+        known = self.served()
+        found = [each for each in known if not each.is_only_declared]
+        pending = [each for environment in known for each in environment.pending]
+        if pending and all(each.silent_seconds > within_seconds for each in found):
+            raise ServerDown(
+                "no worker serves an environment yet: "
+                + "; ".join(f"{each.name}: {each.words}" for each in pending)
+            )
         if not found:
             raise ServerDown("no worker has ever served an environment; start one with: farm worker")
         words = "; ".join(
-            f"{each.name} ({each.toolchain}), heard of {each.silent_seconds:.0f} s ago" for each in found
+            [
+                *(f"{e.name} ({e.toolchain}), heard of {e.silent_seconds:.0f} s ago" for e in found),
+                *(f"{each.name}: {each.words}" for each in pending),
+            ]
         )
         if all(each.silent_seconds > within_seconds for each in found):
             raise ServerDown(

@@ -91,7 +91,8 @@ _REGISTER = """
 _DECLARE = text("""
     INSERT INTO environments (name, kind, digest, toolchain, tiers, checker_version)
     VALUES (:name, :kind, '', :toolchain, :tiers, '')
-    ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, toolchain = excluded.toolchain
+    ON CONFLICT (name) DO UPDATE SET
+        kind = excluded.kind, toolchain = excluded.toolchain, tiers = excluded.tiers
     WHERE environments.seen_at IS NULL
 """)
 
@@ -353,12 +354,14 @@ class Store:
             with single(self.engine) as cursor:
                 cursor.execute(_REGISTER, row)
 
-    def declare(self, name: str, *, kind: str = Kind.LEAN, toolchain: str = "") -> bool:
+    def declare(
+        self, name: str, *, kind: str = Kind.LEAN, toolchain: str = "", tiers: Sequence[str] = tuple(Tier)
+    ) -> bool:
         """Make an environment known that no worker serves yet; returns whether none ever did.
 
-        Besides its kind its version may be known beforehand, "" where it is not.
+        Besides its kind its version may be known beforehand, "" where it is not, and its tiers.
         """
-        values = {"name": name, "kind": kind, "toolchain": toolchain, "tiers": list(Tier)}
+        values = {"name": name, "kind": kind, "toolchain": toolchain, "tiers": list(tiers)}
         with self.transaction() as connection:
             return connection.execute(_DECLARE, values).rowcount > 0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from farm.store.environments import Served
+from farm.store.environments import STARTING, Pending, Served
 from farm.store.postgres import UNHURRIED, single
 
 #: A worker that was killed is forgotten after so many of its leases, and after so many seconds at the least.
@@ -43,6 +43,7 @@ class SignOfLife:
     busy: int
     state: State
     lease_seconds: float
+    pending: Sequence[Pending] = ()
 
     def row(self) -> dict[str, object]:
         """Return it as the store's statements want it."""
@@ -58,7 +59,25 @@ class SignOfLife:
                 for each in self.environments
             ]
         )
+        facts["pending"] = json.dumps([asdict(each) for each in self.pending])
         return facts
+
+
+def pending_of(said: Sequence[Mapping[str, Any]], worker: str, silent_seconds: float) -> list[Pending]:
+    """Return the environments that a worker did not serve `silent_seconds` ago, with times as of now."""
+    return [
+        Pending(
+            **{
+                **each,
+                "worker": worker,
+                "seconds": each["seconds"] + silent_seconds,
+                "retry_seconds": None
+                if each["retry_seconds"] is None
+                else max(0.0, each["retry_seconds"] - silent_seconds),
+            }
+        )
+        for each in said
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +96,22 @@ class Worker:
     lease_seconds: float
     age_seconds: float
     silent_seconds: float
+    pending: Sequence[Pending] = ()
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Worker:
+        """Return the worker of a row of the store."""
+        pending = pending_of(row["pending"], row["name"], row["silent_seconds"])
+        return cls(**{**row, "pending": pending})
+
+    @property
+    def shown_state(self) -> str:
+        """Its state for people: `silent`, or what its environments are at where it serves none of them."""
+        if self.is_silent:
+            return "silent"
+        if self.state != State.SERVING or self.environments or not self.pending:
+            return self.state
+        return STARTING if any(each.state == STARTING for each in self.pending) else "unfit"
 
     @property
     def is_silent(self) -> bool:
@@ -100,12 +135,15 @@ class Worker:
 # What a crash of PostgreSQL loses of this is said again seconds later.
 _SAY = f"""
     INSERT INTO workers (
-        name, since, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds)
+        name, since, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
+        pending)
     SELECT %(name)s, to_timestamp(%(since)s), %(node)s, %(pid)s, CAST(%(environments)s AS jsonb),
-           %(isolation)s, %(farm_version)s, %(threads)s, %(busy)s, %(state)s, %(lease_seconds)s
+           %(isolation)s, %(farm_version)s, %(threads)s, %(busy)s, %(state)s, %(lease_seconds)s,
+           CAST(%(pending)s AS jsonb)
     FROM {UNHURRIED}
     ON CONFLICT (name, since) DO UPDATE SET
-        busy = excluded.busy, state = excluded.state, seen_at = now()
+        busy = excluded.busy, state = excluded.state, environments = excluded.environments,
+        pending = excluded.pending, seen_at = now()
 """  # noqa: S608 - a constant
 
 _LEAVE = "DELETE FROM workers WHERE name = %(name)s AND since = to_timestamp(%(since)s)"
@@ -128,7 +166,7 @@ _FORGET = f"""
 
 _WORKERS = f"""
     SELECT name, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
-           extract(epoch FROM now() - since)::float8 AS age_seconds,
+           pending, extract(epoch FROM now() - since)::float8 AS age_seconds,
            extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
     FROM workers WHERE NOT ({_IS_FORGOTTEN}) ORDER BY node COLLATE "C", pid, since
 """  # noqa: S608 - a constant
@@ -162,4 +200,4 @@ class Workers:
     def all(self) -> list[Worker]:
         """Return all workers by node and process; those that are silent are among them for a few leases."""
         with single(self._engine) as cursor:
-            return [Worker(**row) for row in cursor.execute(_WORKERS)]
+            return [Worker.of(row) for row in cursor.execute(_WORKERS)]

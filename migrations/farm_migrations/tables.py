@@ -113,6 +113,8 @@ workers = Table(
     # After so many seconds of silence others take its checks.
     Column("lease_seconds", Double, nullable=False),
     Column("seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # Those that it has a table of and does not serve: an array of `farm.store.environments.Pending`.
+    Column("pending", JSONB, nullable=False, server_default=text("'[]'")),
     _one_of("state", State),
     postgresql_with={"fillfactor": 50},
 )

@@ -5,22 +5,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
+import tempfile
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
+from farm_workers.checking.canary import closed
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.environments import Installed, installed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from leans import Toolchain, lake, script, toolchain
+from processes import PATIENCE
 
 from farm.errors import SettingsError, UsageError
 from farm.judging.job import Check
 from farm.judging.verdict import Reason, judge
 
 HEADER = "prelude\nimport Core\n"
+PLAIN = "theorem t : True := True.intro\n"
 HEADER_LINE = r'header = "prelude\nimport Core"'
 
 Install = Callable[..., Installed]
@@ -398,3 +404,83 @@ def test_a_machine_with_nothing_to_check_with_says_what_to_do() -> None:
         Installed(sound={}, problems={}).require_any()
     with pytest.raises(SettingsError, match="no environment is usable: this; that"):
         Installed(sound={}, problems={"a": "this", "b": "that"}).require_any()
+
+
+# Toolchains that consist of links.
+
+
+def test_a_toolchain_whose_parts_are_links_to_links_out_of_its_prefix_works(
+    install: Install, checker: Checker, core: LeanEnvironment, mine: Toolchain, tmp_path: Path
+) -> None:
+    store, hops, modules = tmp_path / "store", tmp_path / "hops", tmp_path / "modules"
+    for folder in (store, hops, modules):
+        folder.mkdir()
+    for name in ("lib", "call.py"):
+        (mine.folder / name).rename(store / name)
+        (hops / name).symlink_to(store / name)
+        (mine.folder / name).symlink_to(f"../hops/{name}")
+    for module in Path(core.lean_path[0]).glob("*.olean"):
+        (modules / module.name).symlink_to(module)
+    environment = install(mine.table("mine", f'lean_path = ["{modules}"]', HEADER_LINE)).lean("mine")
+    report = checker.check(Check(program=f"{HEADER}theorem t : True := True.intro\n"), environment)
+    assert judge(report).reason is Reason.OK, report
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only checks of root run as another user")
+@pytest.mark.parametrize(("mode", "level"), [(0o700, "rlimit"), (0o750, "cgroup1"), (0o700, "bwrap")])
+def test_a_folder_that_is_closed_to_checks_of_root_is_named(
+    core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch, mode: int, level: str
+) -> None:
+    monkeypatch.setattr("farm_workers.checking.canary.python", lambda: "/bin/sh")  # everybody can read it
+    with tempfile.TemporaryDirectory() as folder:
+        top = Path(folder)
+        modules = top / "modules"
+        modules.mkdir()
+        lean = dataclasses.replace(core, digest=level, lean=("/bin/sh",), lean_path=(str(modules),))
+        (modules if level == "bwrap" else top).chmod(mode)
+        (top if level == "bwrap" else modules).chmod(0o755)
+        shut = modules if level == "bwrap" else top
+        assert f"the folder {shut} (mode {mode:04o}) is closed: run chmod a+x {shut}" in closed(lean, level)
+        shut.chmod(0o755)
+        assert closed(lean, level) == ""
+
+
+# Headers that cannot be imported.
+
+MISSING = f"{HEADER}import No.Such.Module\n"
+
+
+def test_a_header_that_cannot_be_imported_is_refused_at_once_from_the_second_time_on(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    first = checker.check(Check(program=f"{MISSING}theorem a : True := True.intro\n"), core)
+    began = time.monotonic()
+    others = [checker.check(Check(program=f"{MISSING}theorem b{n} : False\n"), core) for n in range(10)]
+    assert time.monotonic() - began < 0.1 * PATIENCE
+    assert "No" in judge(first).detail
+    for report in others:
+        assert (judge(report).reason, judge(report).detail) == (Reason.ERROR, judge(first).detail)
+        assert report.answer == first.answer
+
+
+def test_what_a_header_lacked_is_looked_for_again_in_another_environment(
+    checker: Checker, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    program = f"{HEADER}import Late\ntheorem t : True := True.intro\n"
+    before = dataclasses.replace(core, digest="before", lean_path=(*core.lean_path, str(tmp_path)))
+    assert judge(checker.check(Check(program=program), before)).reason is Reason.ERROR
+    shutil.copy(Path(core.lean_path[0], "Core.olean"), tmp_path / "Late.olean")
+    after = dataclasses.replace(before, digest="after")
+    report = checker.check(Check(program=f"prelude\nimport Late\n{PLAIN}"), after)
+    assert judge(report).reason is Reason.OK, report
+
+
+def test_a_run_that_was_cut_short_is_no_fault_of_its_header(
+    checker: Checker, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    cut = checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way="cold", cancelled=lambda: True)
+    assert judge(cut).reason is Reason.BOX_FAILED
+    assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way="cold")).reason is Reason.OK
+    gone = dataclasses.replace(core, digest="gone", lean_path=(str(tmp_path),))
+    for _ in range(2):  # the environment itself is broken: that is not remembered of a header
+        assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), gone)).reason is Reason.BAD_ENVIRONMENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -196,9 +197,24 @@ def test_the_doctor_names_an_isolation_that_is_missing_and_still_looks_at_the_re
 
 
 def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, tmp_path: Path) -> None:
-    known = "SELECT name FROM environments ORDER BY name"
+    known = "SELECT name FROM environments WHERE seen_at IS NOT NULL ORDER BY name"
     with mixed.farm.started(tmp_path / "worker", "worker", "--concurrency", "1") as worker:
         eventually(lambda: mixed.ask(known) == ["core", "mine"])
+        eventually(lambda: worker.said.count("Not serving: ") >= 2)
+        states = {each.name: each for each in mixed.queries.pending()}
+        assert {name: each.state for name, each in states.items()} == {
+            "broken": "unfit",
+            "credulous": "unfit",
+        }
+        refused = write(tmp_path / "b.jsonl", entry(PROVED, 1, environment="broken"))
+        told = mixed.farm("submit", refused, "--no-wait")
+        assert told.returncode == 2
+        assert "the environment 'broken' cannot be served: unfit for" in told.stderr
+        assert "no program '/no/such/lean'" in told.stderr
+        shown = mixed.farm("workers")
+        assert "credulous is unfit for" in shown.stderr
+        (listed,) = (e for e in mixed.farm.json("environments")["environments"] if e["name"] == "credulous")
+        assert [each["state"] for each in listed["pending"]] == ["unfit"]
         said = worker.said
         manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1, environment="mine"))
         assert mixed.farm("submit", manifest, "--no-wait", "--tier", "audit").returncode == 0
@@ -220,11 +236,23 @@ def test_a_worker_without_the_isolation_that_is_demanded_refuses_to_start(
         assert IMPOSSIBLE in worker.said
 
 
-def test_a_worker_without_an_environment_that_is_fit_refuses_to_start(quiet: Quiet, tmp_path: Path) -> None:
-    file = file_of(tmp_path, credulous(tmp_path / "credulous").table("core"))
+def test_a_worker_serves_an_environment_that_is_mended_while_it_runs(
+    quiet: Quiet, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    folder, away = tmp_path / "modules", tmp_path / "away"
+    shutil.copytree(core.lean_path[0], away)
+    folder.mkdir()
+    mine = toolchain(tmp_path / "mine", core)
+    header = r'header = "prelude\nimport Core\n"'
+    file = file_of(tmp_path, mine.table("core", f'lean_path = ["{folder}"]', header, "audit = false"))
     with quiet.farm.having(FARM_ENVIRONMENTS=str(file)).started(tmp_path / "worker", "worker") as worker:
-        assert worker.ended() == 1
-        assert "'core' (Lean 4.35.0 (eb6cafb7290e)) is not fit to judge" in worker.said
+        eventually(lambda: "'core' (Lean 4.35.0 (eb6cafb7290e)) is not fit to judge" in worker.said)
+        (found,) = quiet.queries.pending()
+        assert (found.name, found.state) == ("core", "unfit")
+        folder.rmdir()
+        away.rename(folder)
+        eventually(lambda: "Serving environments=core" in worker.said, seconds=60)
+        assert quiet.queries.pending() == []
 
 
 def test_a_worker_with_nothing_but_broken_environments_refuses_to_start(quiet: Quiet, tmp_path: Path) -> None:

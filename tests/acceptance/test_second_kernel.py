@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from farm_workers.checking.canary import examine, require_sound
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.exploits.corpus import Case, judged, read
+from processes import PATIENCE
 
 from farm.assembly.challenge import Challenge
 from farm.cli.terminal import audit_words
@@ -193,3 +195,15 @@ def test_an_environment_with_a_checker_that_is_none_is_not_fit_to_judge(
         require_sound(saying(core, script), checker)
     assert found in str(error.value)
     assert "audit = false" not in str(error.value)
+
+
+def test_a_checker_that_never_ends_is_unfit_after_its_time_and_is_not_asked_again(
+    checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm_workers.checking.canary._CHECKER_SECONDS", 2.0)
+    began = time.monotonic()
+    wrong = " ".join(examine(saying(core, "exec sleep 1000"), checker).wrong)
+    assert time.monotonic() - began < 15 * PATIENCE
+    assert "replayed (forked)" in wrong
+    assert "refused by the checker (forked)" in wrong
+    assert "kernel_time" in wrong

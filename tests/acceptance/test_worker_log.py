@@ -38,7 +38,10 @@ def test_the_first_line_says_what_a_worker_is_and_each_check_has_one(quiet: Quie
         wait_for_run(quiet.queries, manifest, "done")
         eventually(lambda: worker.said.count("Checked: ") == 2)
         first, *others = [line for line in lines(worker.said) if " farm" in line]
-    assert f"Farm {VERSION}; environments: core (Lean 4.35.0 (eb6cafb7290e), tiers kernel, audit" in first
+    assert f"Farm {VERSION}; environments: core; isolation" in first
+    assert any(
+        "core (Lean 4.35.0 (eb6cafb7290e), tiers kernel, audit, lean) is fit" in line for line in others
+    )
     assert "isolation cgroup" in first
     checked = [line for line in others if "Checked: " in line]
     assert [line for line in checked if not CHECKED.search(line)] == []

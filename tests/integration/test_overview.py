@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from farm.manifest.entry import Entry
 from farm.runs.batch import Items, store_batch
 from farm.runs.glance import Glance
 from farm.runs.prepare.options import SubmitOptions
-from farm.store.environments import Served
+from farm.store.environments import Pending, Served
 from farm.store.overview import Overview, Queue
 from farm.store.pace import Pace
 from farm.store.queries import Queries
@@ -79,6 +80,32 @@ def test_a_worker_is_there_as_it_last_spoke(workers: Workers) -> None:
     ]
     assert 0 <= found.silent_seconds < 20
     assert not found.is_silent
+
+
+def test_an_environment_that_a_worker_does_not_serve_is_known_with_its_state_until_it_does(
+    database: Engine, workers: Workers, store: Store
+) -> None:
+    starting = Pending(name="hol", state="starting", seconds=3.0, kind="hol-light")
+    unfit = Pending(name="slow", state="unfit", seconds=5.0, reason="broken", retry_seconds=60.0)
+    workers.say(replace(SIGN, pending=(starting, unfit)))
+    silence(database, 10)
+    found = {each.name: each for each in Queries(database).served()}
+    assert sorted(found) == ["core", "hol", "other", "slow"]
+    (told,) = found["hol"].pending
+    assert (told.worker, told.state, found["hol"].kind) == ("node:1", "starting", "hol-light")
+    assert 13 <= told.seconds < 20
+    assert found["hol"].unfit_words == ""
+    assert re.fullmatch(
+        r"unfit for 1\d s on node:1, is examined again in [45]\d s: broken", found["slow"].unfit_words
+    )
+    assert found["core"].pending == ()
+    (shown,) = workers.all()
+    assert [each.name for each in shown.pending] == ["hol", "slow"]
+    workers.say(replace(SIGN, pending=()))
+    assert sorted(each.name for each in Queries(database).served()) == ["core", "other"]
+    workers.say(replace(SIGN, pending=(starting,)))
+    silence(database, 60)
+    assert Queries(database).pending() == []
 
 
 def test_a_worker_that_leaves_is_gone_at_once_and_no_other(workers: Workers) -> None:

@@ -35,6 +35,7 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import MOST_CONNECTIONS, exposed
+from farm.store.environments import STARTING, UNFIT, Pending
 from farm.store.readings import Reading
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
@@ -370,3 +371,26 @@ def test_a_label_that_is_hostile_is_quoted() -> None:
         each for each in text_string_to_metric_families(text.decode()) if each.name == "farm_leases_held"
     )
     assert [sample.labels["environment"] for sample in family.samples] == [name]
+
+
+def test_an_environment_that_is_not_served_is_told_by_state_and_keeps_a_worker_from_being_ready(
+    url: str,
+) -> None:
+    slow = Pending(name="hol", state=STARTING, seconds=12.0)
+    unfit = Pending(name="slow", state=UNFIT, seconds=30.0, reason="the checker never ends")
+    events.watch(lambda: replace(STATE, serving=("core",), pending=(slow, unfit)))
+    expected = {"core": "serving", "hol": "starting", "slow": "unfit"}
+    for environment, state in expected.items():
+        for each in ("serving", "starting", "unfit"):
+            told = value(url, "farm_worker_environment_state", environment=environment, state=each)
+            assert told == float(each == state)
+    with pytest.raises(HTTPError) as refused:
+        urlopen(url.replace("/metrics", "/health/ready"))
+    with refused.value as answer:
+        assert answer.code == 503
+        said = answer.read().decode()
+    assert "hol: starting for 12 s" in said
+    assert "slow: unfit for 30 s, is examined again now: the checker never ends" in said
+    events.watch(lambda: replace(STATE, serving=("core",), pending=()))
+    with urlopen(url.replace("/metrics", "/health/ready")) as ready:
+        assert ready.status == 200

@@ -17,6 +17,8 @@ from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.manifest.lines import printable
 from farm.store.environments import ServedEnvironment
 
+#: Of the reasons of workers so many characters are shown.
+_MOST_WORDS = 1000
 #: What may become of lines without a generation.
 NO_ANSWER = ("error", "reject")
 
@@ -104,6 +106,11 @@ def problem_of(name: str, known: Mapping[str, ServedEnvironment], assurance: Ass
 
 def unfit(environment: ServedEnvironment, assurance: Assurance) -> Problem | None:
     """Return why an environment cannot give the assurance that a run asks for, None where it can."""
+    if reason := " ".join(environment.unfit_words.split())[:_MOST_WORDS]:
+        return Problem(
+            words=f"the environment {environment.name!r} cannot be served: {reason}",
+            remedy="mend that, and the worker serves it after its next examination",
+        )
     if environment.kind not in set(Kind):
         return Problem(
             words=f"the environment {environment.name!r} is of the kind {printable(environment.kind)!r}, "

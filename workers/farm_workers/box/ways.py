@@ -25,6 +25,17 @@ def is_reached(path: Path) -> bool:
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.resolve().parents)
 
 
+def closed_folder(path: Path, *, above: bool) -> Path | None:
+    """Return the first folder on a path that other users may not go through, None where there is none.
+
+    With `above` the folders above it count as well: without namespaces a command comes through them.
+    """
+    real = path.resolve()
+    places = [*reversed(real.parents), real] if above else [real]
+    folders = [place for place in places if place.is_dir()]
+    return next((each for each in folders if not each.stat().st_mode & stat.S_IXOTH), None)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ways:
     """Descriptors by path."""

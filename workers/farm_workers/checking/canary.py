@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import stat
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from farm.assembly.challenge import Challenge
 from farm.errors import FarmError
@@ -18,6 +20,8 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
 from farm.log import logger
+from farm_workers.box.bubblewrap import python
+from farm_workers.box.ways import closed_folder, is_open
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.way import COLD, FIRST_LOAD
@@ -59,6 +63,8 @@ class Canary:
 
 #: They are the first to read their header, and judged by what they are worth, not by how fast the disk is.
 _AMPLE = replace(FIRST_LOAD, memory_mib=Limits().memory_mib)
+#: A second kernel that takes longer for a small proof is not fit: it must not hold up an examination.
+_CHECKER_SECONDS = 60.0
 #: A search that only goes up, and takes some 400 MiB a second with it. It declares all that it needs.
 _ENDLESS = """\
 namespace FarmCanary
@@ -151,7 +157,7 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
     """
     examined = examine(environment, checker)
     if examined.wrong:
-        raise FarmError(refusal(environment, examined))
+        raise FarmError(refusal(environment, examined) + closed(environment, checker.isolation))
     if checker.way not in examined.ways:
         name = _named(environment)
         _log.warning("The way %s does not work with this Lean; running it cold: %s", checker.way, name)
@@ -160,6 +166,21 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
 def refusal(environment: LeanEnvironment, examined: Examination) -> str:
     """Say why an environment whose canaries came out wrong is not fit to judge."""
     return f"{_named(environment)} is not fit to judge: {'; '.join(examined.wrong)}{_remedy(examined)}"
+
+
+def closed(environment: LeanEnvironment, isolation: str) -> str:
+    """Say which folder of an environment is closed to the user that checks run as, "" where none is."""
+    above = "bwrap" not in isolation
+    if os.geteuid() != 0 or (above and not is_open(Path(python()))):  # then checks may read all files
+        return ""
+    found = (closed_folder(folder, above=above) for folder in environment.folders if folder.exists())
+    if (folder := next((each for each in found if each is not None), None)) is None:
+        return ""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    return (
+        f"; checks run as another user than root, for whom the folder {folder} (mode {mode:04o}) is closed: "
+        f"run chmod a+x {folder}, or move the environment out of it"
+    )
 
 
 def _named(environment: LeanEnvironment) -> str:
@@ -198,11 +219,11 @@ def _told(environment: LeanEnvironment, checker: Checker, canary: Canary, way: s
     """Return the report of a canary; one that came out wrong and proves nothing is judged once more.
 
     A machine that is very busy may have another limit hit than the one that it is about. What is accepted
-    though it must not be has no second chance.
+    though it must not be has no second chance, and neither has a kernel that took all of its time.
     """
     report = _report(environment, checker, canary, way)
     reason = judge(report).reason
-    if reason is Reason.OK or canary.accepts(reason):
+    if reason in (Reason.OK, Reason.KERNEL_TIME) or canary.accepts(reason):
         return report
     _log.warning(
         "The canary %s came out as %s in %s; judging it again", canary.name, reason, environment.name
@@ -212,7 +233,11 @@ def _told(environment: LeanEnvironment, checker: Checker, canary: Canary, way: s
 
 def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
     ask = checker.ask_checker if canary is REFUSED_BY_CHECKER else checker.check
-    return ask(canary.check(environment.header), environment, way=way)
+    check = canary.check(environment.header)
+    if environment.has_second_kernel and canary.tier == Tier.KERNEL:
+        limits = replace(check.limits, wall_seconds=_CHECKER_SECONDS, cpu_seconds=2 * _CHECKER_SECONDS)
+        check = replace(check, limits=limits)
+    return ask(check, environment, way=way)
 
 
 def _wrong(

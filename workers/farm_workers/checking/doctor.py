@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,23 +14,28 @@ from farm.connections import Connections
 from farm.errors import FarmError
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE, is_forgeable
+from farm_workers.checking.canary import closed
 from farm_workers.checking.canary import examine as examine_canaries
 from farm_workers.checking.machine import ANY, OF_A_WORKER, Machine, demanded, isolated, opened
 from farm_workers.environments.environment import Environment
+from farm_workers.environments.environments import Configured, require_names
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.environments.storage import measure
 
+#: So many environments are examined side by side, and all of them within so many seconds.
+_AT_ONCE, _MOST_SECONDS = 4, 600.0
 
-def examine(connections: Connections) -> list[Diagnosis]:
+
+def examine(connections: Connections) -> Iterator[Diagnosis]:
     """Look at the isolation, at each environment, and at what its canaries came out as."""
-    findings = [_isolation(connections), memory(connections.settings.concurrency)]
+    yield _isolation(connections)
+    yield memory(connections.settings.concurrency)
     try:
         # What a worker would refuse to start with can still be looked at.
         with opened(connections.settings, minimum=ANY) as machine:
-            findings += _environments(machine)
+            yield from _environments(machine)
     except FarmError as error:
-        findings.append(Diagnosis(part="Lean", ok=False, words=str(error)))
-    return findings
+        yield Diagnosis(part="Lean", ok=False, words=str(error))
 
 
 def memory(concurrency: int, root: Path = allotment.ROOT) -> Diagnosis:
@@ -58,20 +65,59 @@ def _isolation(connections: Connections) -> Diagnosis:
 
 
 def _environments(machine: Machine) -> Iterator[Diagnosis]:
-    for name, problem in machine.installed.problems.items():
-        yield Diagnosis(part=f"environment {name}", ok=False, words=problem)
-    for environment in machine.installed.sound.values():
-        words = f"{environment.toolchain}, digest {environment.digest[:12]}"
-        if known := advisories(environment.toolchain):
-            words += f"; known holes in its kernel: {', '.join(each.id for each in known)}"
-        slow = _slow_storage(environment) if isinstance(environment, LeanEnvironment) else ""
-        words += f". Slow storage: {slow}" if slow else ""
-        yield Diagnosis(part=f"environment {environment.name}", ok=True, weak=bool(slow), words=words)
-        if isinstance(environment, LeanEnvironment):
-            yield _canaries(environment, machine)
+    """Examine the environments side by side, and yield what was found of each as soon as it is known."""
+    require_names(machine.configured)
+    found: queue.SimpleQueue[tuple[str, Diagnosis | None]] = queue.SimpleQueue()
+    room = threading.Semaphore(_AT_ONCE)
+
+    def look(name: str, each: Configured) -> None:
+        with room:
+            try:
+                for diagnosis in _environment(name, each, machine):
+                    found.put((name, diagnosis))
+            except Exception as error:  # noqa: BLE001 # the thread's edge: the other parts are told
+                words = f"{type(error).__name__}: {error}"
+                found.put((name, Diagnosis(part=f"canaries of {name}", ok=False, words=words)))
+            found.put((name, None))
+
+    for name, each in machine.configured.items():
+        threading.Thread(target=look, args=(name, each), daemon=True).start()
+    yield from _until(found, set(machine.configured))
+
+
+def _until(found: queue.SimpleQueue[tuple[str, Diagnosis | None]], left: set[str]) -> Iterator[Diagnosis]:
+    """Yield what is found until nothing is `left`, or the time is over."""
+    deadline = time.monotonic() + _MOST_SECONDS
+    while left:
+        try:
+            name, diagnosis = found.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            words = f"not examined to the end within {_MOST_SECONDS:g} s"
+            yield from (Diagnosis(part=f"canaries of {each}", ok=False, words=words) for each in sorted(left))
+            return
+        if diagnosis is None:
+            left.discard(name)
         else:
-            yield _sound(environment, machine)
-    machine.installed.require_any()
+            yield diagnosis
+
+
+def _environment(name: str, configured: Configured, machine: Machine) -> Iterator[Diagnosis]:
+    """Yield what one environment is, and how its canaries came out."""
+    try:
+        environment = configured.find()
+    except FarmError as error:
+        yield Diagnosis(part=f"environment {name}", ok=False, words=str(error))
+        return
+    words = f"{environment.toolchain}, digest {environment.digest[:12]}"
+    if known := advisories(environment.toolchain):
+        words += f"; known holes in its kernel: {', '.join(each.id for each in known)}"
+    slow = _slow_storage(environment) if isinstance(environment, LeanEnvironment) else ""
+    words += f". Slow storage: {slow}" if slow else ""
+    yield Diagnosis(part=f"environment {name}", ok=True, weak=bool(slow), words=words)
+    if isinstance(environment, LeanEnvironment):
+        yield _canaries(environment, machine)
+    else:
+        yield _sound(environment, machine)
 
 
 def _sound(environment: Environment, machine: Machine) -> Diagnosis:
@@ -99,8 +145,9 @@ def _canaries(environment: LeanEnvironment, machine: Machine) -> Diagnosis:
     words = f"all {examined.canaries} judged correctly in {seconds:.1f} s; way {way}"
     if way not in examined.ways:
         words += " does not work with this Lean, which is run cold instead"
+    wrong = "; ".join(examined.wrong)
     return Diagnosis(
         part=f"canaries of {environment.name}",
-        ok=not examined.wrong,
-        words="; ".join(examined.wrong) or words,
+        ok=not wrong,
+        words=wrong + closed(environment, machine.checker.isolation) if wrong else words,
     )

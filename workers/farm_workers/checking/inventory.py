@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from farm.judging.advisories import Advisory, advisories
-from farm.store.environments import ServedEnvironment
+from farm.store.environments import Pending, ServedEnvironment
 from farm_workers.environments.environment import Environment
 from farm_workers.environments.environments import Installed
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -25,6 +25,7 @@ class Listed:
     served: ServedEnvironment | None
     is_served_now: bool
     is_declared: bool = False
+    pending: Sequence[Pending] = ()
 
     @property
     def known(self) -> Environment | ServedEnvironment | None:
@@ -66,8 +67,13 @@ class Listed:
 
     def _service(self) -> str:
         if self.served is None:
-            return "declared, never served" if self.is_declared else "never served"
+            return self._pending() or ("declared, never served" if self.is_declared else "never served")
+        if not self.is_served_now and (words := self._pending()):
+            return words
         return "served" if self.is_served_now else f"not served for {self.served.silent_seconds:.0f} s"
+
+    def _pending(self) -> str:
+        return "; ".join(each.words for each in self.pending)
 
     def _here(self) -> str:
         if self.problem is not None:
@@ -95,6 +101,7 @@ def listed(served: Iterable[ServedEnvironment], here: Installed, *, silence_seco
             served=known.get(name),
             is_served_now=name in heard,
             is_declared=name in told and name not in known,
+            pending=told[name].pending if name in told else (),
         )
         for name in sorted({*told, *here.names})
     ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from farm.errors import FarmError
 from farm.judging.forgeable import is_forgeable
@@ -16,7 +17,7 @@ from farm_workers.box.isolation import Isolation, prepared
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.systems import Judges, judges
-from farm_workers.environments.environments import Installed, installed
+from farm_workers.environments.environments import Configured, Installed, configured, looked_at
 
 #: The least isolation that a worker accepts unless the settings name one: what it judges, others rely on.
 OF_A_WORKER = "bwrap"
@@ -26,17 +27,22 @@ ANY = "rlimit"
 _log = logger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine ready to check: what holds a check, which environments there are, and who judges.
+    """A machine ready to check: what holds a check, which environments are configured, and who judges.
 
     `checker` judges in the Lean environments among them, and can be asked to run Lean in other ways.
     """
 
     isolation: Isolation
-    installed: Installed
+    configured: Mapping[str, Configured]
     judges: Judges
     checker: Checker
+
+    @cached_property
+    def installed(self) -> Installed:
+        """The environments of this machine, each of which is looked at now."""
+        return looked_at(self.configured)
 
 
 @contextmanager
@@ -74,12 +80,18 @@ def opened(
     """
     with isolated(settings) as isolation:
         isolation.require(minimum or demanded(settings))
-        here = installed(settings.home, settings.environments, isolation)
+        here = configured(settings.home, settings.environments, isolation)
         level = logging.WARNING if is_forgeable(isolation.name) else logging.INFO
-        _log.log(level, "Farm %s; environments: %s; isolation %s", VERSION, _named(here), isolation.words)
+        _log.log(
+            level,
+            "Farm %s; environments: %s; isolation %s",
+            VERSION,
+            ", ".join(here) or "none",
+            isolation.words,
+        )
         checker = checking(settings, isolation, way=way, concurrency=concurrency)
         with judges(checker, isolation, settings, concurrency=concurrency) as all_of_them:
-            yield Machine(isolation=isolation, installed=here, judges=all_of_them, checker=checker)
+            yield Machine(isolation=isolation, configured=here, judges=all_of_them, checker=checker)
 
 
 def checking(
@@ -95,9 +107,3 @@ def checking(
         images_mib=settings.images_mib,
         snapshot_mib=settings.snapshot_mib,
     )
-
-
-def _named(here: Installed) -> str:
-    """Return the environments with their versions and their tiers, in words."""
-    found = [f"{e.name} ({e.toolchain}, tiers {', '.join(e.tiers)})" for e in here.sound.values()]
-    return ", ".join(found) or "none"

@@ -29,7 +29,7 @@ from farm.cli.options import (
     print_json,
 )
 from farm.connections import Connections
-from farm.errors import FarmError, UsageError
+from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
@@ -43,8 +43,6 @@ from farm_workers.cli import datasets, environments
 
 # What costs time to import is imported by the command that uses it: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm_workers.checking.machine import Machine
-    from farm_workers.environments.environment import Environment
     from farm_workers.environments.lean_environment import LeanEnvironment
 
 
@@ -92,11 +90,11 @@ def worker(
         Option(help="Address of the metrics; whoever reaches it may read them.", show_default="127.0.0.1"),
     ] = None,
 ) -> None:
-    """Check proofs on this machine until stopped; serves every environment that is fit to judge here.
+    """Check proofs on this machine until stopped; serves each environment when it is found fit to judge here.
 
-    The exit status is 2 when the settings cannot be met, such as an isolation that this machine does not
-    have or a port that is taken, and 1 when no environment is fit or PostgreSQL does not answer for half a
-    minute.
+    It examines one that is not fit again and again. The exit status is 2 when the settings cannot be met,
+    such as an isolation that this machine does not have, a port that is taken, or tables of environments
+    that are all wrong, and 1 when PostgreSQL does not answer for half a minute.
     """
     from farm import log, tracing
 
@@ -135,9 +133,11 @@ def _work(settings: Settings) -> None:
     from farm.store import postgres
     from farm.store.transitions import Store
     from farm_workers.checking.machine import OF_A_WORKER, demanded, opened
+    from farm_workers.environments.environments import require_names
     from farm_workers.loop.backoff import retrying_at_start
     from farm_workers.loop.context import CONNECTIONS
     from farm_workers.loop.process import new_context, serve
+    from farm_workers.loop.starting import Starting
 
     database_url, broker_url = Connections(settings).urls
     with (
@@ -150,44 +150,24 @@ def _work(settings: Settings) -> None:
             database_url, application="farm-worker", connections=CONNECTIONS, works=True
         )
         retrying_at_start(lambda: postgres.require_schema(engine))
+        require_names(machine.configured)
+        starting = Starting(machine.configured, examine=machine.judges.require_sound)
         context = new_context(
             Store(engine, max_failures=settings.attempts),
-            _fit(machine),
+            {},
             machine.judges,
             name=f"{socket.gethostname()}:{os.getpid()}",
             lease_seconds=settings.lease_seconds,
             concurrency=settings.concurrency,
             completed=publisher.publish,
+            pending=starting.pending,
         )
-        for environment in context.environments.values():
-            machine.judges.prewarm(environment)
-        serve(context, broker.application(broker_url), grace_seconds=settings.grace_seconds)
+        app = broker.application(broker_url)
+        serve(context, app, grace_seconds=settings.grace_seconds, starting=starting)
 
 
 def _leave(_number: int, _frame: object) -> None:
     raise SystemExit(0)
-
-
-def _fit(machine: Machine) -> dict[str, Environment]:
-    """Return the environments whose canaries came out right; the log says what is wrong with the others."""
-    from farm.log import logger
-
-    log = logger(__name__)
-    machine.installed.require_any()
-    problems = list(machine.installed.problems.values())
-    fit: dict[str, Environment] = {}
-    for name, environment in machine.installed.sound.items():
-        try:
-            machine.judges.require_sound(environment)
-        except FarmError as error:
-            problems.append(str(error))
-        else:
-            fit[name] = environment
-    if not fit:
-        raise FarmError("; ".join(problems))
-    for problem in problems:
-        log.error("Not serving: %s", problem)
-    return fit
 
 
 def check_file(

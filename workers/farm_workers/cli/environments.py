@@ -425,6 +425,7 @@ def _listed_facts(each: Listed) -> dict[str, object]:
         "problem": each.problem,
         "served": each.is_served_now,
         "declared": each.is_declared,
+        "pending": [asdict(one) for one in each.pending],
         "served_digest": each.served and each.served.digest,
         "silent_seconds": each.served and round(each.served.silent_seconds, 3),
     }

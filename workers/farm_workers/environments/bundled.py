@@ -33,15 +33,27 @@ _SOURCES = Path(__file__).with_name("core")
 _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
 
 
+def _wheel() -> Path | None:
+    """Return the folder of the wheel of Lean, None without it; its library, of 230 MB, is not loaded."""
+    found = importlib.util.find_spec(WHEEL)
+    if found is None or not found.submodule_search_locations:
+        return None
+    return Path(found.submodule_search_locations[0]).parent
+
+
+def is_embedded() -> bool:
+    """Whether the wheel of Lean is installed."""
+    return _wheel() is not None
+
+
 def embedded(home: Path, isolation: Isolation) -> LeanEnvironment | None:
     """Return the embedded environment, its core library compiled once; None without the wheel of Lean.
 
     Raises FarmError when Lean cannot compile it.
     """
-    found = importlib.util.find_spec(WHEEL)  # the library is 230 MB: it is not loaded here
-    if found is None or not found.submodule_search_locations:
+    if (wheel := _wheel()) is None:
         return None
-    library = Path(found.submodule_search_locations[0]).parent / _LIBRARY
+    library = wheel / _LIBRARY
     sources = sorted(_SOURCES.glob("*.lean"))
     contents = [part for s in sources for part in (s.name, s.read_bytes())]
     identity = digest.sha256([DIGEST_VERSION, platform.machine(), _library_identity(library), *contents])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,14 +81,19 @@ class Parts:
     @property
     def programs(self) -> list[Path]:
         """Lean itself, and the plugins and programs that an option or the checker names."""
-        named = [word.rpartition("=")[2] for word in self.options]
-        checker = self.checker.command if self.checker else ()
-        programs = [self.toolchain.lean, *map(Path, named), *map(Path, checker)]
-        return [each for each in programs if each.is_absolute() and each.is_file()]
+        named = [Path(word.rpartition("=")[2]) for word in self.options]
+        plugins = [each for each in named if each.is_absolute() and each.is_file()]
+        checker = [file for word in self._checker_words for path in _named(word) for file in _files(path)]
+        return [self.toolchain.lean, *plugins, *checker]
+
+    @property
+    def _checker_words(self) -> tuple[str, ...]:
+        return self.checker.command if self.checker else ()
 
     def digest(self, contents: str) -> str:
         """Return the environment's digest, given that of the contents of its files."""
-        checker = [self.checker.name] if self.checker else []
+        # Where a file lies decides nothing: its contents are among those of the programs.
+        checker = [Path(word).name if _named(word) == [Path(word)] else word for word in self._checker_words]
         return digest.sha256(
             [DIGEST_VERSION, self.toolchain.says, self.packages, *self.options, contents, *checker]
         )
@@ -164,11 +170,11 @@ class Table:
         words = self._texts("checker")
         if not words:
             return None
-        if not (Path(words[0]).is_absolute() and os.access(words[0], os.X_OK)):
-            raise SettingsError(
-                f"checker: {words[0]} is not the absolute path of a program; fix or remove it"
-            )
-        named = [Path(word) for word in words if word.startswith("/") and Path(word).exists()]
+        _require_program(words[0])
+        for word in words[1:]:
+            if word.startswith("/") and not Path(word).exists():
+                raise SettingsError(f"checker: there is no {word}; correct the path, or create the file")
+        named = [path for word in words for path in _named(word)]
         visible = [path for each in named for path in (own_folder(each), each.resolve())]
         return KernelChecker(
             name=Path(words[0]).name, command=tuple(words), visible=tuple(dict.fromkeys(visible))
@@ -221,6 +227,40 @@ class Table:
                 f"({registered}); install that one, or change toolchain"
             )
         return found
+
+
+#: What a path in a word of a command may consist of, so that a script for a shell is searched as well.
+_PATH = re.compile(r"/[^\s'\"`;|&<>()=,:]+")
+
+
+def _named(word: str) -> list[Path]:
+    """Return the files and folders that a word of a command names by absolute paths, also inside a text."""
+    if word.startswith("/") and Path(word).exists():
+        return [Path(word)]
+    return [path for found in _PATH.findall(word) if (path := Path(found)).exists()]
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the files below a folder; none of a device."""
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*") if each.is_file())
+    return [path] if path.is_file() else []
+
+
+def _require_program(word: str) -> None:
+    """Raise SettingsError where a word is no program that can be run."""
+    path = Path(word)
+    if not path.is_absolute():
+        problem = "is not the absolute path of a program; fix or remove it"
+    elif path.is_dir():
+        problem = f"is a folder; name the program in it, such as {path / 'leanchecker'}"
+    elif not path.exists():
+        problem = "does not exist; install it, or correct the path"
+    elif not (path.is_file() and os.access(path, os.X_OK)):
+        problem = f"is no program that can be run; run chmod +x {path}, or name another"
+    else:
+        return
+    raise SettingsError(f"checker: {word} {problem}")
 
 
 def _line(header: str) -> str:

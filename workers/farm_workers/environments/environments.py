@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,13 +13,15 @@ from farm.errors import FarmError, SettingsError, UsageError
 from farm.kinds import Kind
 from farm_workers.box.isolation import Isolation
 from farm_workers.environments import hol_light, metamath
-from farm_workers.environments.bundled import WHEEL, embedded
+from farm_workers.environments.bundled import WHEEL, embedded, is_embedded
 from farm_workers.environments.configured import Table, tables
 from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 
 #: The environments file in the farm's data folder, read when no other is named.
 FILE = "farm.toml"
+#: So many environments are looked at side by side: one may have to ask its workspace.
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +53,18 @@ class Installed:
 
     def require_any(self) -> None:
         """Raise SettingsError when there is nothing to check with."""
-        if not self.names:
-            raise SettingsError(
-                f"this machine has no Lean: install the {WHEEL} package, or name an environment in {FILE} "
-                "in FARM_HOME, or in the file that FARM_ENVIRONMENTS names; `farm environments add` does so"
-            )
+        require_names(self.names)
         if not self.sound:
             raise SettingsError(f"no environment is usable: {'; '.join(self.problems.values())}")
+
+
+def require_names(names: Collection[str]) -> None:
+    """Raise SettingsError when no environment is configured."""
+    if not names:
+        raise SettingsError(
+            f"this machine has no Lean: install the {WHEEL} package, or name an environment in {FILE} "
+            "in FARM_HOME, or in the file that FARM_ENVIRONMENTS names; `farm environments add` does so"
+        )
 
 
 def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
@@ -80,21 +89,77 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
     file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises
     SettingsError when the file cannot be read as a whole.
     """
-    sound: dict[str, Environment] = {}
-    problems: dict[str, str] = {}
+    return looked_at(configured(home, file, isolation))
+
+
+def looked_at(found: Mapping[str, Configured]) -> Installed:
+    """Return the environments, whose parts are looked at side by side."""
+
+    def look(each: Configured) -> Environment | FarmError:
+        try:
+            return each.find()
+        except FarmError as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(found, pool.map(look, found.values()), strict=True))
+    return Installed(
+        sound={name: each for name, each in answers.items() if not isinstance(each, FarmError)},
+        problems={name: str(each) for name, each in answers.items() if isinstance(each, FarmError)},
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Configured:
+    """An environment that this machine is configured with, whose parts were not looked at yet.
+
+    `kind` is what its table says. `find` looks at its parts as they are now; it raises FarmError that names
+    the file, the environment, the key and the remedy.
+    """
+
+    kind: str
+    find: Callable[[], Environment]
+
+
+def configured(home: Path, file: Path | None, isolation: Isolation) -> dict[str, Configured]:
+    """Return the environments that `installed` looks at, by name, without looking at any of them.
+
+    Raises SettingsError when the file cannot be read as a whole.
+    """
     file = file or home / FILE
-    for name, table in tables(file, required=file != home / FILE).items():
-        try:
-            sound[name] = _of_table(name, table, home)
-        except (FarmError, OSError) as error:
-            problems[name] = f"{file}: environment {name!r}: {error}"
-    if EMBEDDED not in sound.keys() | problems.keys():
-        try:
-            if (core := embedded(home, isolation)) is not None:
-                sound[EMBEDDED] = core
-        except (FarmError, OSError) as error:
-            problems[EMBEDDED] = f"environment {EMBEDDED!r}: {error}"
-    return Installed(sound=sound, problems=problems)
+    is_required = file != home / FILE
+    found = {
+        name: Configured(kind=_kind(table), find=partial(_read_again, name, file, home, required=is_required))
+        for name, table in tables(file, required=is_required).items()
+    }
+    if EMBEDDED not in found and is_embedded():
+        found[EMBEDDED] = Configured(kind=Kind.LEAN, find=partial(_embedded, home, isolation))
+    return found
+
+
+def _kind(table: object) -> str:
+    return str(table.get("kind", Kind.LEAN)) if isinstance(table, dict) else Kind.LEAN
+
+
+def _read_again(name: str, file: Path, home: Path, *, required: bool) -> Environment:
+    """Return the environment that the file describes now: its owner may have mended the table."""
+    described = tables(file, required=required)
+    try:
+        if name not in described:
+            raise SettingsError("its table is gone; restart the worker to forget it")
+        return _of_table(name, described[name], home)
+    except (FarmError, OSError) as error:
+        raise SettingsError(f"{file}: environment {name!r}: {error}") from error
+
+
+def _embedded(home: Path, isolation: Isolation) -> Environment:
+    try:
+        core = embedded(home, isolation)
+    except (FarmError, OSError) as error:
+        raise FarmError(f"environment {EMBEDDED!r}: {error}") from error
+    if core is None:
+        raise SettingsError(f"environment {EMBEDDED!r}: the {WHEEL} package is gone; install it")
+    return core
 
 
 def _lean(name: str, table: object, home: Path) -> Environment:
@@ -109,8 +174,10 @@ TABLES: Mapping[Kind, Callable[[str, object, Path], Environment]] = MappingProxy
 
 
 def _of_table(name: str, table: object, home: Path) -> Environment:
-    kind = table.pop("kind", Kind.LEAN) if isinstance(table, dict) else Kind.LEAN
-    if kind not in TABLES:
+    kind = _kind(table)
+    if isinstance(table, dict):
+        table = {key: value for key, value in table.items() if key != "kind"}
+    if kind not in set(TABLES):
         known = ", ".join(f'"{each}"' for each in TABLES)
         raise SettingsError(f"kind: {kind!r} is no proof system that this farm knows; write one of {known}")
     return TABLES[Kind(kind)](name, table, home)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from farm.judging.tiers import Tier
 from farm.kinds import Kind
+from farm_workers.environments.links import reached
 from farm_workers.replay.lean import TRIED
 
 #: The name of the environment that the farm brings along.
@@ -95,10 +96,11 @@ class LeanEnvironment:
     def folders(self) -> tuple[Path, ...]:
         """The folders and files that Lean reads besides the system's, for a box that shows it nothing else.
 
-        Where one is reached through symbolic links, the place that they lead to is among them.
+        Where one is reached through symbolic links, or has such links in it, the places that they lead to are
+        among them.
         """
         named = [own_folder(Path(self.lean[0])), *map(Path, self.lean_path), *map(Path, self.visible)]
-        return tuple(dict.fromkeys(path for each in named for path in (each, each.resolve())))
+        return reached(tuple(named), self.digest)
 
 
 def environment_variables(environment: LeanEnvironment) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,9 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.errors import SettingsError
+from farm_workers.environments import elan
 
 #: Seconds that Lean and Lake get to answer: a Lake workspace may have to be elaborated first.
 _ANSWER_SECONDS = 120.0
+#: Nothing is fetched to look at an environment: git refuses all transports, and a proxy that is not there
+#: answers other downloads, such as those of Lake and of an elan that was not recognized.
+_NOWHERE = "http://127.0.0.1:9"
+_OFFLINE = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+    **{f"{name}_proxy": _NOWHERE for name in ("http", "https", "all")},
+    **{f"{name}_PROXY": _NOWHERE for name in ("HTTP", "HTTPS", "ALL")},
+    "no_proxy": "",
+    "NO_PROXY": "",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +43,12 @@ class Toolchain:
     def lake(self) -> str:
         """The Lake of the same toolchain, or the one on PATH."""
         beside = self.lean.with_name("lake")
-        return str(beside) if beside.is_file() else "lake"
+        if beside.is_file():
+            return str(beside)
+        found = shutil.which("lake")
+        if found is not None and elan.is_shim(Path(found)):
+            raise SettingsError(f"{self.lean.parent} has no lake; name the lean of a complete toolchain")
+        return "lake"
 
     def is_registered_as(self, words: str) -> bool:
         """Whether this is the version that `words` name.
@@ -70,6 +88,8 @@ def find(given: str | None, folder: str | None) -> Toolchain:
     found = shutil.which(given or "lean")
     if found is None:
         raise SettingsError(_not_there(given))
+    if elan.is_shim(Path(found)):
+        found = str(elan.chosen(Path(found), Path(folder or "/")))
     prefix = ask([found, "--print-prefix"], folder).strip()
     real = Path(prefix, "bin", "lean")
     lean = real if real.is_file() else Path(found).absolute()
@@ -111,6 +131,7 @@ def ask(command: list[str], folder: str | None) -> str:
         asked = subprocess.run(
             command,
             cwd=folder,
+            env=os.environ | _OFFLINE,
             capture_output=True,
             text=True,
             errors="replace",
@@ -118,8 +139,17 @@ def ask(command: list[str], folder: str | None) -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip()
+        said = _said(error)
         raise SettingsError(
             f"`{' '.join(command)}` failed: {said}; run it in {folder or 'a shell'} and fix its error"
         ) from error
     return asked.stdout
+
+
+def _said(error: OSError | subprocess.SubprocessError) -> str:
+    """Return the last line that a program printed before it failed, or the error itself."""
+    printed = getattr(error, "stderr", None) or ""
+    printed = printed.decode(errors="replace") if isinstance(printed, bytes) else printed
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error")]
+    return (errors or lines or [str(error)])[-1].rstrip(".:")

@@ -14,9 +14,11 @@ from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, Reason, judge, needs_seal
 from farm.lean_text.header import header_end
 from farm.log import logger
+from farm_workers import cache
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
+from farm_workers.cache import Cache
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
@@ -53,6 +55,9 @@ class LeanRunner:
         self._forked = Forked(isolation, self.images)
         self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
         self._cold = Cold(isolation)
+        self._refused: Cache[bytes, Report] = Cache(
+            most=_MOST_REFUSED, most_bytes=_MOST_REFUSED_BYTES, size=_text_bytes
+        )
 
     def close(self) -> None:
         """End every process; nothing may be asked any more."""
@@ -108,7 +113,11 @@ class LeanRunner:
 
     def report(self, question: Question, reply: Reply) -> Report:
         """Return the facts of a reply, and what is wrong with the environment where that is to blame."""
+        if self._refused.get(_short(question)) is not None:
+            return reply.report
         wrong = self._environment_error(reply.report, question)
+        if wrong is None and _refuses_header(reply.report):
+            self._refused.put(_short(question), reply.report)
         return replace(reply.report, environment_error=wrong)
 
     def _compiled(self, question: Question, way: str) -> Reply:
@@ -119,6 +128,9 @@ class LeanRunner:
         tell, gains nothing: a fresh Lean's answer is sealed as any other, an end without one is no answer,
         and images are not given up for it again and again.
         """
+        if (refused := self._refused.get(_short(question))) is not None:
+            run = Execution(exit_status=1, isolation=self._isolation.name)
+            return Reply(report=replace(refused, run=run))
         reply = self._tried(question, way)
         if reply.report.way != FORKED or judge(reply.report).reason is not Reason.CRASH:
             return reply
@@ -161,6 +173,28 @@ class LeanRunner:
 _IMPORT_FAILED = re.compile(
     r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
 )
+
+
+#: How Lean says that a module is not there, which stays so for the digest of an environment. A file that
+#: could not be read may be read the next time: it is not among them.
+_NOT_THERE = re.compile(r"unknown (module prefix|package) '|object file '.*' of module .* does not exist")
+#: So many headers that cannot be imported are remembered, with so many bytes of messages.
+_MOST_REFUSED, _MOST_REFUSED_BYTES = 1000, 4 << 20
+
+
+def _refuses_header(report: Report) -> bool:
+    """Whether Lean came to an end of its own because a module that the header names is not there."""
+    run, first = report.run, report.answer.first_error
+    is_own_end = run.is_undisturbed and run.exit_status == 1 and not report.answer.reached_end
+    return is_own_end and first is not None and _NOT_THERE.match(first.text) is not None
+
+
+def _short(question: Question) -> bytes:
+    return cache.key(question.environment.digest, question.header)
+
+
+def _text_bytes(report: Report) -> int:
+    return sum(len(message.text) for message in report.answer.messages)
 
 
 def _is_an_answer(report: Report) -> bool:

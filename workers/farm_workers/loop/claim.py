@@ -51,6 +51,13 @@ class Claims:
         self._looked_at = 0.0
         self._mean_seconds: float | None = None
 
+    def serve(self, environment: str, tiers: Sequence[str]) -> None:
+        """Claim checks of this environment, too, from now on."""
+        with self._claiming:
+            self._tiers = {**self._tiers, environment: tiers}
+            if environment not in self._environments:
+                self._environments.append(environment)
+
     def take(self, busy: int) -> Claim | None:
         """Return a check to begin now; None when none waits. `busy` threads of this worker are at work.
 
@@ -107,6 +114,8 @@ class Claims:
 
         A check of a class before is always next: no image that is at hand holds it up.
         """
+        if not self._environments:
+            return []
         looked = set[int]()
         for wish in self._groups.wishes():
             if wish.priority not in looked and self._is_overtaken(wish.priority):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from farm.store.environments import Served
+from farm.store.environments import Pending, Served
 from farm.store.transitions import Store
 from farm.version import VERSION
 from farm_workers.checking.systems import Judges
@@ -71,7 +71,7 @@ class Context:
     """All that a worker works with; `calling` is set when a thread, here or elsewhere, should be called."""
 
     store: Store
-    environments: Mapping[str, Environment]
+    environments: dict[str, Environment]
     judges: Judges
     name: str
     lease_seconds: float
@@ -84,10 +84,18 @@ class Context:
     calling: threading.Event = field(default_factory=threading.Event)
     #: When this worker began, in seconds since 1970.
     since: float = field(default_factory=time.time)
+    #: Returns the environments that this worker is configured with and does not serve.
+    pending: Callable[[], Sequence[Pending]] = tuple
+
+    def serve(self, environment: Environment) -> None:
+        """Take checks of this environment, too, from now on."""
+        self.environments[environment.name] = environment
+        self.claims.serve(environment.name, environment.tiers)
 
     def waiting(self) -> list[str]:
         """Return the environments that have checks in their queue which this worker can do."""
-        return self.store.waiting(list(self.environments), tiers(self.environments))
+        served = tiers(self.environments)
+        return self.store.waiting(list(served), served)
 
     def served(self) -> list[Served]:
         """Return the environments this worker serves, as the store knows them."""
@@ -101,10 +109,10 @@ class Context:
                 checker_version=VERSION,
                 kind=e.kind,
             )
-            for e in self.environments.values()
+            for e in list(self.environments.values())
         ]
 
 
 def tiers(environments: Mapping[str, Environment]) -> dict[str, Sequence[str]]:
     """Return the tiers that can be had in each environment."""
-    return {name: environment.tiers for name, environment in environments.items()}
+    return {name: environment.tiers for name, environment in list(environments.items())}

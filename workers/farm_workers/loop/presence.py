@@ -57,6 +57,7 @@ class Presence:
             busy=context.threads.busy,
             state=self._state(),
             lease_seconds=context.lease_seconds,
+            pending=context.pending(),
         )
 
     def _state(self) -> State:

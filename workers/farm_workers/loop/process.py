@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from celery import Celery
@@ -16,9 +17,10 @@ from celery.signals import setup_logging
 from celery.worker import state
 
 from farm.broker import VERIFY, queue
-from farm.errors import FarmError
+from farm.errors import FarmError, ServerDown
 from farm.log import line, logger
 from farm.store.attempt import Returned
+from farm.store.environments import Pending
 from farm.store.transitions import Store
 from farm.version import VERSION
 from farm_workers.checking.systems import Judges
@@ -31,6 +33,7 @@ from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.record import Completed, Recorder, nobody
+from farm_workers.loop.starting import Starting
 from farm_workers.loop.verify import work
 from farm_workers.metrics import events
 from farm_workers.metrics.state import State
@@ -49,6 +52,7 @@ def new_context(
     lease_seconds: float,
     concurrency: int,
     completed: Completed = nobody,
+    pending: Callable[[], Sequence[Pending]] = tuple,
 ) -> Context:
     """Return a context with everything on it; its recorder is at work already, and calls `completed`."""
     leases, calling = Leases(), threading.Event()
@@ -56,8 +60,9 @@ def new_context(
     recorder.start()
     return Context(
         store=store,
-        environments=environments,
+        environments=dict(environments),
         judges=judges,
+        pending=pending,
         name=name,
         lease_seconds=lease_seconds,
         threads=Threads(concurrency),
@@ -72,12 +77,13 @@ def new_context(
     )
 
 
-def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
-    """Serve until a signal ends the process; raises `FarmError` when Celery ends without one.
+def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Starting | None = None) -> None:
+    """Serve until a signal ends the process, and besides each environment that `starting` finds fit.
 
     The first signal lets running checks end, for `grace_seconds` at most; at the end of those, or at a second
     signal, they are given back. The pool is threads: a check spends its time in its own process, so a thread
-    that waits for it costs least, and all share one set of database connections.
+    that waits for it costs least, and all share one set of database connections. Raises SettingsError when
+    `starting` finds no usable table, and FarmError when Celery ends without a signal.
     """
     # Celery warns of root because pickled messages could run anything; only JSON is accepted here, and in a
     # container root is who runs.
@@ -94,20 +100,20 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
     events.started(tiers(context.environments))
     events.watch(lambda: _state(context, bell))
     heartbeat.start()
-    _log.info(
-        "Serving environments=%s way=%s concurrency=%d worker=%s",
-        ",".join(context.environments),
-        context.judges.way,
-        context.threads.size,
-        context.name,
-    )
     try:
-        _celery_worker(app, context, bell).start()
+        worker = _celery_worker(app, context, bell)
+        if starting is None:
+            _tell_served(context)
+        else:
+            _start_environments(context, starting, worker, heartbeat)
+        worker.start()
         if not context.threads.stopping:
             raise FarmError(
                 "Celery ended without a signal for a reason that is logged above; restart the worker"
             )
     finally:
+        if starting is not None:
+            starting.stop()
         context.threads.stopping = True
         context.threads.wait()
         context.later.drain()
@@ -115,6 +121,53 @@ def serve(context: Context, app: Celery, *, grace_seconds: float) -> None:
             context.recorder.put(Returned.unharmed(claim, "the worker is stopping"))
         context.recorder.stop()
         heartbeat.stop()
+
+
+def _start_environments(context: Context, starting: Starting, worker: Any, heartbeat: Heartbeat) -> None:
+    """Begin to examine environments, each of which is served when it is fit."""
+
+    def found(environment: Environment) -> None:
+        events.started({environment.name: environment.tiers})
+        with suppress(ServerDown):  # then it is known from the moment that it is served
+            context.store.declare(
+                environment.name,
+                kind=environment.kind,
+                toolchain=environment.toolchain,
+                tiers=environment.tiers,
+            )
+
+    def serve_it(environment: Environment) -> None:
+        context.judges.prewarm(environment)
+        context.serve(environment)
+        _listen(worker, environment.name)
+
+    def changed(served: Environment | None) -> None:
+        with suppress(ServerDown):  # the next beat says it
+            heartbeat.heartbeat()
+        if served is not None:
+            _tell_served(context)
+            context.calling.set()
+
+    starting.start(found=found, serve=serve_it, changed=changed)
+    starting.wait_for_one()
+
+
+def _listen(worker: Any, environment: str) -> None:
+    """Have a Celery worker that runs, or is about to, take calls for one more environment."""
+    worker.app.amqp.queues.select_add(queue(environment))  # for every connection from now on
+    consumer = worker.consumer
+    if consumer.task_consumer is not None:
+        consumer.call_soon(consumer.add_task_queue, queue(environment))
+
+
+def _tell_served(context: Context) -> None:
+    _log.info(
+        "Serving environments=%s way=%s concurrency=%d worker=%s",
+        ",".join(context.environments),
+        context.judges.way,
+        context.threads.size,
+        context.name,
+    )
 
 
 def _state(context: Context, bell: Bell) -> State:
@@ -129,6 +182,8 @@ def _state(context: Context, bell: Bell) -> State:
         is_healthy=context.health.is_well,
         is_broker_up=not bell.is_lost,
         images=context.judges.images(),
+        serving=tuple(context.environments),
+        pending=context.pending(),
     )
 
 
@@ -141,7 +196,8 @@ def _celery_worker(app: Celery, context: Context, bell: Bell) -> Any:
         consumer_cls=bell.hung(),
         pool="threads",
         concurrency=context.threads.size,
-        queues=[queue(name) for name in context.environments],
+        # Without a queue Celery would listen to one of its own.
+        queues=[queue(name) for name in context.environments] or [queue("")],
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,

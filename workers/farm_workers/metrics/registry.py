@@ -19,9 +19,12 @@ from prometheus_client.registry import Collector
 
 from farm.judging.verdict import OUTCOMES, Reason
 from farm.lean_text.policy.rules import RULES, Action
+from farm.store.environments import STARTING, UNFIT
 from farm_workers.metrics.state import State
 
 _MIB, _GIB = 1 << 20, 1 << 30
+#: The word for an environment whose checks a worker takes.
+SERVING = "serving"
 #: Limits are from a second to ten minutes; a small check takes some milliseconds.
 CHECK_SECONDS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0),
@@ -79,11 +82,14 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def unready(self) -> str | None:
-        """Return why the worker takes no checks, None where it takes them."""
+        """Return why the worker takes no checks, or not those of all its environments; None where it does."""
         if self.look is None:
             return "the worker is starting: it examines its isolation and its Leans"
         if not self.look().is_healthy:
             return "the worker is unhealthy: it judged a known program wrongly; its log says which"
+        if self.look().pending:
+            told = "; ".join(f"{each.name}: {each.words}" for each in self.look().pending)
+            return f"the worker does not serve all of its environments: {told}"
         return None
 
     def measured(self, environment: str, verdict: str) -> Measured:
@@ -224,6 +230,7 @@ class _Now(Collector):
         for name, meaning in _GAUGES.items():
             yield GaugeMetricFamily(name, meaning)
         yield from self._families()
+        yield self._environments()
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
@@ -243,7 +250,19 @@ class _Now(Collector):
         for environment in number:
             images.add_metric([environment], number[environment])
             sizes.add_metric([environment], size[environment])
-        yield from (info, images, sizes)
+        environments = self._environments()
+        for name, word in [
+            *((n, SERVING) for n in state.serving),
+            *((p.name, p.state) for p in state.pending),
+        ]:
+            for each in (SERVING, STARTING, UNFIT):
+                environments.add_metric([name, each], float(word == each))
+        yield from (info, images, sizes, environments)
+
+    @staticmethod
+    def _environments() -> GaugeMetricFamily:
+        meaning = "Whether an environment of this worker is in this state: serving, starting, unfit."
+        return GaugeMetricFamily("farm_worker_environment_state", meaning, labels=["environment", "state"])
 
     @staticmethod
     def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from farm.store.environments import Pending
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """What a worker is doing at this moment; `images` are those that can fork, by environment, with bytes."""
+    """What a worker is doing at this moment; `images` are those that can fork, by environment, with bytes.
+
+    `serving` names the environments that it serves, `pending` are its others.
+    """
 
     version: str
     worker: str
@@ -20,3 +25,5 @@ class State:
     is_healthy: bool
     is_broker_up: bool
     images: Sequence[tuple[str, int]]
+    serving: Sequence[str] = ()
+    pending: Sequence[Pending] = ()

@@ -1,0 +1,70 @@
+"""Environment step, inside: the places outside of some folders that symbolic links in them lead to.
+
+A toolchain can consist of links: Nix, the modules of a cluster and ``elan toolchain link`` make such ones. A
+box shows nothing but what it is given, so each place on the way of a link is given, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+#: Of more files than this in one folder the folder is shown: a farm of links has one for each module.
+_MOST_FILES = 32
+#: The system's own places, which every box has.
+_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/dev", "/sys")))
+#: A link that leads on so often leads nowhere.
+_MOST_HOPS = 40
+
+
+@functools.lru_cache(maxsize=64)
+def reached(folders: tuple[Path, ...], _digest: str) -> tuple[Path, ...]:
+    """Return the folders and files, and the places that links in them lead to; remembered by a digest.
+
+    The walk through a toolchain takes some 10 ms, and is done once.
+    """
+    shown = list(dict.fromkeys(place for each in folders for place in (each, each.resolve())))
+    left = list(shown)
+    files: list[Path] = []
+    while left:
+        for place in _outside(left.pop(), shown):
+            if place.is_dir():
+                shown.append(place)
+                left.append(place)
+            else:
+                files.append(place)
+    return (*shown, *_together(dict.fromkeys(files), shown))
+
+
+def _outside(folder: Path, shown: Sequence[Path]) -> Iterator[Path]:
+    """Yield the places that links below a folder lead to and that neither `shown` nor the system has."""
+    found: set[Path] = set()
+    for here, below, names in os.walk(folder):
+        for name in (*below, *names):
+            for place in _hops(Path(here, name)):
+                known = (*shown, *_SYSTEM, *found)
+                if place not in found and not any(map(place.is_relative_to, known)) and place.exists():
+                    found.add(place)
+                    yield place
+
+
+def _hops(path: Path) -> Iterator[Path]:
+    """Yield each place on the way of a link, and where it really is; nothing for what is no link."""
+    for _ in range(_MOST_HOPS):
+        if not path.is_symlink():
+            return
+        path = Path(os.path.normpath(path.parent.resolve() / path.readlink()))
+        yield path
+        yield Path(os.path.realpath(path))
+
+
+def _together(files: dict[Path, None], shown: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that no shown folder has, or their folder where there are many of them in it."""
+    left = [file for file in files if not any(map(file.is_relative_to, shown))]
+    number = Counter(file.parent for file in left)
+    many = {folder for folder, times in number.items() if times > _MOST_FILES}
+    yield from sorted(many)
+    yield from (file for file in left if file.parent not in many)
