@@ -15,7 +15,7 @@ from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
-from farm.judging.verdict import judge
+from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
 from farm.manifest.entries import read
 from farm.manifest.entry import Entry
@@ -71,6 +71,50 @@ def test_the_library_assumes_only_the_axioms_of_lean_itself() -> None:
 def test_other_axioms_of_the_library_are_unsafe_so_that_no_theorem_can_use_them() -> None:
     declarations = re.findall(r"^.*\baxiom [\w.«»]+ .*[:{].*$", LIBRARY.read_text(), re.MULTILINE)
     assert all(line.startswith(("axiom ", "unsafe axiom ")) for line in declarations), declarations
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def u : Nat := sorry",
+        "def u : Nat := by sorry",
+        "abbrev u : String := sorry",
+        "instance : Inhabited Nat := ⟨sorry⟩",
+        "def u (n : Nat) : Nat × Bool := (n, sorry)",
+        "def u : Nat → Nat\n  | 0 => 0\n  | _ + 1 => sorry",
+        "structure S where\n  n : Nat := sorry",
+    ],
+)
+def test_data_that_is_admitted_is_a_sorry_and_no_error(
+    checker: Checker, core: LeanEnvironment, text: str
+) -> None:
+    program = f"{HEADER}{text}\ntheorem t : 1 = 1 := rfl\n"
+    report = checker.check(Check(program=program), core)
+    assert judge(report).reason is Reason.HAS_SORRY
+    assert [message.kind for message in report.answer.messages] == ["hasSorry"]
+
+
+@pytest.mark.parametrize(
+    "text", ["def u : Nat := true", "abbrev u : Nat := by exact true", "def u : Nat := nothing"]
+)
+def test_an_error_in_data_is_the_only_one(checker: Checker, core: LeanEnvironment, text: str) -> None:
+    report = checker.check(Check(program=f"{HEADER}{text}\ntheorem t : 1 = 1 := rfl\n"), core)
+    (error,) = report.answer.messages
+    assert judge(report).reason is Reason.ERROR
+    assert "sorryAx" not in error.text
+
+
+def test_a_statement_may_leave_data_open(checker: Checker, core: LeanEnvironment) -> None:
+    stated = "abbrev sol : Nat := sorry\ntheorem t : sol = sol := by"
+    check = Check(
+        program=f"{HEADER}{stated}\n  rfl\n",
+        challenge=challenge_to(HEADER, stated),
+        assurance=Assurance(),
+    )
+    report = checker.check(check, core)
+    assert judge(report).reason is Reason.OK, judge(report).detail
+    assert report.audit is not None
+    assert report.audit["statement_has_sorry"] is True
 
 
 def test_the_library_compiles_without_a_message(checker: Checker, core: LeanEnvironment) -> None:

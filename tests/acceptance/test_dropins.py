@@ -499,7 +499,7 @@ def test_no_client_takes_a_deception_for_a_proof_and_every_honest_program_is_one
         {
             "id": case.name,
             "code": program_of(case),
-            "challenge": {"header": HEADER, "formal_statement": case.statement},
+            "challenge": {"header": HEADER, "formal_statement": case.statement} if case.statement else None,
         }
         for case in CASES
     ]
@@ -513,6 +513,58 @@ def test_no_client_takes_a_deception_for_a_proof_and_every_honest_program_is_one
             assert (nemo_status(nemo.json()) == "completed") == case.is_honest, (case.name, nemo.json())
         assert nemo_status(nemo.json()) != "completed" or case.is_honest
         assert (fusion["status"] == "Success") == case.is_honest, (case.name, fusion)
+
+
+#: Programs without a statement that are no proofs, and what Kimina's client makes of each.
+_NOT_PROVED = {
+    "an example that is admitted": ("set_option warn.sorry false in\nexample : 1 = 2 := sorry", "sorry"),
+    "an unsafe example": ("unsafe example : (1 : Nat) = 2 := lcProof", "lean_error"),
+    "an unsafe definition": ("unsafe def claimed : (1 : Nat) = 3 := lcProof", "lean_error"),
+    "an example unchecked": (
+        "set_option debug.skipKernelTC true in\nexample : 1 = 2 := by decide +kernel",
+        "lean_error",
+    ),
+    "an open end": ("open Nat in", "lean_error"),
+}
+
+
+@pytest.mark.parametrize("name", _NOT_PROVED)
+def test_a_program_alone_is_judged_with_all_that_it_declares(url: str, name: str) -> None:
+    text, status = _NOT_PROVED[name]
+    program = f"{PROVED}{text}\n"
+    assert kimina_status(*check(url, program)) == status
+    assert nemo_status(execute(url, program).json()) == ("has_sorry" if status == "sorry" else "failed")
+    assert run_code(url, program).json()["status"] == "Failed"
+
+
+def test_a_program_alone_may_have_examples(url: str) -> None:
+    program = f"{PROVED}example : 1 = 1 := rfl\n"
+    assert kimina_status(*check(url, program)) == "valid"
+    assert nemo_status(execute(url, program).json()) == "completed"
+    assert run_code(url, program).json()["status"] == "Success"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#check Nat", "Nat : Type"),
+        ("#print axioms trivial", "'trivial' does not depend on any axioms"),
+        ("#eval (1 : Nat)", ""),
+        ("def two : Nat := 2\n#print axioms two", "'two' does not depend on any axioms"),
+        ("", ""),
+    ],
+)
+def test_a_program_without_a_theorem_has_nothing_to_prove(url: str, text: str, said: str) -> None:
+    (result,) = check(url, f"{HEADER}{text}\n")
+    messages = result["response"]["messages"]
+    nemo, fusion = execute(url, f"{HEADER}{text}\n").json(), run_code(url, f"{HEADER}{text}\n").json()
+    assert said in "".join(each["data"] for each in messages)
+    assert said in nemo["stdout"]
+    assert said in fusion["run_result"]["stdout"]
+    assert (kimina_status(result), nemo_status(nemo), fusion["status"]) == ("lean_error", "failed", "Failed")
+    if "#eval" not in text:  # which the embedded library cannot show
+        assert [each["severity"] for each in messages].count("error") == 1
+        assert "nothing to prove" in nemo["stdout"].lower()
 
 
 # Trainers

@@ -165,7 +165,8 @@ def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
             cold.report.run.exit_status,
             cold.report.run.limit,
         )
-        assert forked.report.answer.reached_end == cold.report.answer.reached_end
+        if cold.report.run.exit_status == 0:  # else Lean was not given a mark that it could read apart
+            assert forked.report.answer.reached_end == cold.report.answer.reached_end
         one, other = _content(forked.module), _content(cold.module)
         if one and other and any(message.severity == "warning" for message in cold.report.answer.messages):
             # The command line also writes down what linters said, which nothing here reads.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from farm_workers.lean.messages import MOST_MESSAGES, MOST_TEXT, parse, with_end_mark
+from farm_workers.lean.messages import MOST_MESSAGES, MOST_TEXT, completes, parse, with_end_mark
 from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from farm.judging.report import Message
 
 MARK = "00ff"
-#: Nine lines, the last of which prints the mark.
-PROGRAM = with_end_mark("theorem t\n" * 7 + "theorem t", MARK)
+#: Eight lines and an empty one.
+PROGRAM = "theorem t\n" * 8
 
 
 def line(severity: str = "error", data: str = "no", **fields: object) -> str:
@@ -194,17 +194,30 @@ def test_the_end_mark_is_found_behind_more_messages_than_are_kept() -> None:
     assert parse(said.encode(), b"", program=PROGRAM, mark=MARK).reached_end
 
 
-def test_a_program_cut_off_is_told_of_its_end_and_not_of_the_mark() -> None:
-    cut = line(data="unexpected token '#print'; expected term", endPos={"line": 9, "column": 6})
-    mark = line("information", MARK, pos={"line": 9, "column": 0})
-    assert texts(f"{cut}\n{mark}") == ["unexpected end of input; expected term"]
+MARKED = with_end_mark(PROGRAM, MARK)
+#: The line of the first command that prints the mark.
+BEHIND = PROGRAM.count("\n") + 2
+IN_ORDER = line("information", f"Sort farm_{MARK} : Type farm_{MARK}", pos={"line": BEHIND + 1, "column": 0})
+PRINTED = line("information", MARK, pos={"line": BEHIND + 2, "column": 0})
 
 
-def test_a_print_of_the_program_that_stands_in_its_way_is_named() -> None:
-    own = line(data="unexpected token '#print'; expected term", endPos={"line": 5, "column": 6})
-    mark = line("information", MARK, pos={"line": 9, "column": 0})
-    assert texts(f"{own}\n{mark}") == ["unexpected token '#print'; expected term"]
+def test_the_commands_behind_a_program_begin_a_line_and_are_no_messages() -> None:
+    assert MARKED.startswith(f"{PROGRAM}\nuniverse ")
+    assert texts(f"{IN_ORDER}\n{PRINTED}\n{line()}") == ["no"]
 
 
-def test_the_end_mark_stands_behind_an_unfinished_comment_line() -> None:
-    assert with_end_mark("theorem t -- no line end", MARK) == f'theorem t -- no line end\n#print "{MARK}"\n'
+@pytest.mark.parametrize(
+    ("said", "is_complete"),
+    [
+        ([IN_ORDER, PRINTED], True),
+        ([line(), IN_ORDER, PRINTED], True),
+        ([line(endPos=None), IN_ORDER, PRINTED], True),
+        ([IN_ORDER], False),
+        ([], False),
+        ([line(pos={"line": BEHIND, "column": 0}), IN_ORDER, PRINTED], False),
+        ([line(endPos={"line": BEHIND, "column": 8}), IN_ORDER, PRINTED], False),
+        ([line(data="unknown level", pos={"line": BEHIND + 1, "column": 0}), PRINTED], False),
+    ],
+)
+def test_a_program_is_complete_when_nothing_is_wrong_behind_it(said: list[str], is_complete: bool) -> None:
+    assert completes("\n".join(said).encode(), program=PROGRAM, mark=MARK) is is_complete

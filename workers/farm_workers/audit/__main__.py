@@ -14,15 +14,17 @@ import argparse
 import json
 import resource
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
-from farm_workers.audit.declarations import opened_module
+from farm_workers.audit.declarations import Module, opened_module
 from farm_workers.audit.findings import Findings
 from farm_workers.audit.lines import SortedLines
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean, Name
+from farm_workers.audit.unchecked import of_listed
 
 ACCEPTED, FOUND, USAGE, MALFORMED = 0, 1, 2, 4
 #: The limits that the process sets itself before it opens a file.
@@ -63,9 +65,20 @@ def _audited(arguments: argparse.Namespace) -> Findings:
     with opened_module(arguments.submission) as submission:
         if arguments.challenge is None:
             target = arguments.target
-            return audit_all(submission, rules) if target is None else audit(submission, None, target, rules)
+            if target is not None:
+                return audit(submission, None, target, rules)
+            return _with_declared(audit_all(submission, rules), submission, arguments.declared)
         with opened_module(arguments.challenge) as challenge:
             return audit(submission, challenge, arguments.target, rules, ends=arguments.ends)
+
+
+def _with_declared(findings: Findings, module: Module, file: Path | None) -> Findings:
+    """Add what a file names, one a line, and the module does not have."""
+    if file is None:
+        return findings
+    declared = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    more = of_listed(module, list(filter(None, declared)), None)
+    return replace(findings, findings=(*findings.findings, *more))
 
 
 def _test(file: Path | None) -> Test:
@@ -110,6 +123,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"
+    )
+    parser.add_argument(
+        "--declared",
+        type=Path,
+        help="file with the names that a program declares, by Lean's list, one per line",
     )
     parser.add_argument("--native", action="store_true", help="trust the compiler, as native_decide does")
     parser.add_argument(

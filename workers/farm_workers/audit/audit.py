@@ -20,6 +20,7 @@ from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
 from farm_workers.audit.statement import Comparison, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
+from farm_workers.audit.unchecked import is_made_to_run
 
 #: The axioms that every Lean proof may use.
 STANDARD_AXIOMS: frozenset[Name] = frozenset({("propext",), ("Classical", "choice"), ("Quot", "sound")})
@@ -118,8 +119,11 @@ def audit_all(submission: Module, rules: Rules) -> Findings:
     if not findings:
         findings += _declared(case)
         if next(submission.of_kind(Kind.THEOREM), None) is None:
-            findings.append(found(Word.NO_THEOREM, None, "The module has no theorem."))
-        reach = _rests_on(case, list(submission.names), None)
+            findings.append(
+                found(Word.NO_THEOREM, None, "There is nothing to prove: the module has no theorem.")
+            )
+        roots = [name for name in submission.names if not is_made_to_run(submission, name)]
+        reach = _rests_on(case, roots, None)
     return _result(case, None, [*findings, *reach.findings], reach)
 
 

@@ -36,6 +36,7 @@ class Word(StrEnum):
     AXIOM = "axiom"
     UNSAFE = "unsafe"
     PARTIAL = "partial"
+    FORGOTTEN = "forgotten"
     DANGLING = "dangling"
     OPEN_TERM = "open_term"
     REDECLARED = "redeclared"

@@ -29,6 +29,7 @@ from farm_workers.lean.way import FIRST_LOAD, Question
 
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
+_DECLARED = "declared"
 #: Exit statuses of an audit that has an answer: nothing found, something found, a malformed file.
 _ANSWERED = (0, 1, 4)
 #: So many lists of imported names are kept; Mathlib's takes some 20 MB.
@@ -98,6 +99,9 @@ class Boxed:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.parts_from is not None:
             words += ["--parts-from", ":".join(map(str, sealable.parts_from))]
+        if sealable.declared is not None:
+            _write(shown / _DECLARED, "\n".join(sealable.declared).encode("utf-8", "surrogatepass"))
+            words += ["--declared", str(shown / _DECLARED)]
         if sealable.ends is not None:
             words += ["--ends", ":".join(map(str, sealable.ends))]
         run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown])

@@ -240,24 +240,33 @@ class Checker:
         """Return the report with what processes that never saw the program find in its module."""
         if reply.module is None:
             return replace(report, audit=_NO_MODULE)
-        module = reply.module.fileno()
-        return _answered(report, lambda: self._seal(module, check, assurance, question, shared))
+        if question.keeps_examples and reply.report.way != FORKED and reply.declared is None:
+            return replace(report, audit=_NOT_LISTED)
+        return _answered(
+            report, lambda: self._seal(self._sealable(reply, check, assurance, question, shared))
+        )
 
-    def _seal(
-        self, module: int, check: Check, assurance: Assurance, question: Question, shared: Shared | None
-    ) -> dict[str, object]:
+    def _sealable(
+        self, reply: Reply, check: Check, assurance: Assurance, question: Question, shared: Shared | None
+    ) -> Sealable:
+        """Return what is to be sealed; raises BadChallenge and BoxFailed for a statement that is no good."""
+        assert reply.module is not None  # noqa: S101 - it was looked at
         challenge = check.challenge
         compiled = None if shared is None else shared.challenge
         if shared is None and challenge is not None:
             compiled = self._challenges.compiled(challenge, question)
-        sealable = Sealable(
-            module=module,
+        return Sealable(
+            module=reply.module.fileno(),
             challenge=compiled,
             stated=check.program if challenge is None else challenge.program,
             assurance=assurance,
             question=question,
             context=b"" if shared is None else shared.context,
+            accounts=question.keeps_examples,
+            declared=reply.declared,
         )
+
+    def _seal(self, sealable: Sealable) -> dict[str, object]:
         with tracing.step("farm.seal"):
             return self._facts(sealable)
 
@@ -298,6 +307,7 @@ def _question(check: Check, environment: LeanEnvironment, cancelled: Callable[[]
         cancelled,
         goals=check.goals,
         context_end=check.context_end,
+        keeps_examples=check.challenge is None and check.assurance is not None,
     )
 
 
@@ -326,6 +336,15 @@ _NO_MODULE = {
     "accepted": False,
     "reason": Reason.MALFORMED_OLEAN,
     "what": f"the check left no plain file of at most {FILE_BYTES >> 20} MiB",
+}
+
+#: What is found where a fresh Lean left no list of what a program without a statement declares: it may have
+#: declared an example, which the module does not have.
+_NOT_LISTED = {
+    "accepted": False,
+    "findings": [
+        {"word": "forgotten", "name": None, "sentence": "Lean left no list of what the program declares."}
+    ],
 }
 
 #: What speaks against a program when something before the target has changed what it states.

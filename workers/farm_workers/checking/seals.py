@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -70,7 +71,8 @@ class Sealable:
 
     `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None where the line has
     none. `stated` is the program whose header names the imports: the challenge's, else the check's own.
-    `context` is what its context was compiled to, where that is none of the module.
+    `context` is what its context was compiled to, where that is none of the module. With `accounts`
+    the module has to have all that the program declares; `declared` lists that where Lean forgets some of it.
     """
 
     module: int
@@ -79,6 +81,8 @@ class Sealable:
     assurance: Assurance
     question: Question
     context: bytes = b""
+    accounts: bool = False
+    declared: Sequence[str] | None = None
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -154,6 +158,8 @@ class Seals:
             "parts_from": sealable.parts_from,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
+            "accounts": sealable.accounts,
+            "declared": sealable.declared,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}
         with as_file(sealable.challenge or b"\0") as challenge:

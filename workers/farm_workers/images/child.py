@@ -26,6 +26,7 @@ from typing import Any
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
 from farm_workers.images import order
+from farm_workers.images.examples import Examples
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
 from farm_workers.images.process import require
@@ -212,14 +213,32 @@ def _enclosed(place: Place, calls: Filter | None) -> bool:
 
 def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool) -> int:
     try:
-        words = asked["program"], asked["module"], asked.get("writes", order.ALL), asked.get("context", "")
-        return 0 if frontend.elaborate(*words) else 1
+        accepted = frontend.elaborate(
+            asked["program"],
+            asked["module"],
+            asked.get("writes", order.ALL),
+            asked.get("context", ""),
+            added=lambda: _added(frontend, asked),
+        )
     except NotWritten as error:
         if not in_own_folder:
             raise
         # Nothing but the program can be in the way in the cell's own folder: what is there will be looked at.
         print(error, file=sys.stderr)  # noqa: T201 - talk
-        return 0
+        accepted = True
+    if frontend.reached_end():
+        _print_mark(asked.get("mark", ""))
+    return 0 if accepted else 1
+
+
+def _added(frontend: Frontend, asked: dict[str, Any]) -> list[tuple[int, int]]:
+    """Return what the module is to have besides what Lean keeps."""
+    return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
+
+
+def _print_mark(mark: str) -> None:
+    """Print the mark of a program as a message of Lean's."""
+    os.write(1, json.dumps({"severity": "information", "data": mark}).encode() + b"\n")
 
 
 def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:

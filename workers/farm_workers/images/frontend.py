@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from farm_workers.images.order import ALL, APART, CONTEXT_NAME
@@ -38,15 +38,26 @@ _PLACES = "Lean.declRangeExt"
 #: `Lean.OLeanLevel.private`: all that there is.
 _PRIVATE = 2 << 1 | 1
 #: Fields of what Lean keeps of a text: `HeaderParsedSnapshot.result?`, `HeaderProcessedSnapshot.result?`,
-#: `CommandParsedSnapshot.parserState` and `nextCmdSnap?`, `SnapshotTask.task`.
-_PARSED, _PROCESSED, _PARSER_STATE, _NEXT, _TASK = 4, 2, 2, 4, 3
+#: `CommandParsedSnapshot.stx`, `parserState` and `nextCmdSnap?`, `SnapshotTask.task`.
+_PARSED, _PROCESSED, _SYNTAX, _PARSER_STATE, _NEXT, _TASK = 4, 2, 1, 2, 4, 3
 #: And `HeaderProcessedState.cmdState` and `firstCmdSnap`, `Command.State.scopes` and `Scope.opts`.
 _STATE, _FIRST, _SCOPES, _SCOPE_OPTIONS = 0, 1, 2, 1
-_CLOSURE_TAG, _CLOSURE_ARGUMENTS = 245, 3
+_CLOSURE_TAG = 245
+#: What Lean's parser makes of the end of a text: the last command of each text that it reads to its end.
+_END_OF_INPUT = "Lean.Parser.Command.eoi"
 _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 
 #: A function of three words that Lean can call; whoever makes one keeps it.
 Callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
+
+
+#: And one of one word.
+Replacement = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)
+
+
+#: Names and `ConstantInfo` of Lean's.
+Pairs = Sequence[tuple[int, int]]
+Added = Callable[[], Pairs]
 
 
 class NotWritten(LeanError):
@@ -115,17 +126,14 @@ class Frontend(Lean):
         would differ.
         """
         first = field(self._header(), _FIRST)
-        chain = [_value(first)]
-        while (following := field(chain[-1], _NEXT)) != NOTHING:
-            chain.append(_value(field(following, 0)))
+        chain = list(_commands(first))
         before = [link for link, later in zip(chain, chain[2:], strict=False) if _ends(later) <= end]
         if before:
             ctypes.c_size_t.from_address(field(first, _TASK) + 8).value = shared(before[-1])
 
     def _header(self) -> int:
         """Return what Lean has of the header: a `HeaderProcessedState`."""
-        processed = _value(field(field(field(self._above, _PARSED), 0), 1))
-        return field(field(processed, _PROCESSED), 0)
+        return field(_processed(self._above), 0)
 
     def begin(self) -> None:
         """Make threads for Lean's tasks: those of a parent are not there in a fork."""
@@ -133,14 +141,29 @@ class Frontend(Lean):
 
     def kernel_environment(self) -> int:
         """Return the kernel's view of what the header imported."""
-        environment = _environment(self._state(self._above))
-        return self.call("lean_elab_environment_to_kernel_env", environment)
+        return self.kernel_of(_environment(self._state(self._above)))
 
-    def elaborate(self, program: str, module: str | None, writes: str = ALL, context: str = "") -> bool:
+    def last_environment(self) -> int:
+        """Return the kernel's view of what the last program left."""
+        return self.kernel_of(_environment(self._state(self._elaborated)))
+
+    def kernel_of(self, environment: int) -> int:
+        """Return the kernel's view of an environment."""
+        return self.call("lean_elab_environment_to_kernel_env", shared(environment))
+
+    def elaborate(
+        self,
+        program: str,
+        module: str | None,
+        writes: str = ALL,
+        context: str = "",
+        *,
+        added: Added = list,
+    ) -> bool:
         """Elaborate a program, printing messages as they come, and write its module; False after an error.
 
-        `writes` says what of the module. A `context` with which the program begins is read first. Raises
-        NotWritten.
+        `writes` says what of the module, `added` returns constants that are to be in it besides, as names and
+        `ConstantInfo`. A `context` with which the program begins is read first. Raises NotWritten.
         """
         self.begin()
         if context:
@@ -151,49 +174,68 @@ class Frontend(Lean):
         if failed or state == NOTHING:
             return False
         if module is not None:
-            self._write_parts(state, module, writes)
+            self._write_parts(state, module, writes, added())
         self._flush(None)
         return True
+
+    def reached_end(self) -> bool:
+        """Return whether Lean read the last program to its end: `#exit` and the like end it earlier."""
+        processed = _processed(self._elaborated)
+        if processed == NOTHING:
+            return False
+        *_, last = _commands(field(field(processed, 0), _FIRST))
+        return dotted(self.call("l_Lean_Syntax_getKind", shared(field(last, _SYNTAX)))) == _END_OF_INPUT
 
     def snapshots(self) -> list[int]:
         """Return what Lean keeps of each step of the last program: `Lean.Language.Snapshot` each."""
         return elements(self.call("l_Lean_Language_SnapshotTree_getAll", self._tree(self._elaborated)))
 
-    def _write_parts(self, state: int, module: str, writes: str) -> None:
+    def _write_parts(self, state: int, module: str, writes: str, more: Pairs) -> None:
         try:
             if writes == APART:
                 self.result(self._write(_environment(self._state(self._above)), CONTEXT_NAME))
-            write = self._write if writes == ALL else self._write_rest
-            self.result(write(_environment(state), module))
+            environment = _environment(state)
+            if more or writes != ALL:
+                self.result(self._write_some(environment, module, more, only_rest=writes != ALL))
+            else:
+                self.result(self._write(environment, module))
         except LeanError as error:
             raise NotWritten(str(error)) from error
 
     def _write(self, environment: int, module: str) -> int:
         return self.call("l_Lean_writeModule___boxed", environment, self.string(module), TRUE, NOTHING)
 
-    def _write_rest(self, environment: int, module: str) -> int:
-        """Write a module as `Lean.writeModule` does, without what the context has in it.
+    def _write_some(self, environment: int, module: str, more: Pairs, *, only_rest: bool) -> int:
+        """Write a module as `Lean.writeModule` does, with more constants, or without those of the context.
 
-        Of what Lean's extensions add only the places of declarations are written: nobody reads more of it,
-        and some of them go through the whole context for what they add.
+        In a module without the context's, of what Lean's extensions add only the places of declarations are
+        written: nothing reads more of it, and some of them go through the whole context for what they add.
         """
-        known = self.constant("l_Lean_persistentEnvExtensionsRef") + 8  # a reference has its value here
-        places = [each for each in elements(word(known)) if dotted(field(each, 1)) == _PLACES]
-        ctypes.c_size_t.from_address(known).value = self._array(places)
+        if only_rest:
+            self._keep_places_only()
         data = self.result(self.call("l_Lean_mkModuleData___boxed", environment, _PRIVATE, NOTHING))
         imports, names, constants, others, entries, is_module = (field(data, number) for number in range(6))
-        own = [
-            pair for pair in zip(elements(names), elements(constants), strict=True) if self._is_own(pair[0])
-        ]
+        own = list(zip(elements(names), elements(constants), strict=True))
+        added = elements(entries)
+        if only_rest:
+            own = [pair for pair in own if self._is_own(pair[0])]
+            added = [self._own_entries(each) for each in added]
+        own += more
         fields = [
             shared(imports),
             *(self._array([pair[number] for pair in own]) for number in range(2)),
             shared(others),
-            self._array([self._own_entries(each) for each in elements(entries)]),
+            self._array(added),
         ]
         rest = self.constructor(0, fields, bytes([is_module & 0xFF, *bytes(7)]))
         words = self.string(module), shared(self._main), rest, NOTHING
         return self.call("l_Lean_saveModuleData___boxed", *words)
+
+    def _keep_places_only(self) -> None:
+        """Have Lean forget all extensions of environments but the places of declarations."""
+        known = self.constant("l_Lean_persistentEnvExtensionsRef") + 8  # a reference has its value here
+        places = [each for each in elements(word(known)) if dotted(field(each, 1)) == _PLACES]
+        ctypes.c_size_t.from_address(known).value = self._array(places)
 
     def _is_own(self, name: int) -> bool:
         """Whether a program declares what the context does not."""
@@ -253,10 +295,10 @@ class Frontend(Lean):
         return shared(found)
 
     def closure(self, function: ctypes._CFunctionType) -> int:
-        """Return a `Callback` as Lean's own value."""
+        """Return a `Callback` or a `Replacement` as Lean's own value."""
         place = self._object(_CLOSURE_TAG, 0, 24)
         ctypes.c_size_t.from_address(place + 8).value = ctypes.cast(function, ctypes.c_void_p).value or 0
-        ctypes.c_uint32.from_address(place + 16).value = _CLOSURE_ARGUMENTS  # and none of them given yet
+        ctypes.c_uint32.from_address(place + 16).value = len(function.argtypes or ())  # and none given
         return place
 
     def constructor(self, tag: int, fields: Sequence[int], scalars: bytes = b"") -> int:
@@ -277,6 +319,21 @@ class Frontend(Lean):
 def _environment(state: int) -> int:
     """Return the environment of an `Option Command.State` that is one."""
     return shared(field(field(state, 0), 0))
+
+
+def _processed(snapshot: int) -> int:
+    """Return the `Option HeaderProcessedState` of a text."""
+    parsed = field(snapshot, _PARSED)
+    return NOTHING if parsed == NOTHING else field(_value(field(field(parsed, 0), 1)), _PROCESSED)
+
+
+def _commands(first: int) -> Iterator[int]:
+    """Yield what Lean keeps of each command of a text: a `CommandParsedSnapshot`."""
+    command = _value(first)
+    yield command
+    while (following := field(command, _NEXT)) != NOTHING:
+        command = _value(field(following, 0))
+        yield command
 
 
 def _value(task: int) -> int:

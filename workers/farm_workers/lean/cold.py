@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from farm.judging.report import Execution
 from farm_workers import cache
@@ -11,7 +13,8 @@ from farm_workers.box import once as box
 from farm_workers.box.copy import taken
 from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.environments.lean_environment import environment_variables
-from farm_workers.lean.messages import MODULE, compile_command
+from farm_workers.lean.listed import declared_names
+from farm_workers.lean.messages import LIST, MODULE, compile_command, completes, with_end_mark
 from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply
 
 #: Of so many headers is remembered how long reading them takes.
@@ -57,19 +60,45 @@ def _key(question: Question) -> bytes:
 
 
 def in_a_process(question: Question, isolation: Isolation, snapshot: Path | None = None) -> Reply:
-    """Run the command `lean` on a program, from a snapshot of its header if there is one."""
+    """Run the command `lean` on a program, from a snapshot of its header if there is one.
+
+    The mark stands behind the program. Where Lean does not read one apart from the other, it is given the
+    program alone, and what it says of that is the answer: such a program has no end.
+    """
+    marked = with_end_mark(question.program, question.mark)
+    run, module, declared = _in_a_box(question, marked, isolation, snapshot)
+    if _has_failed(run) and not completes(run.stdout, program=question.program, mark=question.mark):
+        run, module, declared = _in_a_box(question, question.program, isolation, snapshot)
+    reply = Reply.of(question, run, SNAPSHOT if snapshot else COLD, lambda: module)
+    return replace(reply, declared=declared)
+
+
+def _has_failed(run: Execution) -> bool:
+    return run.is_undisturbed and run.exit_status == 1
+
+
+def _in_a_box(
+    question: Question, text: str, isolation: Isolation, snapshot: Path | None
+) -> tuple[Execution, BinaryIO | None, tuple[str, ...] | None]:
+    """Run `lean` on a text as the question has it.
+
+    Return how that went, and of a run that ended well the module, and what it declares where that is asked.
+    """
     environment = question.environment
     with fresh_folder(isolation.folder) as workshop:
         made = workshop / "made"
         made.mkdir()
         run = box.run(
-            compile_command(environment, made / MODULE, snapshot),
+            compile_command(environment, made / MODULE, snapshot, lists=question.keeps_examples),
             isolation=isolation,
-            stdin=question.program.encode(),
+            stdin=text.encode(),
             limits=question.limits,
             environment=environment_variables(environment),
             visible=[*environment.folders, *([snapshot.parent] if snapshot else [])],
             writable=made,
             cancelled=question.cancelled,
         )
-        return Reply.of(question, run, SNAPSHOT if snapshot else COLD, lambda: taken(made / MODULE))
+        if not run.is_undisturbed or run.exit_status != 0:
+            return run, None, None
+        declared = declared_names(taken(made / LIST)) if question.keeps_examples else None
+        return run, taken(made / MODULE), declared

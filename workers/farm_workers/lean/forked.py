@@ -50,7 +50,13 @@ class Forked:
 
     def _asked(self, question: Question, words: Mapping[str, object]) -> Reply:
         limits = question.limits
-        request = {"program": question.program, "module": order.MODULE_NAME, **words}
+        request = {
+            "program": question.program,
+            "mark": question.mark,
+            "examples": question.keeps_examples,
+            "module": order.MODULE_NAME,
+            **words,
+        }
 
         def begun(image: Image) -> Fork:
             return image.check(request, limits)

@@ -22,12 +22,28 @@ _MOST_STARTS = 16
 
 
 def with_end_mark(program: str, mark: str) -> str:
-    """Return a program followed by a command that prints a mark.
+    """Return a program followed by commands that print a mark; `completes` looks at the answer.
 
     Lean ends with status 0, and says nothing, when a program stops it early (``#exit``, or a call that ends
-    the process): only a mark that the program could not know tells that Lean read it to its end.
+    the process): only a mark that the program could not know tells that Lean read it to its end. A program
+    that ends in ``open A in`` takes the first command for its own, and what that declares ends with it: then
+    the second command fails.
     """
-    return f'{program}\n#print "{mark}"\n'
+    return f'{program}\nuniverse {_LEVEL}{mark}\n#check Sort {_LEVEL}{mark}\n#print "{mark}"\n'
+
+
+_LEVEL = "farm_"
+
+
+def completes(stdout: bytes, *, program: str, mark: str) -> bool:
+    """Tell from Lean's answer to `with_end_mark` whether it read the program apart from the mark.
+
+    If not, the mark was in the way of the program's last command, or was taken for a part of it.
+    """
+    said, _ = _separated(stdout)
+    last = program.count("\n") + 1
+    behind = (each for each in said if max(each.line, each.end_line or 0) > last)
+    return _has_mark(said, mark) and all(each.severity != "error" for each in behind)
 
 
 #: One check, one core, for the farm runs one check per core. Proofs are elaborated in order and not aside, so
@@ -46,17 +62,21 @@ def cold_command(environment: LeanEnvironment) -> list[str]:
     return [*environment.lean, *_ONE_CORE, "--json", "--stdin"]
 
 
-#: What a compiled module is called.
-MODULE = "Module.olean"
+#: What a compiled module is called, and the list of what it declares and refers to.
+MODULE, LIST = "Module.olean", "Module.ilean"
 
 
-def compile_command(environment: LeanEnvironment, output: Path, snapshot: Path | None = None) -> list[str]:
+def compile_command(
+    environment: LeanEnvironment, output: Path, snapshot: Path | None = None, *, lists: bool = False
+) -> list[str]:
     """Return the command that checks the program on standard input and writes it as a compiled module.
 
-    With a snapshot its imports come from there.
+    If it `lists`, what the program declares is written beside that. With a snapshot its imports come from
+    there.
     """
     load = [] if snapshot is None else [f"--incr-load={snapshot}"]
-    return [*cold_command(environment), *load, "-o", str(output)]
+    listing = ["-i", str(output.with_name(LIST))] if lists else []
+    return [*cold_command(environment), *load, "-o", str(output), *listing]
 
 
 def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:
@@ -65,7 +85,7 @@ def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: 
 
 
 def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end: int = 0) -> Answer:
-    """Read the answer of ``lean --json`` to a program that ends with this mark.
+    """Read the answer of ``lean --json`` to a program, with the mark where Lean read it to its end.
 
     It has one JSON object a line; anything at all may stand between. NUL and lone surrogates become U+FFFD,
     so that a database takes every text. Elaboration can print to the same stream: a message survives what was
@@ -74,6 +94,21 @@ def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end:
     in which Lean gets them done is chance. Of the dataset's own context, which ends at `context_end`, errors
     are told and nothing else: that it has been read before is not to be seen.
     """
+    messages, foreign = _separated(stdout)
+    foreign.append(stderr.decode("utf-8", errors="replace"))
+    said = [message for message in messages if not _is_of_mark(message, mark)]
+    lines = Positions(program if said else "")
+    ends = lines.position(context_end) if context_end and said else (0, 0)
+    plain = sorted((_plain(each, lines) for each in said if not _is_talk(each, ends)), key=_place_of)
+    return Answer(
+        messages=_most_telling(plain),
+        foreign_output=_clean("\n".join(foreign).strip()),
+        reached_end=_has_mark(messages, mark),
+    )
+
+
+def _separated(stdout: bytes) -> tuple[list[Message], list[str]]:
+    """Return the messages on a stream, and the lines, or parts of lines, that are none."""
     messages: list[Message] = []
     foreign: list[str] = []
     for line in stdout.decode("utf-8", errors="replace").split("\n"):
@@ -81,17 +116,17 @@ def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end:
         messages += found
         if rest.strip():
             foreign.append(rest)
-    foreign.append(stderr.decode("utf-8", errors="replace"))
-    marks = frozenset(message.line for message in messages if message.text.strip() == mark)
-    said = [_as_without_mark(message, marks) for message in messages if message.text.strip() != mark]
-    lines = Positions(program if said else "")
-    ends = lines.position(context_end) if context_end and said else (0, 0)
-    plain = sorted((_plain(each, lines) for each in said if not _is_talk(each, ends)), key=_place_of)
-    return Answer(
-        messages=_most_telling(plain),
-        foreign_output=_clean("\n".join(foreign).strip()),
-        reached_end=bool(marks),
-    )
+    return messages, foreign
+
+
+def _has_mark(messages: list[Message], mark: str) -> bool:
+    return any(message.text.strip() == mark for message in messages)
+
+
+def _is_of_mark(message: Message, mark: str) -> bool:
+    """Whether a message comes from the commands that print the mark."""
+    text = message.text.strip()
+    return text in (mark, f"Sort {_LEVEL}{mark} : Type {_LEVEL}{mark}")
 
 
 def _place_of(message: Message) -> tuple[bool, int, int]:
@@ -129,19 +164,6 @@ def _kind(message: Message) -> str:
         return HEARTBEAT_KIND
     kind = _clean(message.kind)
     return kind.removesuffix(_NAMED) if kind.endswith(_NAMED) or kind.startswith("lean.") else ""
-
-
-def _as_without_mark(message: Message, marks: frozenset[int]) -> Message:
-    """Return what Lean would have said of a program cut off in the middle, had no mark followed it.
-
-    Such a message ends at the mark's own line; the program may well have a ``#print`` in the way of itself.
-    """
-    if message.end_line not in marks or not message.text.startswith(_MARK_IN_THE_WAY):
-        return message
-    return replace(message, text=_END_OF_INPUT + message.text.removeprefix(_MARK_IN_THE_WAY))
-
-
-_MARK_IN_THE_WAY, _END_OF_INPUT = "unexpected token '#print'", "unexpected end of input"
 
 
 _START = re.compile(r'\{"(?:caption|data|endPos|fileName|severity)"')

@@ -13,7 +13,7 @@ from farm.limits import Limits
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.environments.paths import hiding
 from farm_workers.images.recipe import Recipe
-from farm_workers.lean.messages import parse, with_end_mark
+from farm_workers.lean.messages import parse
 
 FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
 WAYS = (FORKED, SNAPSHOT, COLD)
@@ -25,13 +25,14 @@ FIRST_LOAD = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """One program for Lean, which ends with a command that prints `mark`.
+    """One program for Lean; `mark` is printed when Lean has read it to its end.
 
     `header_end` is an offset in it, see `farm.lean_text.header`, and so is `context_end`, where the dataset's
     own context ends, 0 without one. `cancelled` is called now and then, and says whether nobody wants the
     answer any more. With `goals` the goals at errors and sorries are asked for, which only a fork can tell.
     With `shares_context` it is asked of a fork of an image that has read the context, or of nobody, and the
-    module holds what the context does not declare.
+    module holds what the context does not declare. With `keeps_examples` the module holds what the program
+    declares and Lean forgets, or the reply lists what the program declares.
     """
 
     program: str
@@ -43,6 +44,7 @@ class Question:
     goals: bool = False
     context_end: int = 0
     shares_context: bool = False
+    keeps_examples: bool = False
 
     @classmethod
     def of(
@@ -54,18 +56,19 @@ class Question:
         *,
         goals: bool = False,
         context_end: int = 0,
+        keeps_examples: bool = False,
     ) -> Question:
         """Return the question about a program, whose end mark nobody can guess."""
-        mark = secrets.token_hex(16)
         return cls(
-            program=with_end_mark(program, mark),
-            mark=mark,
+            program=program,
+            mark=secrets.token_hex(16),
             header_end=header_end(program),
             environment=environment,
             limits=limits,
             cancelled=cancelled,
             goals=goals,
             context_end=context_end,
+            keeps_examples=keeps_examples,
         )
 
     def instead(self, program: str, *, context_end: int = 0) -> Question:
@@ -110,12 +113,14 @@ class Reply:
     """The answer to a question: the facts, and what Lean compiled.
 
     `module` is a sealed copy, in memory, of the compiled module, where Lean ended well and left one. The
-    caller closes it. `context` is the module of the context, where that is a module of its own.
+    caller closes it. `context` is the module of the context, where that is a module of its own. `declared`
+    lists what the program declares, where Lean was asked for that and did it.
     """
 
     report: Report
     module: BinaryIO | None = None
     context: bytes | None = None
+    declared: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:

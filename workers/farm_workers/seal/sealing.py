@@ -14,6 +14,7 @@ from farm_workers.audit.extensions import influences
 from farm_workers.audit.findings import Finding, Findings, Word, found
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
+from farm_workers.audit.unchecked import of_listed, unchecked
 from farm_workers.replay.lean import Lean
 from farm_workers.seal.above import Kernel
 from farm_workers.seal.image import ModuleImage
@@ -30,8 +31,9 @@ class Request:
     module must have, in their order, None where nobody knows. `target` is the theorem's full name; without
     it, the one that the challenge leaves open and whose text `ends` at this line and column. `native` lets a
     proof believe the compiler. With `parts_from`, a line and column, all theorems have to be proved that the
-    challenge leaves open below. `replay` has the kernel check the module. `into` is a descriptor that the
-    sealed module is written to.
+    challenge leaves open below. With `accounts` the module has to have all that the program declares;
+    `declared` is the list of that by a Lean that forgets some of it, None where it forgets nothing. `replay`
+    has the kernel check the module. `into` is a descriptor that the sealed module is written to.
     """
 
     module: bytes | memoryview
@@ -42,6 +44,8 @@ class Request:
     imports: Sequence[str] | None = None
     native: bool = False
     parts_from: Sequence[int] | None = None
+    accounts: bool = False
+    declared: Sequence[str] | None = None
     replay: bool = True
     into: int | None = None
     budget: int = BUDGET
@@ -76,6 +80,10 @@ def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], obj
         facts = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         findings = _audited(sealed, request, _rules(lean, kernel, request, rebuilt))
         findings = _with_original(findings, module, rebuilt)
+        if request.accounts:
+            findings = _with(findings, unchecked(module, rebuilt.left_out))
+        if request.declared is not None:
+            findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
         replay, more = None, list[Finding]()
         if findings.accepted and (request.replay or findings.believed):
             asks()

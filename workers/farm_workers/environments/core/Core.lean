@@ -202,6 +202,7 @@ structure Array (α : Type u) where
   toList : List α
 
 /-- What `sorry` leaves in a proof: the warning and the axiom list of a theorem name it. -/
+@[extern "lean_sorry", never_extract]
 axiom sorryAx (α : Sort u) (synthetic : Bool) : α
 
 /-! Every literal of the kernel is declared here, so that a program cannot give these names another meaning. -/

@@ -1,0 +1,117 @@
+"""Programs without a statement: what they declare is in the sealed module, or they are not proved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
+from farm_workers.exploits.corpus import Case, judged, read
+from leans import toolchain
+
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Outcome, Reason, judge
+
+STOCK = ("snapshot", "cold")
+BARE = [case for case in read() if not case.statement]
+HONEST = """\
+example : 1 = 1 := rfl
+theorem fine : True := True.intro
+example : Nat := 5
+namespace A
+example (n : Nat) : n = n := match n with | 0 => rfl | _ => rfl
+end A
+"""
+NAMED = """\
+def double : Nat → Nat
+  | 0 => 0
+  | n + 1 => double n + 2
+structure Point where
+  x : Nat
+instance : Inhabited Point := ⟨⟨0⟩⟩
+private theorem «own name» : double 1 = 2 := rfl
+theorem «1».fine : double 2 = 4 := rfl
+"""
+
+
+def asked(
+    checker: Checker, core: LeanEnvironment, text: str, way: str = "forked", tier: Tier = Tier.KERNEL
+) -> Report:
+    return checker.check(Check(program=f"{core.header}{text}", assurance=Assurance(tier=tier)), core, way=way)
+
+
+@pytest.mark.parametrize("way", STOCK)
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in BARE if not case.is_honest])
+def test_no_way_of_running_lean_takes_a_lie_for_a_proof(
+    checker: Checker, core: LeanEnvironment, way: str, case: Case
+) -> None:
+    report = asked(checker, core, case.program, way)
+    assert report.way == way
+    assert judge(report).outcome is Outcome.REJECTED
+
+
+def test_the_kernel_is_given_the_examples(checker: Checker, core: LeanEnvironment) -> None:
+    report = asked(checker, core, HONEST)
+    assert judge(report).reason is Reason.OK
+    assert report.audit is not None
+    assert report.audit["constants"] == 5  # of one example Lean makes a constant besides
+
+
+@pytest.mark.parametrize("way", STOCK)
+def test_a_way_that_does_not_see_examples_refuses_them(
+    checker: Checker, core: LeanEnvironment, way: str
+) -> None:
+    verdict = judge(asked(checker, core, HONEST, way))
+    assert (verdict.reason, "_example" in verdict.detail) == (Reason.AUDIT, True)
+
+
+@pytest.mark.parametrize("way", STOCK)
+def test_what_has_a_name_is_proved_each_way(checker: Checker, core: LeanEnvironment, way: str) -> None:
+    report = asked(checker, core, NAMED, way)
+    assert (judge(report).reason, report.way) == (Reason.OK, way), judge(report).detail
+
+
+def test_a_message_names_the_line_of_an_example(checker: Checker, core: LeanEnvironment) -> None:
+    text = "set_option warn.sorry false\ntheorem fine : True := True.intro\n\nexample : 1 = 2 := sorry\n"
+    assert "example at line 6" in judge(asked(checker, core, text)).detail
+
+
+def test_two_examples_of_a_line_are_both_looked_at(checker: Checker, core: LeanEnvironment) -> None:
+    text = "theorem fine : True := True.intro\nexample : 1 = 1 := rfl example : True := True.intro\n"
+    assert judge(asked(checker, core, text)).reason is Reason.OK
+    wrong = text.replace("rfl example : True := True.intro", "rfl unsafe example : False := lcProof")
+    assert "example at line 4 (2)" in judge(asked(checker, core, wrong)).detail
+
+
+def test_a_line_with_a_statement_may_hold_any_example(checker: Checker, core: LeanEnvironment) -> None:
+    case = replace(BARE[0], statement="theorem fine : True := by sorry")
+    assert judged(checker, core, case, Tier.KERNEL).verdict.reason is Reason.OK
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (NAMED, Reason.OK),
+        (HONEST, Reason.AUDIT),
+        ("theorem fine : True := True.intro\nunsafe def a : (1 : Nat) = 3 := lcProof\n", Reason.AXIOM),
+        ('macro "own" : term => `(1)\ntheorem fine : True := True.intro\n', Reason.AUDIT),
+    ],
+)
+def test_a_lean_that_cannot_be_forked_proves_what_it_accounts_for(
+    checker: Checker, core: LeanEnvironment, tmp_path: Path, text: str, reason: Reason
+) -> None:
+    dressed = toolchain(tmp_path / "toolchain", core)
+    own = replace(
+        core,
+        digest="unforked",
+        lean=(str(dressed.lean),),
+        visible=tuple(map(str, dressed.visible)),
+        checker=KernelChecker(name="sh", command=("/bin/sh", "-c", "exit 0"), visible=()),
+    )
+    verdict = judge(asked(checker, own, text))
+    assert verdict.reason is reason, verdict.detail

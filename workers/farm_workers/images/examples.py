@@ -1,0 +1,199 @@
+"""Image step, examples: finds what a program declares and its environment does not keep, and gives it a name.
+
+Lean checks an `example` and forgets it, so its module does not have it. Lean's trees do: each declaration
+leaves a node with its name, and the environment in which it was declared. What is found there and not in
+the last environment is added to the module under a name of its own, so that audit and kernel look at it.
+
+This runs in the process that ran the program, whose code can change what is found. Nothing rests on it: a
+constant more is one more that the seal has to accept.
+
+The trees (``src/Lean/Elab/InfoTree/Types.lean``), terms and constants are those of Lean 4.35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from farm_workers.images.frontend import Callback, Frontend, Replacement
+from farm_workers.replay.lean import FALSE, NOTHING, Lean, dotted, elements, field, shared, tag
+
+#: Which constructor of `Lean.Elab.Info`, `Lean.Expr` and `Lean.Name` an object is of.
+_TERM, _CONSTANT, _NAME_STRING = 1, 4, 1
+#: Constructors of `Lean.ConstantInfo`; how many pointers each has besides its `ConstantVal`, the first of
+#: which is its value but for an axiom.
+_AXIOM, _DEFINITION, _THEOREM, _OPAQUE = range(4)
+_POINTERS = {_AXIOM: 0, _DEFINITION: 3, _THEOREM: 2, _OPAQUE: 2}
+#: Where the value of a definition, a theorem or an opaque constant is.
+_VALUE = 1
+_EXAMPLE = "_example"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Declared:
+    """A declaration that was forgotten: its name, the kernel's environment that has it, and its byte."""
+
+    name: int
+    environment: int
+    offset: int
+
+
+class Examples:
+    """Reads the trees of the program that the frontend has elaborated last."""
+
+    def __init__(self, frontend: Frontend, program: str) -> None:
+        """Take the frontend and the program that it was given last."""
+        self._lean, self._last = frontend, frontend.last_environment()
+        # As Lean reads it, see `mkInputContext`.
+        self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
+        self._found: dict[tuple[int, str], _Declared] = {}
+        self._names: set[str] = set()
+
+    def constants(self) -> list[tuple[int, int]]:
+        """Return the name and the `ConstantInfo` of each constant to add, and of what they rest on."""
+        visit = Callback(self._visit)
+        for tree in (field(each, 2) for each in self._lean.snapshots()):
+            if tree != NOTHING:
+                fold = "l_Lean_Elab_InfoTree_foldInfo___redArg"
+                self._lean.call(fold, self._lean.closure(visit), NOTHING, shared(field(tree, 0)))
+        return [pair for each in self._found.values() for pair in self._added(each)]
+
+    def _visit(self, context: int, info: int, found: int) -> int:
+        """Take note of a node that declares a constant which the last environment does not have."""
+        if tag(info) == _TERM:
+            inner = field(info, 0)
+            is_binder = field(inner, 4) & 0xFF  # of most it is not
+            if is_binder and tag(term := field(inner, 3)) == _CONSTANT:
+                self._note(field(term, 0), field(field(context, 0), 0), field(field(inner, 0), 1))
+        return found
+
+    def _note(self, name: int, environment: int, syntax: int) -> None:
+        if _find(self._lean, self._last, name) != NOTHING:
+            return
+        place = self._lean.call("l_Lean_Syntax_getPos_x3f___boxed", shared(syntax), FALSE)
+        declared = _Declared(
+            name=name,
+            environment=self._lean.kernel_of(environment),
+            offset=0 if place == NOTHING else field(place, 0) >> 1,
+        )
+        self._found.setdefault((environment, dotted(name)), declared)
+
+    def _added(self, declared: _Declared) -> Iterator[tuple[int, int]]:
+        """Yield a forgotten declaration, and what it rests on that is forgotten too, under new names."""
+        lean, new = self._lean, self._new_name(declared)
+        found = dict(_reached(lean, declared, self._last))
+        if not found:
+            yield new, self._without_proof(new, declared.name)
+        names = {name: _below(lean, new, known.name) for name, known in found.items()}
+        names[dotted(declared.name)] = new
+        renaming = _Renaming(lean, names)
+        for name, known in found.items():
+            yield names[name], renaming.constant(known.info, names[name])
+
+    def _without_proof(self, name: int, missing: int) -> int:
+        """Return an axiom that no seal accepts, for a declaration that no environment has."""
+        lean = self._lean
+        type_ = lean.call("lean_expr_mk_const", shared(missing), NOTHING)
+        header = lean.constructor(0, [shared(name), NOTHING, type_])
+        return lean.constructor(_AXIOM, [lean.constructor(0, [header], bytes(8))])
+
+    def _new_name(self, declared: _Declared) -> int:
+        """Return the name of a declaration in the module: one that no program has by chance."""
+        said = dotted(declared.name)
+        what = "example" if said.split(".")[-1] == _EXAMPLE else said
+        line = self._source.count(b"\n", 0, declared.offset) + 1
+        place = first = f"{what} at line {line}"
+        number = 1
+        while place in self._names:
+            number += 1
+            place = f"{first} ({number})"
+        self._names.add(place)
+        return self._lean.call("lean_name_mk_string", NOTHING, self._lean.string(place))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: int
+    info: int
+
+
+def _reached(lean: Lean, declared: _Declared, last: int) -> Iterator[tuple[str, _Known]]:
+    """Yield a declaration and all it rests on that its own environment has and the last one has not."""
+    todo, seen = [declared.name], {dotted(declared.name)}
+    while todo:
+        name = todo.pop()
+        found = _find(lean, declared.environment, name)
+        if found == NOTHING:
+            continue  # the seal finds that something is missing
+        info = field(found, 0)
+        yield dotted(name), _Known(name, info)
+        for used in _used(lean, info):
+            if dotted(used) not in seen and _find(lean, last, used) == NOTHING:
+                seen.add(dotted(used))
+                todo.append(used)
+
+
+def _used(lean: Lean, info: int) -> Iterator[int]:
+    """Yield the names of the constants in the type and the value of a constant."""
+    value = field(info, 0)
+    terms = [field(field(value, 0), 2)]
+    if tag(info) in (_DEFINITION, _THEOREM, _OPAQUE):
+        terms.append(field(value, _VALUE))
+    for term in terms:
+        yield from elements(lean.call("l_Lean_Expr_getUsedConstants", shared(term)))
+
+
+def _find(lean: Lean, environment: int, name: int) -> int:
+    """Return the `Option ConstantInfo` of a name in an environment of the kernel's."""
+    return lean.call("lean_environment_find", shared(environment), shared(name))
+
+
+def _below(lean: Lean, above: int, name: int) -> int:
+    """Return a name with another one above it."""
+    if name == NOTHING:
+        return shared(above)
+    prefix = _below(lean, above, field(name, 0))
+    kind = "lean_name_mk_string" if tag(name) == _NAME_STRING else "lean_name_mk_numeral"
+    return lean.call(kind, prefix, shared(field(name, 1)))
+
+
+class _Renaming:
+    """Gives constants of Lean other names, wherever they stand in a term; `names` has the new ones."""
+
+    def __init__(self, lean: Frontend, names: dict[str, int]) -> None:
+        self._lean, self._names = lean, names
+        self._replace = Replacement(self._replaced)
+
+    def constant(self, info: int, name: int) -> int:
+        """Return a `ConstantInfo` like this one under another name.
+
+        One whose kind has no place here stays as it is: the seal refuses it, for its name is another.
+        """
+        kind, lean = tag(info), self._lean
+        if kind not in _POINTERS:
+            return shared(info)
+        value = field(info, 0)
+        header, pointers = field(value, 0), [field(value, 1 + each) for each in range(_POINTERS[kind])]
+        stated = [shared(name), shared(field(header, 1)), self._term(field(header, 2))]
+        held = [lean.constructor(0, stated)]
+        if kind != _AXIOM:
+            own = lean.constructor(1, [shared(name), NOTHING])
+            held += [self._term(pointers[0]), *map(shared, pointers[1:-1]), own]
+        marks = field(value, 1 + len(pointers)) & 0xFF if kind != _THEOREM else 0
+        scalars = b"" if kind == _THEOREM else bytes([marks, *bytes(7)])
+        return lean.constructor(kind, [lean.constructor(0, held, scalars)])
+
+    def _term(self, term: int) -> int:
+        used = map(dotted, elements(self._lean.call("l_Lean_Expr_getUsedConstants", shared(term))))
+        if self._names.keys().isdisjoint(used):
+            return shared(term)
+        replace = self._lean.closure(self._replace)
+        return self._lean.call("l_Lean_Expr_replaceImpl___boxed", replace, shared(term))
+
+    def _replaced(self, term: int) -> int:
+        """Return what Lean is to have in place of a term: an `Option Expr`."""
+        new = self._names.get(dotted(field(term, 0))) if tag(term) == _CONSTANT else None
+        if new is None:
+            return NOTHING
+        made = self._lean.call("lean_expr_mk_const", shared(new), shared(field(term, 1)))
+        return self._lean.constructor(1, [made])
