@@ -134,6 +134,7 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
     if challenge and re.search("[\0\ud800-\udfff]", entry.header + entry.context + entry.formal_statement):
         verdict = UNREADABLE_STATEMENT
     other = None if verdict else program.fallback
+    restated = None if verdict else program.restated
     limits = options.limits(entry.timeout)
     source = challenge and challenge.program.encode("utf-8", "surrogatepass")
     return {
@@ -152,8 +153,11 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "submitted": [list(span) for span in program.submitted],
         "fallback_sha256": other and _sha256(other.text),
         "fallback_submitted": other and [list(span) for span in other.submitted],
+        "restated_sha256": restated and _sha256(restated.text),
+        "restated_submitted": restated and [list(span) for span in restated.submitted],
         "context_end": program.context_end,
         "fallback_segments": other and [list(segment) for segment in other.segments],
+        "restated_segments": restated and [list(segment) for segment in restated.segments],
         "segments": [[s.start, s.length, s.origin, s.origin_start] for s in program.segments],
         "warnings": [[w.code, w.origin, w.line, w.column] for w in program.warnings],
         "verdict": verdict and str(verdict.outcome),

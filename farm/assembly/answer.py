@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 Span = tuple[int, int]
@@ -84,10 +85,13 @@ def after_key(text: str, answer: Span, key: str) -> Span:
     return answer if at < 0 else (at + len(key), answer[1])
 
 
+_MOST_FENCES = 20_000
 _FENCE = re.compile(r"`{3,}+|~{3,}+")
 _BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 # No tag is that long; without an end, a line of fences in which nothing ends a tag would take quadratic time.
 _TAG = re.compile(r"[ \t]*(?:\{[ \t]*)?\.?([^\s`{}]{0,100})\}?[ \t\r]*")
+# An opening fence that is written again on its line.
+_AGAIN = re.compile(r"(?:(`{3,}+|~{3,}+)[ \t]*(?i:lean)[^\s`~{}]{0,100}[ \t\r]*)++$", re.MULTILINE)
 # What may follow a tag on its line and be code all the same.
 _CODE = re.compile(r"(?:import|open|theorem|lemma|example|set_option|noncomputable|by|/-|--|@\[)(?!\w)")
 
@@ -107,10 +111,11 @@ class _FenceReader:
         self._doubtful = -1  # the first closing fence that stood in a comment
         self._seen = self._depth = 0
         self._spoken_for = answer[0]
+        self._comment_start = self._comment_end = -1  # the next ones, as far as they were looked for
 
     def read(self, start: int, *, tilde: bool) -> None:
-        """Collect the blocks from `start` on."""
-        for at, run in _runs(self._text, start, self._end, tilde=tilde):
+        """Collect the blocks from `start` on, of the first fences where there are more than anyone writes."""
+        for at, run in islice(_runs(self._text, start, self._end, tilde=tilde), _MOST_FENCES):
             if at >= self._spoken_for:
                 self._meet(at, run, is_first=self._find_line(at))
         if self._run:
@@ -142,7 +147,10 @@ class _FenceReader:
         blank = not tag and code == self._line_end
         if self.first_mark < 0 and (begins_line or blank):
             self.first_mark = at
-        if run[0] == "`" and self._text.find("`", code, self._line_end) >= 0:
+        if tag.startswith("lean") and (again := _AGAIN.match(self._text, code, self._line_end)):
+            self._open(at, min(run, again[1], key=len), tag, self._line_end)
+            self._spoken_for = self._line_end
+        elif run[0] == "`" and self._text.find("`", code, self._line_end) >= 0:
             self._read_inline(at, run, tag, code)
         elif begins_line or tag.startswith("lean"):
             self._open(at, run, tag, code)
@@ -161,7 +169,8 @@ class _FenceReader:
         self._seen, self._depth, self._doubtful = self._start, 0, -1
 
     def _meet_tag_inside(self, at: int, run: str, tag: str, code: int) -> None:
-        if tag.startswith("lean") or not self._in_comment(at):
+        in_comment = self._in_comment(at)
+        if not in_comment or (tag.startswith("lean") and not self._is_comment_whole(at)):
             self._close(self._line, closed=False)
             self._open(at, run, tag, code)
 
@@ -178,11 +187,24 @@ class _FenceReader:
         self._seen = max(self._seen, at)
         return self._depth > 0
 
+    def _is_comment_whole(self, at: int) -> bool:
+        """Return whether the comment around a place ends before another begins."""
+        if self._comment_end < at:
+            self._comment_end = _found(self._text, "-/", at, self._end)
+        if self._comment_start < at:
+            self._comment_start = _found(self._text, "/-", at, self._end)
+        return self._comment_end < self._comment_start
+
     def _close(self, end: int, *, closed: bool) -> None:
         if not closed and self._doubtful >= 0:
             end, closed = self._doubtful, True
         self.blocks.append(CodeBlock(self._at, self._start, max(self._start, end), self._tag, closed))
         self._run = ""
+
+
+def _found(text: str, mark: str, start: int, end: int) -> int:
+    at = text.find(mark, start, end)
+    return end if at < 0 else at
 
 
 def _runs(text: str, start: int, end: int, *, tilde: bool) -> Iterator[tuple[int, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from farm.assembly.answer import CodeBlock, Span, fenced_blocks
-from farm.assembly.declaration import Declaration, Target, find, signature
+from farm.assembly.declaration import Declaration, Target, find, find_like, signature
 from farm.assembly.vocabulary import COMMAND_LINE, looks_like_lean
 from farm.lean_text.scanner import sorry_tokens
 
@@ -24,9 +24,10 @@ class Code(NamedTuple):
 def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
     """Return the code of an answer.
 
-    With fences tagged as Lean's: the last block, or the last that holds the target when that has a proof free
-    of sorry (in `first` mode the first). Without: what stands before a closing fence whose opening one was
-    in the prompt, else the last block that is not tagged as something other than Lean, else the whole answer.
+    With fences tagged as Lean's: the last block that is whole and proves the target without a sorry, or, if
+    none holds the target, a theorem of another name; or else the last (in `first` mode the first). Without:
+    what stands before a closing fence whose opening one was in the prompt, else the last block that is not
+    tagged as something other than Lean, else the whole answer.
     """
     blocks, first_mark = fenced_blocks(text, answer)
     if first_mark < 0 and not blocks:
@@ -35,7 +36,10 @@ def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
     lean = [b for b in inked if b.is_lean]
     if lean:
         block = _best(text, lean, target, last=last)
-        return _after_echo(text, answer, block, blocks, target) if block is lean[-1] else _code(block)
+        if block is lean[-1]:
+            return _after_echo(text, answer, block, blocks, target)
+        code = _code(block)
+        return code._replace(warning="earlier_block", warning_at=block.fence) if last else code
     if first_mark >= 0 and _is_completion(text, answer, first_mark, inked):
         return Code(answer[0], first_mark, False)
     useful = [b for b in inked if not b.is_foreign] or inked
@@ -53,16 +57,31 @@ def _code(block: CodeBlock) -> Code:
 def _best(text: str, blocks: Sequence[CodeBlock], target: Target, *, last: bool) -> CodeBlock:
     if not last or len(blocks) == 1:
         return blocks[0]
+    has_target = False
     for block in reversed(blocks):
-        declaration = find(text, block.start, block.end, target)
-        if declaration is not None:
-            is_answer = block is blocks[-1] or _is_proved(text, block, declaration)
-            return block if is_answer else blocks[-1]
-    return blocks[-1]
+        found = find(text, block.start, block.end, target)
+        if found is not None and _is_proved(text, block, found):
+            return block
+        has_target |= found is not None
+    return (None if has_target else _last_proved(text, blocks, target)) or blocks[-1]
+
+
+def _last_proved(text: str, blocks: Sequence[CodeBlock], target: Target) -> CodeBlock | None:
+    """Return the last block that proves a theorem of any name, None where the last one may be a proof alone.
+
+    It is none where it begins with ``#``, as no tactic and no term does.
+    """
+    for block in reversed(blocks):
+        found = find_like(text, block.start, block.end, target.keyword)
+        if found is None and block is blocks[-1] and text[block.start : block.end].lstrip()[:1] != "#":
+            return None
+        if found is not None and _is_proved(text, block, found):
+            return block
+    return None
 
 
 def _is_proved(text: str, block: CodeBlock, declaration: Declaration) -> bool:
-    """Return whether a block that others follow is more than the prompt's: closed, and with a proof."""
+    """Return whether a block is closed and has a proof without a sorry."""
     body = text[signature(text, declaration, block.end).body : block.end]
     return block.closed and body.strip() not in ("", "by") and not sorry_tokens(body)
 

@@ -59,6 +59,7 @@ def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Decl
 
 
 _LONGEST_LEAD_IN = 300
+_LONGEST_READ = 1 << 20
 
 
 def _begins_command(text: str, start: int, at: int) -> bool:
@@ -72,19 +73,44 @@ def _begins_command(text: str, start: int, at: int) -> bool:
 
 
 def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
-    """Return the last declaration that has the target's name and stands in code, None without one."""
+    """Return the declaration that has the target's name and stands in code, None without one.
+
+    Of several it is the last that is whole.
+
+    It is looked for in the last `_LONGEST_READ` characters, which is more than anyone writes.
+    """
     if not target.name:
         return None
+    start = max(start, end - _LONGEST_READ)
     for keyword in _ALIKE[target.keyword]:
         if text.find(keyword, start, end) >= 0:
             found = [d for d in declarations(text, start, end, keyword) if d.name == target.name]
             if found and (code := _in_code(text, start, found)):
-                return code[-1]
+                return code[-1] if len(code) == 1 else _last_whole(text, code, end)
     return None
+
+
+def _last_whole(text: str, found: list[Declaration], end: int) -> Declaration:
+    """Return the last of some declarations that has a proof without a sorry, the last where none has."""
+    for declaration, until in zip(reversed(found), [end, *(d.start for d in reversed(found))], strict=False):
+        body = text[signature(text, declaration, until).body : until]
+        if body.strip() not in ("", "by") and not sorry_tokens(body):
+            return declaration
+    return found[-1]
+
+
+def find_again(text: str, declared: Declaration, end: int) -> int:
+    """Return where the line begins on which something is declared once more, `end` where nothing is."""
+    if not declared.name or text.find(declared.name, declared.name_end, end) < 0:
+        return end
+    later = (d for word in _ALIKE[declared.keyword] for d in declarations(text, declared.name_end, end, word))
+    again = _in_code(text, declared.start, sorted(d for d in later if d.name == declared.name))
+    return text.rfind("\n", declared.start, again[0].start) + 1 if again else end
 
 
 def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | None:
     """Return the last declaration by `keyword`, or by one that may stand for it, that stands in code."""
+    start = max(start, end - _LONGEST_READ)
     present = [word for word in _ALIKE[keyword] if text.find(word, start, end) >= 0]
     found = [_in_code(text, start, list(declarations(text, start, end, word))) for word in present]
     return max((declaration for several in found for declaration in several), default=None)
@@ -152,14 +178,23 @@ class _Signature:
         elif group == "where":
             self.found = Signature("where", at, after)
         elif group == "bar" and self._bar < 0 and not self._is_matching:
-            before = self.text[max(0, at - _DEEPEST_INDENT) : at].rstrip(" \t")
-            self._bar = at if before.endswith("\n") else -1
+            self._meet_bar(at)
         elif group == "arrow":
             self._meet_arrow()
         elif group == "assign":
             if not self._assigns:
                 self.found = Signature("assign", at, after)
             self._assigns -= 1
+
+    def _meet_bar(self, at: int) -> None:
+        before = self.text[max(0, at - _DEEPEST_INDENT) : at].rstrip(" \t")
+        if not before.endswith("\n"):
+            return
+        if self._assigns:  # a `let` by equations, which has no `:=`
+            self._assigns -= 1
+            self._is_matching = True
+        else:
+            self._bar = at
 
     def _meet_arrow(self) -> None:
         if not self._arrows and self._bar >= 0:
@@ -198,9 +233,9 @@ def _is_plain(signature: str) -> bool:
 def signature(text: str, declaration: Declaration, end: int) -> Signature:
     """Return where the signature of a declaration ends: at the first mark outside brackets that is its own.
 
-    A ``let`` or ``have`` in the type owns the next ``:=``, a ``fun`` the next ``=>``. A ``|`` at the
-    beginning of a line is an equation's when no ``match`` stands before it and a ``=>`` follows before any
-    ``:=``. When brackets are not closed, the first ``:= by`` will do.
+    A ``let`` or ``have`` in the type owns the next ``:=`` or the equations before it, a ``fun`` the next
+    ``=>``. A ``|`` at the beginning of a line is an equation's when no ``match`` stands before it and a
+    ``=>`` follows before any ``:=``. When brackets are not closed, the first ``:= by`` will do.
     """
     plain = text.find(":=", declaration.name_end, end)
     if plain >= 0 and _is_plain(text[declaration.name_end : plain]):
@@ -258,6 +293,8 @@ def _read_target(statement: str) -> Target:
     if declaration is None:
         return _unreadable(statement)
     ends = signature(statement, declaration, len(statement))
+    if ends.style == "missing" and (last := _LAST_ASSIGN.search(statement, declaration.name_end)):
+        ends = Signature("assign", last.start(), last.start() + 2)
     ending, kept = _ending(statement, ends.end)
     return Target(
         name=declaration.name,
@@ -276,6 +313,8 @@ def _read_target(statement: str) -> Target:
 #: `read_target` of statements that are short enough to be kept.
 kept_target = lru_cache(maxsize=8192)(_read_target)
 
+# Where no mark ends a signature, as a `let` by equations hides it, what the statement ends in does.
+_LAST_ASSIGN = re.compile(r":=\s*+(?:by\s*+)?(?:sorry\s*+)?\Z")
 _ENDINGS = {(): "none", (":=",): "assign", (":=", "by"): "by"}
 _SORRY = re.compile(r":=\s*(?:by\s+)?sorry(?=\s*\Z|\s*\n(?:[a-z#@]|/--|--))")
 

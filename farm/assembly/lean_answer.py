@@ -8,12 +8,23 @@ from farm.assembly import preamble
 from farm.assembly.above import CONTEXT, HEADER, Above
 from farm.assembly.answer import after_key, without_thinking
 from farm.assembly.choice import choose
-from farm.assembly.declaration import Declaration, Signature, differ, find, find_like, read_target, signature
+from farm.assembly.commands import commands
+from farm.assembly.declaration import (
+    Declaration,
+    Signature,
+    differ,
+    find,
+    find_again,
+    find_like,
+    read_target,
+    signature,
+)
 from farm.assembly.joining import Dataset
 from farm.assembly.preamble import Plan, Plans
-from farm.assembly.proof import Joint
+from farm.assembly.proof import Joint, begins_block
 from farm.assembly.segments import Draft
 from farm.assembly.vocabulary import COMMAND_LINE, looks_like_english
+from farm.lean_text.header import LONGEST_HEADER, header_end
 from farm.lean_text.scanner import code_tokens
 
 _TACTICS_TOO = ("open", "set_option", "/-")
@@ -30,6 +41,8 @@ class LeanAnswer:
         self.warnings: list[tuple[str, str, int]] = []
         self._above = dataset
         self._declared: Declaration | None = None
+        self._declares = False
+        self._body = 0
         self._ends: Signature | None = None
         self._plans = Plans()
         self._text = generation
@@ -62,22 +75,57 @@ class LeanAnswer:
             return
         self._declared = self._declaration()
         if self._declared is None:
-            body = self._after_header()
+            self._body = self._after_header()
         else:
             self._read_preamble(self._declared)
             self._ends = self._signature(self._declared)
-            body = self._ends.body
-        if not self._write_plan(draft, self._plans.model, body):
-            self._note("no_proof", body)
-        elif _LEAN_3.match(self._text, body, self._end):
-            self._note("lean3", body)
+            self._body = self._ends.body
+        if not self._write_plan(draft, self._plans.model):
+            self._note("no_proof", self._body)
+        elif _LEAN_3.match(self._text, self._body, self._end):
+            self._note("lean3", self._body)
 
-    def write_fallback(self, draft: Draft) -> bool:
-        """Write the program with the farm's own preamble, after `write`; return whether there is one."""
-        if self._plans.farm is None:
+    def write_own(self, draft: Draft) -> bool:
+        """Write the model's own text behind the header; return whether it is a program. After `write`.
+
+        It is none where it declares nothing, or only repeats the statement to the letter before its proof.
+        """
+        if not self._declares or self._is_repeated():
             return False
-        self._write_plan(draft, self._plans.farm, 0)
+        self._dataset(draft).write_header()
+        draft.copy("generation", self._own_start(), self._end)
         return True
+
+    def write_otherwise(self, draft: Draft) -> bool:
+        """Write the other program that restates: return whether there is one. After `write`.
+
+        It has the farm's own preamble, or reads a proof without its declaration in the other form.
+        """
+        if self._plans.farm is not None:
+            self._write_plan(draft, self._plans.farm)
+            return True
+        return self._ends is None and self._write_plan(draft, self._plans.model, otherwise=True)
+
+    def _is_repeated(self) -> bool:
+        """Return whether nothing but the statement, to the letter, stands before the proof's own tokens."""
+        declared, core = self._declared, self._target.core
+        if declared is None or self._ends is None or not core:
+            return False
+        if self._ends.body != declared.start + len(core) or not self._text.startswith(core, declared.start):
+            return False
+        start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
+        before = self._text[start : declared.start].strip()
+        if before and before != self._above.statement[: self._target.start].strip():
+            return False
+        return self._target.ending != "by" or begins_block(self._text, self._ends.body, self._end)
+
+    def _own_start(self) -> int:
+        """Return where the first line begins that is neither an import nor the header's."""
+        start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
+        start += header_end(self._text[start : min(self._end, start + LONGEST_HEADER)])
+        start = preamble.after_header(self._text, start, self._end, self._above.settings)
+        ink = start + len(self._text[start : self._end]) - len(self._text[start : self._end].lstrip())
+        return max(start, self._text.rfind("\n", start, ink) + 1)
 
     def _write_whole(self, draft: Draft, *, restate: bool) -> None:
         self._dataset(draft).write_header()
@@ -101,8 +149,8 @@ class LeanAnswer:
         for code, at in self._plans.notes:
             self._note(code, at)
 
-    def _write_plan(self, draft: Draft, plan: Plan, body: int) -> bool:
-        """Write a program; return whether there is a proof."""
+    def _write_plan(self, draft: Draft, plan: Plan, *, otherwise: bool = False) -> bool:
+        """Write a program; return whether there is a proof, and a bare one has this form."""
         dataset = self._dataset(draft)
         dataset.write_header()
         dataset.write_statement(plan)
@@ -111,15 +159,20 @@ class LeanAnswer:
             end = preamble.without_ends(self._text, self._declared.start, end, plan.ends)
         joint = Joint(draft, self._text, end, self._target.ending)
         if self._ends is None:
-            return joint.write_bare(body, lost=not self._fenced)
+            return joint.write_bare(self._body, lost=not self._fenced, otherwise=otherwise)
         return joint.write_body(self._ends)
 
     def _declaration(self) -> Declaration | None:
         """Return the model's declaration of the target, or what passes for it."""
         text, start, end, target = self._text, self._start, self._end, self._target
         found = find(text, start, end, target)
+        self._declares = found is not None
+        if found is not None and (again := find_again(text, found, end)) < end:
+            self._end = found.start + len(text[found.start : again].rstrip())
         if found is None and start < end:
-            found = self._substitute(find_like(text, start, end, target.keyword))
+            like = find_like(text, start, end, target.keyword)
+            self._declares = like is not None
+            found = self._substitute(like)
             if found is not None and found.name != target.name:
                 self._note("name_differs", found.start)
             elif found is None and not self._is_body():
@@ -138,13 +191,16 @@ class LeanAnswer:
         """Return a declaration of another name when it may stand for the target: no proof goes before it."""
         if found is None:
             return None
-        first = self._first_code(self._start)
-        line = self._text.rfind("\n", 0, first) + 1
-        begins = first == found.start or COMMAND_LINE.match(self._text, max(line, self._start), self._end)
+        start = self._own_start()
+        first = self._first_code(start)
+        begun = next(commands(self._text, start, found.name_end), None)
+        begins = first == found.start or (begun is not None and begun.start <= first <= begun.keyword)
         return found if begins else None
 
     def _first_code(self, start: int) -> int:
-        return next((token.start for token in code_tokens(self._text, start, self._end)), self._end)
+        """Return where the first token that is no comment begins, or how far it was looked for."""
+        end = min(self._end, start + LONGEST_HEADER)
+        return next((token.start for token in code_tokens(self._text, start, end)), end)
 
     def _signature(self, declared: Declaration) -> Signature:
         """Return how the model's statement ends, first trying whether it is the dataset's to the letter."""

@@ -15,6 +15,7 @@ from farm.assembly.declaration import Declaration, Target
 from farm.assembly.stated import IN_HEADER, Stated, read_stated, split_lead
 from farm.lean_text.scanner import words
 
+_LONGEST_READ = 1 << 18
 _END = re.compile(r"[ \t]*end\b[^\n]*")
 
 
@@ -152,9 +153,12 @@ class _CommandReader:
 def read(text: str, start: int, declared: Declaration, dataset: tuple[str, str, Target]) -> Plans:
     """Return what becomes of the text from `start` to the model's declaration of the target.
 
-    `dataset` is the header, the statement and what it declares.
+    `dataset` is the header, the statement and what it declares. Nothing is kept of a text that is longer than
+    anyone writes: it is tried whole.
     """
     header, statement, target = dataset
+    if declared.start - start > _LONGEST_READ:
+        return Plans()
     began, start = start, after_prefix(text, start, header.strip())
     before = text[start : declared.start].strip()
     if not before or before == statement[: target.start].strip():
@@ -250,7 +254,7 @@ def after_prefix(text: str, start: int, header: str) -> int:
 def after_header(text: str, start: int, end: int, header: str) -> int:
     """Return where code that declares nothing begins: after the imports and the lines that the header has."""
     known = _lines_of(header)
-    at = start
+    at, end = start, min(end, start + _LONGEST_READ)
     while at < end:
         line_end = text.find("\n", at, end)
         line_end = end if line_end < 0 else line_end

@@ -8,12 +8,14 @@ header lines apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from farm.assembly import nemo
 from farm.assembly.above import CONTEXT, Above, above
 from farm.assembly.answer import Span
 from farm.assembly.lean_answer import LeanAnswer
+from farm.assembly.likeness import is_same
 from farm.assembly.segments import Draft, Segment
 from farm.errors import UsageError
 from farm.lean_text.positions import line_and_column
@@ -72,16 +74,24 @@ class AssemblyWarning:
 class Program:
     """The exact text given to Lean, and where it came from.
 
-    `fallback` is the program with the farm's own preamble, for when what the model wrote before the target
-    changes what that says; None where it would be the same. The text begins with the line's context up to
-    `context_end`, 0 where it does not.
+    Where Lean refuses it for what stands before its proof, or it proves another statement, the next is tried:
+    `restated` and then `fallback`, each None where it would be the same. Where there are three, the text is
+    the model's own behind the header, `restated` has the dataset's statement with what the model wrote before
+    it, `fallback` with the farm's own preamble. The text begins with the line's context up to `context_end`,
+    0 where it does not.
     """
 
     text: str
     segments: tuple[Segment, ...]
     warnings: tuple[AssemblyWarning, ...]
     fallback: Program | None = None
+    restated: Program | None = None
     context_end: int = 0
+
+    @property
+    def candidates(self) -> tuple[Program, ...]:
+        """The program and those that are tried after it, in order."""
+        return tuple(each for each in (self, self.restated, self.fallback) if each is not None)
 
     @property
     def submitted(self) -> tuple[tuple[int, int], ...]:
@@ -122,11 +132,28 @@ def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
     warnings = tuple(
         _warning(entry, code, *dataset.place(origin, at)) for code, origin, at in answer.warnings
     )
-    program, other = _program(draft, dataset, warnings), Draft(sources)
-    if not answer.write_fallback(other):
-        return program
-    fallback = _program(other, dataset)
-    return program if fallback.text == program.text else replace(program, fallback=fallback)
+    found = [_program(draft, dataset, warnings)]
+    if options.restate_formal_statement and options.strip_theorem_from_proof:
+        own, other = Draft(sources), Draft(sources)
+        if answer.write_own(own) and not is_same(own.text, draft.text, len(dataset.written)):
+            found.insert(0, _program(own, dataset, warnings))
+        if len(found) > 1 and not dataset.statement.strip():
+            return found[0]  # there is nothing to restate
+        if answer.write_otherwise(other):
+            found.append(_program(other, dataset))
+    return _chained(found)
+
+
+def _chained(found: list[Program]) -> Program:
+    """Return the first of some programs with those behind it that differ from all before them."""
+    first, *others = [each for number, each in enumerate(found) if each.text not in _texts(found[:number])]
+    if not others:
+        return first
+    return replace(first, fallback=others[-1], restated=others[0] if len(others) > 1 else None)
+
+
+def _texts(programs: Iterable[Program]) -> list[str]:
+    return [each.text for each in programs]
 
 
 def _program(draft: Draft, dataset: Above, warnings: tuple[AssemblyWarning, ...] = ()) -> Program:

@@ -17,6 +17,8 @@ from farm.lean_text.scanner import Kind, opaque_spans, tokens
 INDENT = 2
 """How far the farm indents what it has to indent, in columns."""
 
+_LONGEST_COMMENTS = 1 << 18
+_LONGEST_MOVED = 1 << 18
 _INK = re.compile(r"\s*+(?=\S)")
 _BY = re.compile(r"by(?![\w'.!?])")
 _BEGIN = re.compile(r"begin\b")
@@ -70,32 +72,47 @@ class Joint:
             self._write_exact(first)
         return True
 
-    def write_bare(self, start: int, *, lost: bool) -> bool:
+    def write_bare(self, start: int, *, lost: bool, otherwise: bool) -> bool:
         """Write a proof without its declaration; return whether there was any.
 
         `lost` says that the text went on where a prompt ended, so that its first line has no indentation.
+        Where the statement ends in ``:=``, what only Lean can tell apart is written as tactics, and
+        `otherwise` as a term, or the reverse where it begins as no tactic does; all else has no other form.
         """
         first = self._ink(start)
+        code = self._first_code(first)
+        is_by = _BY.match(self._text, code, self._end) is not None
+        goes_on = self._assign and _GOES_ON.match(self._text, first, self._end)
+        is_plain = not (goes_on or is_by or self._text.startswith(":=", first, self._end))
+        if first >= self._end or (otherwise and not (is_plain and self._wants_term)):
+            return False
         if self._text.startswith(":=", first, self._end):
             return self.write_body(Signature("assign", first, first + 2))
-        if first >= self._end:
-            return False
-        if self._assign and _GOES_ON.match(self._text, first, self._end):
+        if goes_on:
             self._draft.write("\n" if self._text[first] == "|" else " ")
             self._copy(first)
-            return True
-        is_by = _BY.match(self._text, first, self._end) is not None
-        if self._wants_term and (is_by or not begins_tactic(self._text, self._first_code(first), self._end)):
-            self._write_value(first, first, gap=" ")
         elif is_by:
-            return self._write_tactics(first + 2)
-        elif not self._wants_term and _TERM.match(self._text, first, self._end):
-            self._write_exact(first)
+            return self._write_by(first, code)
+        elif otherwise != (_TERM.match(self._text, code, self._end) is not None):
+            self._write_term(first)
         else:
             if self._wants_term:
                 self._draft.write(self._assign + " by\n")
             self._write_bare_tactics(max(start, self._line_start(first)), first, lost=lost)
         return True
+
+    def _write_by(self, first: int, code: int) -> bool:
+        """Write a proof that begins with ``by`` at `code`, behind comments; return whether there is any."""
+        if not self._wants_term:
+            return self._write_tactics(code + 2)
+        self._write_value(first, first, gap=" ")
+        return True
+
+    def _write_term(self, first: int) -> None:
+        if self._wants_term:
+            self._write_value(first, first, gap=" ")
+        else:
+            self._write_exact(first)
 
     def _ink(self, start: int) -> int:
         found = _INK.match(self._text, start, self._end)
@@ -105,8 +122,8 @@ class Joint:
         """Return where the first token that is no comment begins."""
         if not self._text.startswith(("--", "/-"), start):
             return start
-        code = (t.start for t in tokens(self._text, start, self._end) if t.kind is not Kind.COMMENT)
-        return next(code, self._end)
+        end = min(self._end, start + _LONGEST_COMMENTS)
+        return next((t.start for t in tokens(self._text, start, end) if t.kind is not Kind.COMMENT), end)
 
     def _line_start(self, at: int) -> int:
         return self._text.rfind("\n", 0, at) + 1
@@ -115,7 +132,13 @@ class Joint:
         self._draft.copy("generation", start, self._end)
 
     def _copy_indented(self, start: int) -> None:
-        """Copy lines, moved to the right up to the next command; lines that begin in a string stay."""
+        """Copy lines, moved to the right up to the next command; lines that begin in a string stay.
+
+        A text that is longer than any proof is copied as it stands.
+        """
+        if self._end - start > _LONGEST_MOVED:
+            self._copy(start)
+            return
         command = _COMMAND.search(self._text, start, self._end)
         end = command.end() if command else self._end
         in_string = self._lines_in_strings(start, end)
@@ -245,6 +268,12 @@ class Joint:
         self._draft.copy("generation", first, first + len(self._text[first:end].rstrip()))
         self._draft.write("\n" + " " * INDENT + "}")
         self._copy(end)
+
+
+def begins_block(text: str, start: int, end: int) -> bool:
+    """Return whether the first ink of a text is a ``by``."""
+    ink = _INK.match(text, start, end)
+    return ink is not None and _BY.match(text, ink.end(), end) is not None
 
 
 _BREAK = re.compile(r"\n")

@@ -70,6 +70,11 @@ class Draft:
         """Return whether the next piece would begin a line."""
         return not self._parts or self._parts[-1].endswith("\n")
 
+    @property
+    def text(self) -> str:
+        """The program so far."""
+        return "".join(self._parts)
+
     def finish(self) -> tuple[str, tuple[Segment, ...]]:
         """Return the program's text and its segments in order."""
         return "".join(self._parts), tuple(self._segments)

@@ -13,9 +13,10 @@ from farm.lean_text.policy.rules import Hit
 
 
 class Preamble(StrEnum):
-    """Whose text stood before the target in the program that counted, where there are two."""
+    """Which of several programs of a check counted: the first, the second of three, or the last."""
 
     MODEL = "model"
+    RESTATED = "restated"
     FARM = "farm"
 
 
@@ -135,7 +136,7 @@ class Report:
     ``audit_depth``.
     `context_ends` is where the dataset's own context ends in the program, line and column, None without one:
     what Lean says above it is not about the submission. `kind` is the proof system that all this is about.
-    `preamble` says which of two programs was judged, None where there is but one. `goals` are what was to be
+    `preamble` says which of several programs was judged, None where there is one. `goals` are what was to be
     proved at errors and sorries, None where they were not asked for, or could not be had.
     """
 

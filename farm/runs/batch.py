@@ -173,15 +173,18 @@ def _checks(
 
 
 def _check(number: int, prepared: Prepared, check_id: int) -> dict[str, Any]:
-    first, second, stated = prepared.program, prepared.fallback, prepared.stated
+    first, second, last = prepared.programs
+    stated = prepared.stated
     return {
         "id": check_id,
         "line": number,
         "identity": prepared.identity and prepared.identity.hex(),
         "program": first.sha256.hex(),
         "submitted": json.loads(first.submitted),
-        "fallback": second and second.sha256.hex(),
-        "fallback_submitted": second and json.loads(second.submitted),
+        "fallback": last and last.sha256.hex(),
+        "fallback_submitted": last and json.loads(last.submitted),
+        "restated": second and second.sha256.hex(),
+        "restated_submitted": second and json.loads(second.submitted),
         "context_end": first.context_end,
         "challenge": stated and stated.sha256.hex(),
         "challenge_name": stated and storable(stated.name),
@@ -195,15 +198,16 @@ def _check(number: int, prepared: Prepared, check_id: int) -> dict[str, Any]:
 
 
 def _job(number: int, prepared: Prepared, check_id: int, shared: bool) -> dict[str, object]:
-    entry, second = prepared.entry, prepared.fallback
+    entry, (first, second, last) = prepared.entry, prepared.programs
     return {
         "line": number,
         "check_id": check_id,
         "shared": shared,
         "name": storable(entry.name),
         "group_name": entry.group,  # is storable: the preparer refuses another
-        "segments": _placed(prepared.program, entry),
-        "fallback_segments": second and _placed(second, entry),
+        "segments": _placed(first, entry),
+        "fallback_segments": last and _placed(last, entry),
+        "restated_segments": second and _placed(second, entry),
         "warnings": json.loads(prepared.warnings),
     }
 

@@ -94,11 +94,12 @@ _CHECKS = text("""
     )
     INSERT INTO checks (
         id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted,
-        challenge_sha256, challenge_name, context_end, environment,
+        restated_sha256, restated_submitted, challenge_sha256, challenge_name, context_end, environment,
         environment_digest, checker_version, tier, native, axioms, policy,
         wall_seconds, cpu_seconds, memory_mib, image, goals, priority, turn, status)
     SELECT check_id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted,
-           challenge_sha256, challenge_name, context_end, environment, environments.digest,
+           restated_sha256, restated_submitted, challenge_sha256, challenge_name,
+           context_end, environment, environments.digest,
            environments.checker_version, :tier, :native,
            CAST(:axioms AS jsonb), CAST(:policy AS jsonb), wall_seconds, cpu_seconds, memory_mib, image,
            :goals, :priority, begun.turn + ordinal - 1,

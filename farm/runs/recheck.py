@@ -29,6 +29,7 @@ from farm.runs.load import loading
 from farm.runs.prepare.identity import (
     UNSTATED,
     Part,
+    Programs,
     Text,
     challenge_part,
     check_fields,
@@ -173,17 +174,19 @@ class _Plan:
         check += image_field(line.image) + verdict_fields(verdict)
         return place + _job(line), place + check, shared
 
-    def _parts(self, line: OldLine) -> tuple[Part, Part, Part, Text, Text | None]:
+    def _parts(self, line: OldLine) -> tuple[Part, Part, Part, Programs]:
         """Return what the check consists of."""
-        second = None
+        second, last = None, None
+        if line.restated_sha256 is not None:
+            second = _text(line.restated_sha256, line.restated_submitted or [])
         if line.fallback_sha256 is not None:
-            second = _text(line.fallback_sha256, line.fallback_submitted or [])
+            last = _text(line.fallback_sha256, line.fallback_submitted or [])
         stated = UNSTATED
         if line.challenge_sha256 is not None:
             stated = self._challenge(bytes(line.challenge_sha256), line.challenge_name or "")
         limits = self._limits(self._asked.limits(line))
         first = _text(line.program_sha256, line.submitted)._replace(context_end=line.context_end)
-        return self._environment, limits, stated, first, second
+        return self._environment, limits, stated, Programs(first, second, last)
 
 
 def _plan(run: StoredRun, sorts: Sequence[Sort], asked: Recheck, known: Sequence[ServedEnvironment]) -> _Plan:
@@ -282,7 +285,14 @@ def _require_same_kind(
 
 def _job(line: OldLine) -> bytes:
     """Return the fields of the job, without its place."""
-    words = (line.name, line.group, line.segments, line.fallback_segments, line.warnings)
+    words = (
+        line.name,
+        line.group,
+        line.segments,
+        line.fallback_segments,
+        line.restated_segments,
+        line.warnings,
+    )
     return b"".join(map(words_field, words))
 
 

@@ -128,7 +128,7 @@ class Decision:
             "goals": None if report.goals is None else [asdict(goal) for goal in report.goals],
             "statement": _statement(report, verdict),
             "trusts": report.trusts,
-            "preamble": (report.preamble or Preamble.MODEL) if claim.check.fallback else None,
+            "preamble": (report.preamble or Preamble.MODEL) if claim.check.others else None,
             "wall_seconds": report.run.wall_seconds,
             "cpu_seconds": report.run.cpu_seconds,
             "peak_memory_kib": report.run.peak_memory_kib,
@@ -186,17 +186,19 @@ def _check(row: Mapping[str, Any]) -> Check:
         assurance=Assurance.stored(
             tier=row["tier"], native=row["native"], axioms=row["axioms"], policy=row["policy"]
         ),
-        fallback=None if row["fallback"] is None else _fallback(row),
+        fallback=_other(row, "fallback"),
+        restated=_other(row, "restated"),
         goals=row["goals"],
         context_end=row["context_end"],
     )
 
 
-def _fallback(row: Mapping[str, Any]) -> Fallback:
-    return Fallback(
-        program=decoded(row["fallback"]),
-        submitted=tuple((start, end) for start, end in row["fallback_submitted"]),
-    )
+def _other(row: Mapping[str, Any], name: str) -> Fallback | None:
+    """Return another program of a check, None where it has none of that name."""
+    if row[name] is None:
+        return None
+    submitted = tuple((start, end) for start, end in row[f"{name}_submitted"])
+    return Fallback(program=decoded(row[name]), submitted=submitted)
 
 
 def _challenge(row: Mapping[str, Any]) -> Challenge:

@@ -81,17 +81,20 @@ _CHECKS = f"""
     WITH asked AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
             id bigint, line integer, identity text, program text, submitted json, fallback text,
-            fallback_submitted json, context_end integer, challenge text, challenge_name text,
+            fallback_submitted json, restated text, restated_submitted json,
+            context_end integer, challenge text, challenge_name text,
             environment text,
             wall_seconds float8, cpu_seconds float8, memory_mib integer, image bigint,
             judged boolean)
     ), {_BEGUN}
     INSERT INTO checks (
-        id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256,
-        challenge_name, context_end, environment, environment_digest, checker_version, tier, native, axioms,
+        id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256,
+        restated_submitted, challenge_sha256, challenge_name, context_end, environment,
+        environment_digest, checker_version, tier, native, axioms,
         policy, wall_seconds, cpu_seconds, memory_mib, image, goals, priority, turn, status)
     SELECT id, decode(identity, 'hex'), decode(program, 'hex'), submitted, decode(fallback, 'hex'),
-           fallback_submitted, decode(challenge, 'hex'), challenge_name, context_end, environment,
+           fallback_submitted, decode(restated, 'hex'), restated_submitted,
+           decode(challenge, 'hex'), challenge_name, context_end, environment,
            environments.digest,
            environments.checker_version, %(tier)s, %(native)s, %(axioms)s, %(policy)s, wall_seconds,
            cpu_seconds, memory_mib, image, %(goals)s, %(priority)s, begun.turn + line - 1,
@@ -127,12 +130,12 @@ _HASTEN = f"""
 _JOBS = """
     INSERT INTO jobs (
         run_id, manifest, line, check_id, name, group_name, races, shared, segments, fallback_segments,
-        warnings)
+        restated_segments, warnings)
     SELECT %(id)s, 0, line, check_id, name, group_name, %(races)s, shared, segments, fallback_segments,
-           warnings
+           restated_segments, warnings
     FROM jsonb_to_recordset(CAST(%(jobs)s AS jsonb)) AS asked (
         line integer, check_id bigint, name text, group_name text, shared boolean, segments json,
-        fallback_segments json, warnings json)
+        fallback_segments json, restated_segments json, warnings json)
 """
 
 _TALLY = "INSERT INTO tallies SELECT 'lines', * FROM unnest(%(words)s::text[], %(numbers)s::bigint[])"

@@ -152,7 +152,7 @@ _DELETE_CHECKS = text("""
         DELETE FROM checks
         WHERE id = ANY(CAST(:ids AS bigint[]))
           AND NOT EXISTS (SELECT FROM jobs WHERE jobs.check_id = checks.id OFFSET 0)
-        RETURNING id, program_sha256, fallback_sha256, challenge_sha256
+        RETURNING id, program_sha256, fallback_sha256, restated_sha256, challenge_sha256
     ), attempts_gone AS (
         DELETE FROM attempts USING gone WHERE check_id = id
     ), verdicts_gone AS (
@@ -161,6 +161,7 @@ _DELETE_CHECKS = text("""
     SELECT (SELECT count(*) FROM gone) AS checks, ARRAY(
         SELECT program_sha256 FROM gone
         UNION SELECT fallback_sha256 FROM gone WHERE fallback_sha256 IS NOT NULL
+        UNION SELECT restated_sha256 FROM gone WHERE restated_sha256 IS NOT NULL
         UNION SELECT challenge_sha256 FROM gone WHERE challenge_sha256 IS NOT NULL
     )::text AS texts
 """)
@@ -177,6 +178,7 @@ _DELETE_TEXTS = text("""
     WHERE ctid = ANY(CAST(:places AS tid[]))
       AND NOT EXISTS (SELECT FROM checks WHERE program_sha256 = programs.sha256 OFFSET 0)
       AND NOT EXISTS (SELECT FROM checks WHERE fallback_sha256 = programs.sha256 OFFSET 0)
+      AND NOT EXISTS (SELECT FROM checks WHERE restated_sha256 = programs.sha256 OFFSET 0)
       AND NOT EXISTS (SELECT FROM checks WHERE challenge_sha256 = programs.sha256 OFFSET 0)
 """)
 

@@ -52,7 +52,7 @@ _KINDS = """
 # attempt 0 was known from the text alone.
 _LINES = """
     SELECT home.manifest, home.line, name, group_name, segments::text, fallback_segments::text,
-           warnings::text, asked.*, known.*
+           restated_segments::text, warnings::text, asked.*, known.*
     FROM (
         SELECT * FROM ({homes}) AS every WHERE (manifest, line) > (:manifest, :line)
         ORDER BY manifest, line LIMIT :most
@@ -62,8 +62,9 @@ _LINES = """
         WHERE (run_id, jobs.manifest, jobs.line) = (run, home_manifest, home_line) LIMIT 1
     ) AS job ON true
     JOIN LATERAL (
-        SELECT program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256,
-               challenge_name, context_end, environment, wall_seconds, cpu_seconds, memory_mib, image,
+        SELECT program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256,
+               restated_submitted, challenge_sha256, challenge_name, context_end, environment, wall_seconds,
+               cpu_seconds, memory_mib, image,
                cancelled IS NOT NULL AS is_cancelled
         FROM checks WHERE id = check_id LIMIT 1
     ) AS asked ON true
@@ -118,11 +119,14 @@ class OldLine(NamedTuple):
     group: str | None
     segments: str
     fallback_segments: str | None
+    restated_segments: str | None
     warnings: str
     program_sha256: bytes
     submitted: list[tuple[int, int]]
     fallback_sha256: bytes | None
     fallback_submitted: list[tuple[int, int]] | None
+    restated_sha256: bytes | None
+    restated_submitted: list[tuple[int, int]] | None
     challenge_sha256: bytes | None
     challenge_name: str | None
     context_end: int

@@ -36,7 +36,8 @@ _JUDGED = """
     SELECT jobs.run_id, jobs.line, name, group_name, {shown},
            cancelled, shared, attempt, environment, tier,
            (SELECT source FROM programs WHERE sha256 = counted LIMIT 1), counted,
-           CASE preamble WHEN 'farm' THEN fallback_segments ELSE segments END::text, warnings::text, verdict.*
+           CASE preamble WHEN 'farm' THEN fallback_segments WHEN 'restated' THEN restated_segments
+                         ELSE segments END::text, warnings::text, verdict.*
     FROM {lines}
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN LATERAL (
@@ -47,7 +48,8 @@ _JUDGED = """
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     CROSS JOIN LATERAL (
-        SELECT CASE preamble WHEN 'farm' THEN fallback_sha256 ELSE program_sha256 END AS counted
+        SELECT CASE preamble WHEN 'farm' THEN fallback_sha256 WHEN 'restated' THEN restated_sha256
+                             ELSE program_sha256 END AS counted
     ) AS program
     {where}
 """

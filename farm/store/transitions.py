@@ -153,14 +153,15 @@ _CLAIM = """
             ahead = chosen.id <> (SELECT id FROM chosen ORDER BY suspect DESC, priority, turn, id LIMIT 1)
         FROM chosen WHERE checks.id = chosen.id
         RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
-                  fallback_sha256, fallback_submitted, challenge_sha256, challenge_name, tier,
+                  fallback_sha256, fallback_submitted, restated_sha256, restated_submitted,
+                  challenge_sha256, challenge_name, tier,
                   native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,
                   context_end,
                   checks.priority, checks.turn,
                   extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
-           fallback.source AS fallback, CASE WHEN %(traced)s THEN (
+           fallback.source AS fallback, restated.source AS restated, CASE WHEN %(traced)s THEN (
         SELECT options ->> 'traceparent' FROM runs WHERE id = (
             SELECT run_id FROM jobs WHERE check_id = claimed.id AND NOT shared LIMIT 1)
     ) END AS traceparent, (
@@ -171,6 +172,8 @@ _CLAIM = """
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
     ON true
     LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = fallback_sha256 LIMIT 1) AS fallback
+    ON true
+    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = restated_sha256 LIMIT 1) AS restated
     ON true
     ORDER BY priority, turn, id
 """

@@ -20,7 +20,8 @@ from farm.store.postgres import hashing
 
 #: What a check is made of, apart from its state and its identity.
 WORK = (
-    "program_sha256, submitted, fallback_sha256, fallback_submitted, challenge_sha256, challenge_name,"
+    "program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256, restated_submitted,"
+    " challenge_sha256, challenge_name,"
     " context_end,"
     " environment, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,"
     " environment_digest, checker_version, priority"

@@ -180,9 +180,11 @@ checks = Table(
     Column("program_sha256", LargeBinary, nullable=False),
     # [start, end] of each span of the program that is the submission's own: what the policy looks at.
     Column("submitted", JSON, nullable=False),
-    # The same of the program with the farm's own preamble; null where there is none.
+    # The same of the program that is tried last, and of the one before that; null where there is none.
     Column("fallback_sha256", LargeBinary),
     Column("fallback_submitted", JSON),
+    Column("restated_sha256", LargeBinary),
+    Column("restated_submitted", JSON),
     Column("challenge_sha256", LargeBinary),
     Column("challenge_name", Text),
     # How far the program's context reaches, which the dataset brought: 0 where there is none.
@@ -227,6 +229,7 @@ checks = Table(
     _one_of("status", Status),
     _one_of("tier", Tier),
     CheckConstraint("(fallback_sha256 IS NULL) = (fallback_submitted IS NULL)", name="fallback_whole"),
+    CheckConstraint("(restated_sha256 IS NULL) = (restated_submitted IS NULL)", name="restated_whole"),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
     CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
     Index(
@@ -246,6 +249,7 @@ checks = Table(
     # Who prunes asks of each text whether a check still refers to it.
     Index(None, "program_sha256"),
     Index(None, "fallback_sha256", postgresql_where=text("fallback_sha256 IS NOT NULL")),
+    Index(None, "restated_sha256", postgresql_where=text("restated_sha256 IS NOT NULL")),
     Index(None, "challenge_sha256", postgresql_where=text("challenge_sha256 IS NOT NULL")),
 )
 
@@ -276,8 +280,9 @@ jobs = Table(
     # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
     # Of an item, whose fields are not kept, also the piece's line and column in its field.
     Column("segments", JSON, nullable=False),
-    # Those of the program with the farm's own preamble; null where there is none.
+    # Those of the program that is tried last, and of the one before that; null where there is none.
     Column("fallback_segments", JSON),
+    Column("restated_segments", JSON),
     Column("warnings", JSON, nullable=False),
     _one_of("cancelled", Cancelled),
     Index(None, "check_id"),

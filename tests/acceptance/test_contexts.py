@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from candidates import as_other
 from commands import Command, lines, verdicts, write
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.contexts import TIMES
@@ -17,7 +18,7 @@ from leans import toolchain
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check, Fallback
+from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
@@ -71,14 +72,14 @@ def check_of(
         predicted_proof="",
     )
     made = assemble(line, options)
-    other = made.fallback
     return Check(
         program=made.text,
         submitted=made.submitted,
         challenge=challenge_to("", statement, context),
         assurance=Assurance(tier=tier),
         limits=limits,
-        fallback=other and Fallback(program=other.text, submitted=other.submitted),
+        fallback=as_other(made.fallback),
+        restated=as_other(made.restated),
         context_end=made.context_end,
     )
 

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from candidates import as_other
 from commands import HEADER, Command, lines, write
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -13,7 +14,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check, Fallback
+from farm.judging.job import Check
 from farm.judging.report import Preamble, Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
@@ -101,14 +102,14 @@ def entry(declared: str, statement: str, answer: str) -> Entry:
 
 def check_of(line: Entry, limits: Limits = Limits()) -> Check:  # noqa: B008 - it is frozen
     made = assemble(line, AssemblyOptions())
-    other = made.fallback
     return Check(
         program=made.text,
         submitted=made.submitted,
         challenge=challenge_to(line.header, line.formal_statement),
         assurance=Assurance(),
         limits=limits,
-        fallback=other and Fallback(program=other.text, submitted=other.submitted),
+        fallback=as_other(made.fallback),
+        restated=as_other(made.restated),
     )
 
 

@@ -63,7 +63,7 @@ def judged(item: Item, told: StoredVerdict | None, *, status: str = "done", **mo
     """Return what the store would give of an item."""
     (prepared,) = Items([item.entry(1)], OPTIONS, [CORE]).prepared
     farms = told is not None and told.preamble == "farm"
-    program = prepared.fallback if farms else prepared.program
+    program = prepared.programs.fallback if farms else prepared.programs.first
     assert program is not None
     job = _job(1, prepared, 1, False)
     known = {

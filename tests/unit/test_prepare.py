@@ -114,7 +114,7 @@ def test_rows_are_those_of_one_line_after_the_other(found: list[Block], wanted: 
 def test_texts_are_every_program_and_challenge_by_its_sha256(found: list[Block]) -> None:
     texts = texts_of(found)
     assert all(hashlib.sha256(text).digest() == sha256 for sha256, text in texts.items())
-    columns = ("program_sha256", "fallback_sha256", "challenge_sha256")
+    columns = ("program_sha256", "fallback_sha256", "restated_sha256", "challenge_sha256")
     named = {row[column] for row in rows_of(found) for column in columns}
     assert set(texts) == named - {None}
     for block in found:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from growth import assert_linear
+from growth import assert_linear, assert_quick
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,7 +53,7 @@ def test_an_answer_becomes_the_program_that_the_case_says(case: dict[str, Any]) 
     )
     assert made.text == case["program"]
     assert [[w.code, w.origin, w.line, w.column] for w in made.warnings] == case["warnings"]
-    assert (made.fallback.text if made.fallback else None) == case.get("fallback")
+    assert [other.text for other in made.candidates[1:]] == case.get("others", [])
 
 
 def test_a_line_with_a_program_is_used_as_it_is() -> None:
@@ -231,8 +231,8 @@ def test_every_text_gives_a_program_whose_pieces_are_verbatim(
 ) -> None:
     line = entry(generation, statement=statement, header=header)
     made = assemble(line, options)
-    assert_segments_are_verbatim(made, line)
-    assert_segments_are_verbatim(made.fallback or made, line)
+    for other in made.candidates:
+        assert_segments_are_verbatim(other, line)
 
 
 @given(generation=TEXTS)
@@ -248,8 +248,35 @@ def test_what_the_farm_adds_to_an_answer_is_white_space_and_a_few_words(generati
 @given(generation=TEXTS)
 def test_the_statement_always_stands_in_the_program_to_the_letter(generation: str) -> None:
     made = assemble(entry(generation), AssemblyOptions())
-    assert STATEMENT in made.text
-    assert STATEMENT in (made.fallback or made).text
+    restated = [each for each in made.candidates if STATEMENT in each.text]
+    assert restated == list(made.candidates)[-len(restated) :]
+    assert len(restated) >= len(made.candidates) - 1
+
+
+def test_a_texts_candidates_end_in_the_program_of_the_farms_own_preamble() -> None:
+    answer = f"```lean4\nnamespace X\nvariable (m : ℕ)\n{STATEMENT}  simp\nend X\n```"
+    own, restated, last = assemble(entry(answer), AssemblyOptions()).candidates
+    assert own.text.startswith(f"{HEADER}namespace X\nvariable")
+    assert restated.text.startswith(f"{HEADER}variable")
+    assert last.text == f"{HEADER}{STATEMENT}  simp"
+
+
+def test_repeated_lines_that_one_program_has_once_make_two_programs() -> None:
+    answer = f"```lean4\nvariable (n : ℕ)\nvariable (n : ℕ)\n{STATEMENT}  simp\n```"
+    line = entry(answer, header="import Mathlib\n\n", statement=f"variable (n : ℕ)\n{STATEMENT}")
+    assert [each.text.count("variable") for each in assemble(line, AssemblyOptions()).candidates] == [2, 1]
+
+
+def test_a_line_without_a_statement_is_the_models_text() -> None:
+    made = assemble(entry("```lean4\ntheorem x : True := trivial\n```", statement=""), AssemblyOptions())
+    assert [each.text for each in made.candidates] == [f"{HEADER}theorem x : True := trivial"]
+
+
+@pytest.mark.parametrize("unit", ["open A in\n", "/-- x -/\n", "````\n", "by\n", "-- c\n", "import A\n", '"'])
+@pytest.mark.parametrize("ends", ["", f"{STATEMENT}  simp\n"])
+def test_five_megabytes_take_no_second_of_processor(unit: str, ends: str) -> None:
+    text = unit * (5_000_000 // len(unit)) + ends
+    assert_quick(partial(assemble, entry(f"```lean4\n{text}```"), AssemblyOptions()), text, times=4)
 
 
 LONG = 250_000
@@ -276,6 +303,7 @@ UNITS = (
         "variable\n",
         "@[a] ",
     ),
+    *("open A in\n", "```lean4```lean4\n", "/- ```lean\n", "by\n", "-- c\n", "@[a [b]] ", "import A\n"),
     *("«", '"', 'r#"', 's!"{', ":= ", "let ", "\n", "  a\n", "· \n", "x in ", "-/ ", "lemma a : p := q\n"),
 )
 

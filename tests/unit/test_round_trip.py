@@ -57,6 +57,11 @@ def program(entry: Entry, generation: str) -> str:
     return assemble(replace(entry, generation=generation), AssemblyOptions()).text
 
 
+def programs(entry: Entry, generation: str) -> list[str]:
+    made = assemble(replace(entry, generation=generation), AssemblyOptions())
+    return [each.text for each in made.candidates]
+
+
 def body(entry: Entry) -> str:
     return BODY if entry.formal_statement.rstrip().endswith("by") else " by\n" + BODY
 
@@ -138,7 +143,7 @@ def test_what_a_statement_declares_is_not_declared_twice(name: str, part: str, a
         before, entry = with_part(plain, PARTS[part])
         theorem = plain.formal_statement + body(plain)
         whole = ANSWERS[answer].format(h=entry.header, p=before, t=theorem)
-        assert program(entry, f"```lean4\n{whole}\n```") == entry.header + before + theorem
+        assert entry.header + before + theorem in programs(entry, f"```lean4\n{whole}\n```")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -147,8 +152,8 @@ def test_a_helper_stands_where_the_model_has_it(name: str, part: str) -> None:
     for plain in theorems(name):
         before, entry = with_part(plain, PARTS[part])
         theorem = plain.formal_statement + body(plain)
-        made = program(entry, f"```lean4\n{entry.header}{OWN}{before}{theorem}\n```")
-        assert made.split() == (entry.header + OWN + before + theorem).split()
+        made = programs(entry, f"```lean4\n{entry.header}{OWN}{before}{theorem}\n```")
+        assert made[0].split() == (entry.header + OWN + before + theorem).split()
 
 
 SETTINGS = {

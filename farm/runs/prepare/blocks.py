@@ -22,6 +22,7 @@ from farm.runs.children.pieces import Piece
 from farm.runs.prepare.identity import (
     UNSTATED,
     Part,
+    Programs,
     Text,
     challenge_part,
     check_fields,
@@ -77,8 +78,7 @@ class Prepared(NamedTuple):
     environment: str
     limits: Limits
     stated: Stated | None
-    program: Text
-    fallback: Text | None
+    programs: Programs
     warnings: str
     identity: bytes | None
     image: int
@@ -87,7 +87,7 @@ class Prepared(NamedTuple):
     @property
     def texts(self) -> list[tuple[bytes, bytes]]:
         """The programs and the challenge, each as its sha256 and its UTF-8."""
-        named = (self.program, self.fallback, self.stated)
+        named = (*self.programs, self.stated)
         return [(each.sha256, each.source) for each in named if each is not None]
 
 
@@ -163,18 +163,13 @@ class Preparer:
             verdict = UNREADABLE_STATEMENT
         elif entry.lacks_answer:
             verdict = LACKS_ANSWER
-        first = _text(program, source)
-        second = None
-        if program.fallback is not None and verdict is None:
-            second = _text(program.fallback, program.fallback.text.encode())
         limits = self._options.limits(entry.timeout)
         prepared = Prepared(
             entry=entry,
             environment=environment,
             limits=limits,
             stated=stated,
-            program=first,
-            fallback=second,
+            programs=_programs(program, source, alone=verdict is not None),
             warnings=warnings_json(program),
             identity=None,
             image=assembling(kind).image(entry, program),
@@ -184,14 +179,13 @@ class Preparer:
             return prepared
         return prepared._replace(identity=identity(*self._parts(prepared)))
 
-    def _parts(self, prepared: Prepared) -> tuple[Part, Part, Part, Text, Text | None]:
+    def _parts(self, prepared: Prepared) -> tuple[Part, Part, Part, Programs]:
         """Return what the check consists of."""
         return (
             self._environments[prepared.environment],
             self._limits(prepared.entry.timeout),
             UNSTATED if prepared.stated is None else prepared.stated.part,
-            prepared.program,
-            prepared.fallback,
+            prepared.programs,
         )
 
     def _check(self, prepared: Prepared) -> bytes:
@@ -292,15 +286,28 @@ def _state(kind: str, header: str, context: str, statement: str) -> Stated | Non
 
 def _job(prepared: Prepared) -> bytes:
     """Return the fields of the job, without its place."""
-    entry, first, second = prepared.entry, prepared.program, prepared.fallback
+    entry, programs = prepared.entry, prepared.programs
     return b"".join(
         (
             words_field(entry.name),
             words_field(entry.group),
-            field(first.segments.encode()),
-            NULL if second is None else field(second.segments.encode()),
+            field(programs.first.segments.encode()),
+            words_field(programs.fallback and programs.fallback.segments),
+            words_field(programs.restated and programs.restated.segments),
             field(prepared.warnings.encode()),
         )
+    )
+
+
+def _programs(program: Program, source: bytes, *, alone: bool) -> Programs:
+    """Return a program and, unless it is `alone`, those that may be tried after it."""
+    first, second, last = _text(program, source), program.restated, program.fallback
+    if alone:
+        return Programs(first)
+    return Programs(
+        first,
+        None if second is None else _text(second, second.text.encode()),
+        None if last is None else _text(last, last.text.encode()),
     )
 
 

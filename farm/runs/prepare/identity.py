@@ -38,6 +38,28 @@ class Text(NamedTuple):
         return f'"{self.sha256.hex()}",{self.submitted}{within}'
 
 
+class Programs(NamedTuple):
+    """The programs of a check: the first, and those that may be tried after it, the restated one first."""
+
+    first: Text
+    restated: Text | None = None
+    fallback: Text | None = None
+
+    @property
+    def json(self) -> str:
+        """What identities name of the others."""
+        restated = "" if self.restated is None else f',{{"restated":[{self.restated.json}]}}'
+        return ("" if self.fallback is None else f",{self.fallback.json}") + restated
+
+    @property
+    def fields(self) -> bytes:
+        """The fields of the others."""
+        return b"".join(
+            NULL + NULL if each is None else field(each.sha256) + field(each.submitted.encode())
+            for each in (self.fallback, self.restated)
+        )
+
+
 def limits_part(limits: Limits) -> Part:
     """Return the limits of a check."""
     numbers = [float(limits.wall_seconds), float(limits.cpu_seconds), limits.memory_mib]
@@ -65,16 +87,15 @@ def challenge_part(sha256: bytes, name: str) -> Part:
 UNSTATED = Part(fields=NULL + NULL, json="null")
 
 
-def identity(environment: Part, limits: Part, challenge: Part, first: Text, second: Text | None) -> bytes:
+def identity(environment: Part, limits: Part, challenge: Part, programs: Programs) -> bytes:
     """Return what two checks have in common exactly when they are the same, as 32 bytes."""
-    fallback = "" if second is None else f",{second.json}"
-    same = f"[{environment.json},{limits.json},{first.json},{challenge.json}{fallback}]"
+    same = f"[{environment.json},{limits.json},{programs.first.json},{challenge.json}{programs.json}]"
     return sha256(same.encode()).digest()
 
 
-def check_fields(environment: Part, limits: Part, challenge: Part, first: Text, second: Text | None) -> bytes:
+def check_fields(environment: Part, limits: Part, challenge: Part, programs: Programs) -> bytes:
     """Return the fields of a check up to its identity, without its place."""
-    fallback = NULL + NULL if second is None else field(second.sha256) + field(second.submitted.encode())
+    first = programs.first
     return b"".join(
         (
             environment.fields,
@@ -82,7 +103,7 @@ def check_fields(environment: Part, limits: Part, challenge: Part, first: Text, 
             field(first.sha256),
             challenge.fields,
             field(first.submitted.encode()),
-            fallback,
+            programs.fields,
             integer_field(first.context_end),
         )
     )

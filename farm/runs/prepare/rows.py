@@ -22,6 +22,7 @@ JOB_COLUMNS: Mapping[str, str] = MappingProxyType(
         "group_name": "text",
         "segments": "json",
         "fallback_segments": "json",
+        "restated_segments": "json",
         "warnings": "json",
     }
 )
@@ -40,6 +41,8 @@ CHECK_COLUMNS: Mapping[str, str] = MappingProxyType(
         "submitted": "json",
         "fallback_sha256": "bytea",
         "fallback_submitted": "json",
+        "restated_sha256": "bytea",
+        "restated_submitted": "json",
         "context_end": "int4",
         "identity": "bytea",
         "image": "int8",

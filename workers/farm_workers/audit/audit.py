@@ -28,6 +28,9 @@ STANDARD_AXIOMS: frozenset[Name] = frozenset({("propext",), ("Classical", "choic
 #: What is told first of what a proof rests on.
 _ORDER = {word: number for number, word in enumerate(Word)}
 
+#: The most theorems with the target's statement that are judged for it, where none has its name.
+_MOST_WITH_STATEMENT = 8
+
 #: Tells something of a name; None where there is nothing to tell it from.
 Test = Callable[[Name], bool] | None
 
@@ -94,7 +97,8 @@ def audit(
     """Judge whether a module's theorem `target` proves what the challenge's does, by allowed means only.
 
     `target` is the full name; without it, it is the theorem that the challenge leaves open and whose text is
-    the last, or ends at this line and column. Accepted is what nothing was found against. Raises
+    the last, or ends at this line and column. A module that declares nothing of that name is judged by a
+    theorem of its own that has the challenge's statement. Accepted is what nothing was found against. Raises
     `MalformedOlean` when one of the files is not what Lean writes.
     """
     case = _case(submission, challenge, rules)
@@ -105,7 +109,7 @@ def audit(
         if target is None:
             findings.append(found(Word.BAD_CHALLENGE, None, sentence))
         else:
-            reach = _audited(case, target)
+            target, reach = _proof_of(case, target)
     return _result(case, target, [*findings, *reach.findings], reach)
 
 
@@ -170,26 +174,62 @@ def left_open(challenge: Module) -> list[Name]:
     return [each.name for each in theorems if each and mentions(reading, each.expressions(), SORRY)]
 
 
-def _audited(case: _Case, target: Name) -> _Reach:
+def _proof_of(case: _Case, target: Name) -> tuple[Name, _Reach]:
+    """Return the theorem that is judged for the target, the target itself if it is there; and its reach.
+
+    Of several theorems with its statement it is the first that nothing is found against, else the first.
+    Those whose names end as the target's does come before the others.
+    """
+    if target in case.submission.names:
+        return target, _audited(case, target, target)
+    judged = None
+    alike = sorted(_with_statement_of(case, target), key=lambda name: name[-1:] != target[-1:])
+    for name in alike[:_MOST_WITH_STATEMENT]:
+        reach = _audited(case, name, target)
+        if not reach.findings:
+            return name, reach
+        judged = judged or (name, reach)
+    return judged or (target, _Reach(findings=[_missing(case, target)]))
+
+
+def _with_statement_of(case: _Case, target: Name) -> Iterator[Name]:
+    """Yield the module's theorems under other names that state what the target does.
+
+    What the challenge declares itself is none of them: the submission did not prove it.
+    """
+    if case.pair is None or target in case.rules.left_out:
+        return
+    asked = case.pair.challenge.constant(target)
+    for name in case.submission.of_kind(Kind.THEOREM):
+        if asked is not None and name not in case.pair.challenge.names:
+            constant = case.submission.constant(name)
+            if constant is not None and case.pair.states(constant, asked):
+                yield name
+
+
+def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
+    """Return what the module's theorem `target` rests on as the challenge's of the name `asked`."""
     parts = frozenset[Name]() if case.pair is None else case.pair.parts
-    wanted, findings, compared = [target, *sorted(parts - {target}, key=shown)], list[Finding](), list[Name]()
-    for name in wanted:
+    others = sorted(parts - {asked}, key=shown)
+    wanted = [(target, asked), *zip(others, others, strict=True)]
+    findings, compared = list[Finding](), list[Name]()
+    for name, stated in wanted:
         constant = case.submission.constant(name)
         if constant is None:
             return _Reach(findings=[_missing(case, name)])
-        compared += _stated(case, constant, findings)
-    reach = _rests_on(case, wanted, target)
+        compared += _stated(case, constant, stated, findings)
+    reach = _rests_on(case, [target, *others], target)
     reach.findings[:0] = findings
     reach.compared = tuple(compared)
     return reach
 
 
-def _stated(case: _Case, constant: Constant, findings: list[Finding]) -> tuple[Name, ...]:
-    """Add what speaks against a constant as a theorem of the challenge; return what was compared."""
+def _stated(case: _Case, constant: Constant, asked: Name, findings: list[Finding]) -> tuple[Name, ...]:
+    """Add what speaks against a constant as the challenge's theorem of a name; return what was compared."""
     name, kind = constant.name, constant.kind
     if kind is not Kind.THEOREM:
         findings.append(found(Word.NOT_A_THEOREM, name, f"{{}} is not a theorem but of kind {kind}."))
-    return () if case.pair is None else compare(case.pair, constant, findings)
+    return () if case.pair is None else compare(case.pair, constant, asked, findings)
 
 
 def _missing(case: _Case, target: Name) -> Finding:

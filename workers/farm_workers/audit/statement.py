@@ -59,6 +59,12 @@ class Comparison:
         """Return the places of those expressions of a constant that have to be the challenge's."""
         return (constant.type,) if constant.name in self.parts else constant.expressions()
 
+    def states(self, mine: Constant, other: Constant) -> bool:
+        """Tell whether a constant of the module has type and universe parameters of the challenge's."""
+        if mine.parameters != other.parameters:
+            return False
+        return self.ours.expression(mine.type) == self.theirs.expression(other.type)
+
     def _difference(self, name: Name) -> str | None:
         mine, other = self.submission.constant(name), self.challenge.constant(name)
         if mine is None or other is None:
@@ -81,14 +87,15 @@ class Comparison:
         return module.recursors.get(name, set()) if is_inductive else set()
 
 
-def compare(pair: Comparison, target: Constant, findings: list[Finding]) -> tuple[Name, ...]:
+def compare(pair: Comparison, target: Constant, asked_for: Name, findings: list[Finding]) -> tuple[Name, ...]:
     """Compare the target's statement, and all of the module that it rests on, with the challenge's.
 
-    Adds what differs to the findings and returns what was compared, the target first.
+    `asked_for` is the name of the challenge's theorem. Adds what differs to the findings and returns what was
+    compared, the target first.
     """
-    asked = pair.challenge.constant(target.name)
+    asked = pair.challenge.constant(asked_for)
     if asked is None or asked.kind is not Kind.THEOREM:
-        findings.append(found(Word.BAD_CHALLENGE, target.name, "The challenge has no theorem {}."))
+        findings.append(found(Word.BAD_CHALLENGE, asked_for, "The challenge has no theorem {}."))
         return ()
     if target.parameters != asked.parameters:
         findings.append(

@@ -11,7 +11,7 @@ from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check, Fallback
-from farm.judging.report import Execution, Preamble, Report
+from farm.judging.report import Execution, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason, judge, judge_text, needs_seal
 from farm.lean_text.positions import line_and_column
@@ -23,6 +23,7 @@ from farm_workers.box.launch import FILE_BYTES
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.blame import blames_statement, screened
 from farm_workers.checking.boxed import Boxed
+from farm_workers.checking.candidates import first_stating, may_do_better
 from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.contexts import TIMES, Contexts, Shared
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
@@ -102,24 +103,23 @@ class Checker:
         """Run Lean on a program and report what happened; nothing is raised for what the program does.
 
         A program that the policy rejects is not run. Without an assurance Lean's bare word is reported.
-        The check's fallback is judged, within what is left of the limits, where the model's own text before
-        the theorem changes the statement or breaks it. `cancelled` is called now and then; when it says yes,
-        the check ends and reports a box error.
+        The check's other programs are judged one after the other, within what is left of the limits, where
+        the one before is refused for what stands before its proof, or proves another statement. `cancelled`
+        is called now and then; when it says yes, the check ends and reports a box error.
         """
+        counted, check, others = first_stating(check)
         report = self._judged(check, environment, cancelled, way)
-        if check.fallback is None:
+        if not check.others:
             return report
-        second = _second(check, check.fallback, report, self._reading(check, environment, cancelled, way))
-        if second is None:
-            return replace(report, preamble=Preamble.MODEL)
-        again = self._judged(second, environment, cancelled, way)
-        first, last = report.run, again.run
-        both = replace(
-            last,
-            wall_seconds=first.wall_seconds + last.wall_seconds,
-            cpu_seconds=first.cpu_seconds + last.cpu_seconds,
-        )
-        return replace(again, preamble=Preamble.FARM, run=both)
+        run = report.run
+        for preamble, other in others:
+            following = _following(check, other, report, self._reading(check, environment, cancelled, way))
+            if following is None:
+                break
+            check, counted = following, preamble
+            report = self._judged(check, environment, cancelled, way)
+            run = _both(run, report.run)
+        return replace(report, preamble=counted, run=run)
 
     def ask_checker(self, check: Check, environment: LeanEnvironment, *, way: str) -> Report:
         """Run Lean on a program of ours and report what the environment's checker alone says of it."""
@@ -347,37 +347,34 @@ _NOT_LISTED = {
     ],
 }
 
-#: What speaks against a program when something before the target has changed what it states.
-_STATED_OTHERWISE = frozenset({Reason.STATEMENT_MISMATCH})
-#: With less time left the second program is not begun.
+#: With less time left another program is not begun.
 _LEAST_SECONDS = 0.1
 
 
-def _second(check: Check, fallback: Fallback, report: Report, reading: Execution) -> Check | None:
-    """Return the check of the fallback, within what is left of the limits, where it is to be tried.
+def _both(first: Execution, last: Execution) -> Execution:
+    return replace(
+        last,
+        wall_seconds=first.wall_seconds + last.wall_seconds,
+        cpu_seconds=first.cpu_seconds + last.cpu_seconds,
+    )
+
+
+def _following(check: Check, other: Fallback, report: Report, reading: Execution) -> Check | None:
+    """Return the check of another program, within what is left of the limits; None for one not worth a try.
 
     What reading the context took is not taken from them.
     """
-    reason = judge(report).reason
-    in_the_way = reason in _STATED_OTHERWISE or (
-        reason is Reason.ERROR
-        and check.challenge is not None
-        and blames_statement(check, check.challenge, report)
+    wall, cpu = (
+        limit - max(0.0, spent - TIMES * read)
+        for limit, spent, read in (
+            (check.limits.wall_seconds, report.run.wall_seconds, reading.wall_seconds),
+            (check.limits.cpu_seconds, report.run.cpu_seconds, reading.cpu_seconds),
+        )
     )
-    limits = replace(
-        check.limits,
-        wall_seconds=check.limits.wall_seconds - _spent(report.run.wall_seconds, reading.wall_seconds),
-        cpu_seconds=check.limits.cpu_seconds - _spent(report.run.cpu_seconds, reading.cpu_seconds),
-    )
-    if not in_the_way or min(limits.wall_seconds, limits.cpu_seconds) < _LEAST_SECONDS:
+    if min(wall, cpu) < _LEAST_SECONDS or not may_do_better(check, other, report):
         return None
-    return replace(
-        check, program=fallback.program, submitted=fallback.submitted, fallback=None, limits=limits
-    )
-
-
-def _spent(seconds: float, reading: float) -> float:
-    return max(0.0, seconds - TIMES * reading)
+    limits = replace(check.limits, wall_seconds=wall, cpu_seconds=cpu)
+    return replace(check, program=other.program, submitted=other.submitted, limits=limits)
 
 
 @functools.lru_cache(maxsize=8)  # many attempts at one statement come one after the other

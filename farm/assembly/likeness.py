@@ -1,0 +1,49 @@
+"""Assembly step, likeness: whether two programs of one answer say the same before their proof. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from farm.lean_text.scanner import words
+
+#: What differs of two programs is compared as tokens up to so many characters.
+_LONGEST_COMPARED = 1 << 14
+
+
+def is_same(one: str, other: str, above: int) -> bool:
+    """Return whether two programs that end in the same proof have the same tokens before it.
+
+    Both begin with the same `above` characters.
+    """
+    start = _shared_start(one, other, above)
+    end = min(_shared_end(one, other), len(one) - start, len(other) - start)
+    mine, others = one[start : len(one) - end], other[start : len(other) - end]
+    if mine.split() == others.split():
+        return True
+    if max(len(mine), len(others)) > _LONGEST_COMPARED:
+        return False
+    return words(mine) == words(others)
+
+
+def _shared_start(one: str, other: str, least: int) -> int:
+    """Return where the first line begins in which two texts differ, `least` or more."""
+    most = _most(lambda length: one.startswith(other[least:length], least), least, min(len(one), len(other)))
+    return max(least, one.rfind("\n", 0, most) + 1)
+
+
+def _shared_end(one: str, other: str) -> int:
+    """Return how long the end is that two texts have in common, from the first line that is whole."""
+    end = _most(lambda length: one.endswith(other[len(other) - length :]), 0, min(len(one), len(other)))
+    line = one.find("\n", len(one) - end)
+    return 0 if line < 0 else len(one) - line
+
+
+def _most(holds: Callable[[int], bool], least: int, most: int) -> int:
+    """Return the greatest number for which something holds that holds for all below it."""
+    while least < most:
+        half = (least + most + 1) // 2
+        if holds(half):
+            least = half
+        else:
+            most = half - 1
+    return least

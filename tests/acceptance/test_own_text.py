@@ -1,0 +1,226 @@
+"""A model's own text, whole, with real Lean: it counts where it proves the statement, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from candidates import as_other
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+
+from farm.assembly.challenge import challenge_to
+from farm.assembly.program import AssemblyOptions, assemble
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check
+from farm.judging.report import Preamble, Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Outcome, Reason, judge
+from farm.manifest.entry import Entry
+
+HEADER = "prelude\nimport Core\n\n"
+STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"
+TERM = STATEMENT.replace(" by\n", "")
+PROOF = STATEMENT + "  exact ⟨h.right, h.left⟩"
+OTHER = PROOF.replace("swap", "other")
+TURN = "theorem turn {p q : Prop} (h : p ∧ q) : q ∧ p := ⟨h.right, h.left⟩\n"
+LET = (
+    "theorem off : let f : Bool → Bool\n      | true => false\n      | false => true; f true = false := by\n"
+)
+
+#: Answers, and the name of the theorem that was found.
+OWN = {
+    "a namespace and a comment behind it": (f"namespace Mine\n{TURN}{PROOF}\nend Mine\n-- done", "Mine.swap"),
+    "a namespace whose helper is named in full": (
+        f"namespace Mine\n{TURN}{STATEMENT}  exact Mine.turn h\nend Mine",
+        "Mine.swap",
+    ),
+    "a namespace within a section": (f"section\nnamespace Mine\n{PROOF}\nend Mine\nend", "Mine.swap"),
+    "dot notation": (f"namespace And\n{TURN}{STATEMENT}  exact h.turn\nend And", "And.swap"),
+    "a root name and a corollary": (
+        PROOF.replace("swap", "_root_.swap") + "\ntheorem back : True := trivial",
+        "swap",
+    ),
+    "another name": (OTHER, "other"),
+    "another name behind attributes": (f"@[simp] {OTHER}", "other"),
+    "another name, private": (f"private {OTHER}", "_private"),
+    "another name behind a macro": (
+        'macro "flip_it" t:term : tactic => `(tactic| exact ⟨And.right $t, And.left $t⟩)\n'
+        "theorem other (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  flip_it h",
+        "other",
+    ),
+    "a notation in the statement": (
+        'local notation "PQ" => And\ntheorem other (p q : Prop) (h : PQ p q) : PQ q p := ⟨h.right, h.left⟩',
+        "other",
+    ),
+    "variables in place of binders": (
+        "variable (p q : Prop)\ntheorem other (h : p ∧ q) : q ∧ p := ⟨h.right, h.left⟩",
+        "other",
+    ),
+    "a header of the module system": (f"module\n\npublic import Core\n\n{OTHER}", "other"),
+    "an option for what follows": (f"set_option maxRecDepth 900 in\n{OTHER}", "other"),
+    "goals that are closed last": (
+        "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := ?_\nwhere finally\n  exact ⟨h.right, h.left⟩",
+        "swap",
+    ),
+}
+
+
+def check_of(
+    answer: str, *, statement: str = STATEMENT, header: str = HEADER, tier: Tier = Tier.KERNEL
+) -> Check:
+    line = Entry(
+        path="",
+        line=1,
+        name="swap",
+        header=header,
+        formal_statement=statement,
+        generation=f"```lean4\n{answer}\n```",
+        predicted_proof="",
+    )
+    made = assemble(line, AssemblyOptions())
+    return Check(
+        program=made.text,
+        submitted=made.submitted,
+        challenge=challenge_to(header, statement),
+        assurance=Assurance(tier=tier),
+        fallback=as_other(made.fallback),
+        restated=as_other(made.restated),
+    )
+
+
+def target(report: Report) -> str:
+    assert report.audit is not None
+    return str(report.audit["target"])
+
+
+@pytest.mark.parametrize(("answer", "name"), OWN.values(), ids=OWN)
+def test_a_text_that_proves_the_statement_counts_whole(
+    checker: Checker, core: LeanEnvironment, answer: str, name: str
+) -> None:
+    report = checker.check(check_of(answer), core)
+    assert judge(report).outcome is Outcome.PROVED, report
+    assert report.preamble is Preamble.MODEL
+    assert target(report).startswith(name)
+
+
+RESTATED = {
+    "a statement that differs": PROOF.replace("p q : Prop", "q p : Prop").replace("q ∧ p :=", "_ :="),
+    "an assumption more": PROOF.replace("(h :", "(_ : True) (h :"),
+    "what the statement brings as well": f"def extra := 1\n{PROOF}",
+}
+
+
+@pytest.mark.parametrize("answer", RESTATED.values(), ids=RESTATED)
+def test_the_statement_is_put_in_where_the_text_does_not_state_it(
+    checker: Checker, core: LeanEnvironment, answer: str
+) -> None:
+    statement = f"def extra := 1\n\n{STATEMENT}" if "extra" in answer else STATEMENT
+    report = checker.check(check_of(answer, statement=statement), core)
+    assert judge(report).outcome is Outcome.PROVED, report
+    assert target(report) == "swap"
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        "and_intros\n· exact h.right\n· exact h.left",
+        "try exact h\nexact ⟨h.right, h.left⟩",
+        "set_option maxRecDepth 900 in\nexact ⟨h.right, h.left⟩",
+        "-- turned\nby\n  exact ⟨h.right, h.left⟩",
+        "exact ⟨h.right, h.left⟩",
+        "And.intro h.right h.left",
+        "⟨h.right, h.left⟩",
+        "have back := h.right\n⟨back, h.left⟩",
+        "let here := h\nAnd.intro here.right here.left",
+        "show q ∧ p from ⟨h.right, h.left⟩",
+    ],
+)
+def test_lean_tells_whether_a_bare_proof_is_a_term_or_tactics(
+    checker: Checker, core: LeanEnvironment, proof: str
+) -> None:
+    report = checker.check(check_of(proof, statement=TERM), core)
+    assert judge(report).outcome is Outcome.PROVED, report
+
+
+def test_a_let_by_equations_does_not_hide_where_a_statement_ends(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    report = checker.check(check_of(f"{LET}  rfl", statement=LET), core)
+    assert judge(report).outcome is Outcome.PROVED, report
+
+
+FALSE = "theorem swap (p q : Prop) (h : p ∧ q) : p = q := by\n"
+HELPED = f"theorem help (p q : Prop) (h : p ∧ q) : p = q := by sorry\n{FALSE}"
+NOT_PROVED = {
+    "another statement": (FALSE, OTHER),
+    "the name with another statement in a namespace": (FALSE, f"namespace Mine\n{PROOF}\nend Mine"),
+    "a sorry": (FALSE, "theorem other (p q : Prop) (h : p ∧ q) : p = q := sorry"),
+    "a sorry of a helper": (
+        FALSE,
+        "theorem help (p q : Prop) : p = q := sorry\n"
+        "theorem other (p q : Prop) (h : p ∧ q) : p = q := help p q",
+    ),
+    "an axiom": (
+        FALSE,
+        "axiom help (p q : Prop) : p = q\ntheorem other (p q : Prop) (h : p ∧ q) : p = q := help p q",
+    ),
+    "an axiom with the statement": (FALSE, "axiom other (p q : Prop) (h : p ∧ q) : p = q"),
+    "an opaque constant": (
+        FALSE,
+        "axiom cheat (p : Prop) : p\nopaque other (p q : Prop) (h : p ∧ q) : p = q := cheat _",
+    ),
+    "no kernel": (
+        FALSE,
+        "set_option debug.skipKernelTC true in\n"
+        "theorem other (p q : Prop) (h : p ∧ q) : p = q := (rfl : p = p)",
+    ),
+    "a word that means something else": (
+        FALSE,
+        'local notation:50 a " = " b => a ∧ b\ntheorem other (p q : Prop) (h : p ∧ q) : p = q := h',
+    ),
+    "what the statement leaves open itself": (HELPED, "theorem other : True := trivial"),
+    "a comment that holds the statement": (FALSE, f"/- {FALSE} -/\ntheorem other : True := trivial"),
+    "nothing but an example": (FALSE, "example : True := trivial"),
+}
+
+
+@pytest.mark.parametrize(("statement", "answer"), NOT_PROVED.values(), ids=NOT_PROVED)
+@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.AUDIT])
+def test_a_text_that_does_not_prove_the_statement_counts_nowhere(
+    checker: Checker, core: LeanEnvironment, statement: str, answer: str, tier: Tier
+) -> None:
+    report = checker.check(check_of(answer, statement=statement, tier=tier), core)
+    assert judge(report).outcome is Outcome.REJECTED, report
+
+
+def test_without_an_audit_the_program_that_counts_has_the_statement(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    check = check_of("theorem other : True := trivial", statement=FALSE, tier=Tier.LEAN)
+    assert FALSE not in check.program
+    report = checker.check(check, core)
+    assert (judge(report).outcome, report.preamble) == (Outcome.REJECTED, Preamble.FARM)
+
+
+def test_a_header_that_does_not_compile_is_the_datasets_fault(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    report = checker.check(check_of(OTHER, header=f"{HEADER}open Nowhere\n\n"), core)
+    assert judge(report).reason is Reason.BAD_CHALLENGE
+
+
+def test_an_error_of_the_proof_is_not_looked_for_again(checker: Checker, core: LeanEnvironment) -> None:
+    wrong = OTHER.replace("h.left", "h.right")
+    check = check_of(wrong)
+    assert check.fallback is not None
+    report = checker.check(check, core)
+    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+    alone = checker.check(replace(check, fallback=None, restated=None), core)
+    assert report.answer == alone.answer
+
+
+def test_goals_that_are_left_are_an_error_of_the_proof(checker: Checker, core: LeanEnvironment) -> None:
+    check = check_of("theorem other (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  constructor")
+    report = checker.check(check, core)
+    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
