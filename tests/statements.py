@@ -6,6 +6,9 @@ OPEN = "theorem goal (n : Nat) : n = n := sorry\n"
 MATCHED = "(match 0 with | .zero => 1 | .succ _ => 2)"
 PROVED = "theorem goal (n : Nat) : n = n := rfl\n"
 
+#: A statement behind one that says the same, which is none of its proofs.
+HELPED = f"theorem help (n : Nat) : n = n := sorry\n{OPEN}"
+
 #: A statement and a proof of it.
 HONEST = [
     (OPEN, PROVED),
@@ -51,14 +54,22 @@ HONEST = [
         "namespace A.B\ntheorem goal : True := sorry\nend A.B\n",
         "theorem A.B.goal : True := True.intro\n",
     ),
+    (OPEN, "namespace A\n" + PROVED + "end A\n"),
+    (OPEN, "private " + PROVED),
+    (OPEN, PROVED.replace("goal", "other")),
+    (OPEN, "theorem first (n : Nat) : n = n := rfl\n" + PROVED.replace("goal", "A.goal")),
 ]
 
 #: A statement, what is no proof of it, and what is to be found.
 NO_PROOFS: list[tuple[str, str, list[tuple[str, str]]]] = [
     (OPEN, OPEN, [("has_sorry", "goal")]),
     (OPEN, "theorem other : True := True.intro\n", [("target_missing", "goal")]),
-    (OPEN, "namespace A\n" + PROVED + "end A\n", [("target_missing", "goal")]),
-    (OPEN, "private " + PROVED, [("target_missing", "goal")]),
+    (OPEN, "namespace A\ntheorem goal (n : Nat) : n = 0 + n := sorry\nend A\n", [("target_missing", "goal")]),
+    (OPEN, "theorem other (n : Nat) : n = n := sorry\n", [("has_sorry", "other")]),
+    (OPEN, "theorem other.{u} (_ : Sort u) (n : Nat) : n = n := rfl\n", [("target_missing", "goal")]),
+    (OPEN, "axiom other (n : Nat) : n = n\n", [("target_missing", "goal")]),
+    (OPEN, "def other (n : Nat) : n = n := rfl\n", [("target_missing", "goal")]),
+    (HELPED, "theorem help (n : Nat) : n = n := sorry\n", [("target_missing", "goal")]),
     (OPEN, "def goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
     (OPEN, "abbrev goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
     (OPEN, "opaque goal (n : Nat) : n = n := rfl\n", [("not_a_theorem", "goal")]),
