@@ -154,6 +154,31 @@ def test_a_line_gets_the_program_that_counted(
     assert written["farm"]["messages"][0]["in"] == {"field": "generation", "line": 5, "column": 2}
 
 
+OWN = {"generation": "```lean\nnamespace X\nvariable (n : ℕ)\ntheorem t : 1 = 1 := by\n  rfl\nend X\n```"}
+OF_THREE = {
+    "model": "open A\n\nnamespace X\nvariable (n : ℕ)\ntheorem t : 1 = 1 := by\n  rfl\nend X",
+    "restated": "open A\n\nvariable (n : ℕ)\n\ntheorem t : 1 = 1 := by\n  rfl",
+    "farm": "open A\n\ntheorem t : 1 = 1 := by\n  rfl",
+}
+
+
+@pytest.mark.parametrize("preamble", OF_THREE)
+def test_a_line_gets_the_one_of_three_programs_that_counted(
+    store: Store, queries: Queries, tmp_path: Path, preamble: str
+) -> None:
+    path, program = tmp_path / "a.jsonl", OF_THREE[preamble]
+    run_id = load(store, path, SET | OWN)
+    (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
+    given = [claim.check.program, *(other.program for other in claim.check.others)]
+    assert given == list(OF_THREE.values())
+    error = an_error(program[: program.index("  rfl")].count("\n") + 1, 2)
+    assert finished(store, claim, exit_status=1, messages=(error,), preamble=preamble)
+    exported(store, queries, run_id)
+    (written,) = lines(path)
+    assert (written["predicted_proof"], written["farm"]["preamble"]) == (program, preamble)
+    assert written["farm"]["messages"][0]["in"] == {"field": "generation", "line": 5, "column": 2}
+
+
 def test_a_worker_is_given_both_programs(store: Store, tmp_path: Path) -> None:
     load(store, tmp_path / "a.jsonl", SET)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
