@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from candidates import as_other
@@ -78,11 +81,15 @@ def check_of(
         generation=f"```lean4\n{answer}\n```",
         predicted_proof="",
     )
+    return asked(line, tier)
+
+
+def asked(line: Entry, tier: Tier) -> Check:
     made = assemble(line, AssemblyOptions())
     return Check(
         program=made.text,
         submitted=made.submitted,
-        challenge=challenge_to(header, statement),
+        challenge=challenge_to(line.header, line.formal_statement),
         assurance=Assurance(tier=tier),
         fallback=as_other(made.fallback),
         restated=as_other(made.restated),
@@ -224,3 +231,36 @@ def test_goals_that_are_left_are_an_error_of_the_proof(checker: Checker, core: L
     check = check_of("theorem other (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  constructor")
     report = checker.check(check, core)
     assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+
+
+#: What the kept cases say in terms of a library, in those of the embedded one; and their proofs made wrong.
+IN_CORE = {
+    "import Mathlib\nimport Aesop\n\nopen Real\n": "prelude\nimport Core\n",
+    "import Mathlib": "import Core",
+    "ℕ": "Nat",
+    "ℝ": "Nat",
+    "lemma ": "theorem ",
+    "open Real": "",
+    ".symm": ".wrong",
+}
+CASES = Path(__file__).parents[1] / "cases" / "assembly"
+
+
+def failing() -> Iterator[Check]:
+    """Yield what the kept cases of assembly ask for, with wrong proofs: these are strange answers all."""
+    for path in sorted(CASES.glob("*.jsonl")):
+        for case in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            fields = case["line"]
+            for word, other in IN_CORE.items():
+                fields = {name: text.replace(word, other) for name, text in fields.items()}
+            if not case["options"]:
+                line = Entry(path="", line=1, name="t", predicted_proof="", **fields)
+                yield asked(line, Tier.KERNEL)
+
+
+def test_few_failing_lines_are_checked_twice(checker: Checker, core: LeanEnvironment) -> None:
+    reports = [checker.check(check, core) for check in failing()]
+    rejected = [report for report in reports if judge(report).outcome is Outcome.REJECTED]
+    twice = [report for report in rejected if report.preamble not in (None, Preamble.MODEL)]
+    assert len(rejected) > 100
+    assert len(twice) < len(rejected) / 8, f"{len(twice)} of {len(rejected)}"

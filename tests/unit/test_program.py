@@ -17,6 +17,7 @@ from farm.assembly.program import PROFILES, AssemblyOptions, Program, assemble
 from farm.assembly.segments import LineMap, Location, starts_in
 from farm.errors import UsageError
 from farm.manifest.entry import Entry
+from tests.bench.around import answers
 
 CASES = Path(__file__).parents[1] / "cases" / "assembly"
 HEADER = "import Mathlib\n\nopen Real\n\n"
@@ -265,6 +266,11 @@ def test_repeated_lines_that_one_program_has_once_make_two_programs() -> None:
     answer = f"```lean4\nvariable (n : ℕ)\nvariable (n : ℕ)\n{STATEMENT}  simp\n```"
     line = entry(answer, header="import Mathlib\n\n", statement=f"variable (n : ℕ)\n{STATEMENT}")
     assert [each.text.count("variable") for each in assemble(line, AssemblyOptions()).candidates] == [2, 1]
+
+
+def test_ordinary_answers_have_one_program() -> None:
+    made = [assemble(each, AssemblyOptions()) for each in answers.entries(64)]
+    assert [each for each in made if len(each.candidates) > 1] == []
 
 
 def test_a_line_without_a_statement_is_the_models_text() -> None:
