@@ -189,7 +189,7 @@ def test_nemo_is_told_of_an_environment_that_nobody_has(url: str) -> None:
 
 
 def test_a_program_that_proves_something_else_is_an_error_to_nemo(url: str) -> None:
-    other = HEADER + "theorem u : True := True.intro\n"
+    other = HEADER + "theorem u : True ∧ True := ⟨True.intro, True.intro⟩\n"
     assert execute(url, PROVED, challenge=STATEMENT).json()["process_status"] == "completed"
     assert execute(url, PROVED, **STATEMENT).json()["process_status"] == "completed"
     assert execute(url, other).json()["process_status"] == "completed"
