@@ -358,8 +358,8 @@ def test_the_older_form_of_kimina_is_read(url: str, address: str) -> None:
 def test_what_a_request_states_holds_for_every_program_that_states_nothing_itself(
     url: str, address: str, field: str, stated: dict[str, object]
 ) -> None:
-    other = HEADER + "theorem u : True := True.intro\n"
-    own = {"header": HEADER, "formal_statement": "theorem u : True := by"}
+    other = HEADER + "theorem u : True ∧ True := ⟨True.intro, True.intro⟩\n"
+    own = {"header": HEADER, "formal_statement": "theorem u : True ∧ True := by"}
     programs = [
         {"code": PROVED},
         {"code": other},

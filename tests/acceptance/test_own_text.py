@@ -264,3 +264,18 @@ def test_few_failing_lines_are_checked_twice(checker: Checker, core: LeanEnviron
     twice = [report for report in rejected if report.preamble not in (None, Preamble.MODEL)]
     assert len(rejected) > 100
     assert len(twice) < len(rejected) / 8, f"{len(twice)} of {len(rejected)}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"/- {FALSE} -/\ntheorem swap : True := trivial",
+        f'theorem swap : True := trivial\ndef text := "{FALSE}"',
+        f"namespace Mine\naxiom no : False\n{FALSE}  exact no.elim\nend Mine\ntheorem swap : True := trivial",
+    ],
+)
+def test_without_an_audit_a_text_that_mentions_the_statement_does_not_count_whole(
+    checker: Checker, core: LeanEnvironment, answer: str
+) -> None:
+    report = checker.check(check_of(answer, statement=FALSE, tier=Tier.LEAN), core)
+    assert report.preamble is not Preamble.MODEL

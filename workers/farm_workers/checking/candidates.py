@@ -26,7 +26,7 @@ def first_stating(check: Check) -> tuple[Preamble, Check, Sequence[tuple[Preambl
     """Return which program is checked first, the check with it in place, and the programs behind it.
 
     That is the check's own, unless Lean's word is all that is asked for: nothing compares the statement then,
-    so it is the first that has the dataset's to the letter.
+    so it is the first that has it in the dataset's own text.
     """
     named = ((Preamble.RESTATED, check.restated), (Preamble.FARM, check.fallback))
     others = [(preamble, other) for preamble, other in named if other is not None]
@@ -34,13 +34,20 @@ def first_stating(check: Check) -> tuple[Preamble, Check, Sequence[tuple[Preambl
     if tier != Tier.LEAN or check.challenge is None or not others:
         return Preamble.MODEL, check, others
     core = read_target(check.challenge.program[check.challenge.context_end :]).core
-    if not core or core in check.program:
+    if not core or _states(check.program, check.submitted or (), core):
         return Preamble.MODEL, check, others
     for number, (preamble, other) in enumerate(others):
-        if core in other.program:
+        if _states(other.program, other.submitted, core):
             stating = replace(check, program=other.program, submitted=other.submitted)
             return preamble, stating, others[number + 1 :]
     return Preamble.MODEL, check, others
+
+
+def _states(program: str, submitted: Spans, core: str) -> bool:
+    """Whether a program has the dataset's statement in text that is not the submission's."""
+    ends = [0, *(end for _, end in submitted)]
+    starts = [*(start for start, _ in submitted), len(program)]
+    return any(core in program[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
