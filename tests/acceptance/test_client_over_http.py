@@ -128,7 +128,8 @@ def test_a_theorem_below_its_context_is_judged_and_only_errors_of_the_context_ar
     context = f"{HEADER}namespace N\n\ntheorem left : (1 : Nat) = 2 := sorry\n\n/-- Doc. -/\n"
     item = {"context": context, "formal_statement": "theorem t : (1 : Nat) = 2", "proof": ":= left"}
     result = client.check(item)
-    assert (result.verdict, result.reward, result.messages) == ("proved", 1.0, ())
+    assert (result.verdict, result.reward, result.messages) == ("proved", 0.0, ())
+    assert client.check(item, accept=["sorry"]).reward == 1.0
     assert client.check(item | {"proof": ":= sorry"}).reason == "has_sorry"
     with pytest.raises(Invalid, match="give one"):
         client.check(item | {"header": HEADER})

@@ -8,13 +8,15 @@ import os
 import shutil
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
-from farm_workers.checking.canary import closed
+from farm_workers.checking.canary import TIMEOUT, closed
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.environments import Installed, installed
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -463,6 +465,30 @@ def test_a_header_that_cannot_be_imported_is_refused_at_once_from_the_second_tim
         assert report.answer == first.answer
 
 
+NATIVE = tomllib.loads((resources.files("farm_workers.exploits") / "native.toml").read_text())["parts"]
+#: Prints what Lean says of a header that cannot be imported, and ends the process in Lean's place.
+FAKE = {"severity": "error", "data": "unknown module prefix 'Core'", "pos": {"line": 2, "column": 0}}
+SLANDER = f"""{HEADER}{NATIVE["elaborator"]}{NATIVE["exit"]}{NATIVE["shell"]}
+@[command_elab commandCheat!] def run : CommandElab := fun stx ctx state _ =>
+  match shell {json.dumps(f"cat <<'END'{chr(10)}{json.dumps(FAKE)}{chr(10)}END")} stx with
+  | .error e => .error e
+  | .ok _ => match IO.sleep 500 stx with
+    | 0 => IO.Process.exit (α := Nat) 1 stx
+    | _ => IO.Process.exit (α := Nat) 1 stx
+cheat!
+theorem t : True := True.intro
+"""
+
+
+@pytest.mark.parametrize("way", ["forked", "cold"])
+def test_a_program_cannot_have_its_header_refused_to_others(
+    checker: Checker, core: LeanEnvironment, way: str
+) -> None:
+    slander = checker.check(Check(program=SLANDER), core, way=way)
+    assert "unknown module prefix" in judge(slander).detail
+    assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way=way)).reason is Reason.OK
+
+
 def test_what_a_header_lacked_is_looked_for_again_in_another_environment(
     checker: Checker, core: LeanEnvironment, tmp_path: Path
 ) -> None:
@@ -478,7 +504,8 @@ def test_what_a_header_lacked_is_looked_for_again_in_another_environment(
 def test_a_run_that_was_cut_short_is_no_fault_of_its_header(
     checker: Checker, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    cut = checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way="cold", cancelled=lambda: True)
+    endless = Check(program=f"{HEADER}{TIMEOUT.body}")
+    cut = checker.check(endless, core, way="cold", cancelled=lambda: True)
     assert judge(cut).reason is Reason.BOX_FAILED
     assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way="cold")).reason is Reason.OK
     gone = dataclasses.replace(core, digest="gone", lean_path=(str(tmp_path),))

@@ -13,7 +13,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import Case, asked, one_of_each, read
 from farm_workers.lean.goals import MOST_CHARACTERS, MOST_GOALS, MOST_TEXT
 
-from farm.client import Client, Goal
+from farm.client import Client, Goal, Position
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
@@ -198,4 +198,13 @@ def test_a_client_is_told_goals_over_http(own_farm: Command, tmp_path: Path) -> 
         url, token = json.loads((home / "http.json").read_text())["url"], (home / "http.token").read_text()
         with Client(url, token=token.strip()) as client:
             found = client.check(proof, goals=True, timeout=20 * PATIENCE)
-    assert found.goals == (Goal(line=2, column=2, origin="answer", kind="sorry", goal=CONTEXT + "⊢ p"),)
+    assert found.goals == (
+        Goal(
+            line=2,
+            column=2,
+            origin="answer",
+            program=Position(line=5, column=2),
+            kind="sorry",
+            goal=CONTEXT + "⊢ p",
+        ),
+    )

@@ -50,6 +50,12 @@ def judge(store: Store, goals: tuple[Goal, ...] | None = None) -> list[bool]:
     return [claim.check.goals for claim in taken]
 
 
+def in_program(line: int, column: int) -> dict[str, Any]:
+    """Return a place of the program, as a result has it."""
+    ends = {"end_line": None, "end_column": None}
+    return {"line": line, "column": column, "program": {"line": line, "column": column, **ends}}
+
+
 def test_goals_are_told_in_places_of_the_answer(store: Store) -> None:
     item = brought(store, goals=True)
     _, (found,) = Queries(store.engine).told([item], "")
@@ -59,9 +65,13 @@ def test_goals_are_told_in_places_of_the_answer(store: Store) -> None:
         Goal(kind="error", goal="⊢ False", line=1, column=0),
     )
     assert judge(store, goals) == [True]
+    places = [
+        {**in_program(line, 2), "origin": "answer", "line": 2},
+        {**in_program(1, 0), "origin": "header"},
+    ]
     assert told(store, item) == [
-        {"line": 2, "column": 2, "origin": "answer", "kind": "sorry", "goal": "p : Prop\n⊢ p"},
-        {"line": 1, "column": 0, "origin": "header", "kind": "error", "goal": "⊢ False"},
+        {**places[0], "kind": "sorry", "goal": "p : Prop\n⊢ p"},
+        {**places[1], "kind": "error", "goal": "⊢ False"},
     ]
 
 

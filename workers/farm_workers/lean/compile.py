@@ -117,8 +117,18 @@ class LeanRunner:
             return reply.report
         wrong = self._environment_error(reply.report, question)
         if wrong is None and _refuses_header(reply.report):
-            self._refused.put(_short(question), reply.report)
+            self._remember_refusal(question)
         return replace(reply.report, environment_error=wrong)
+
+    def _remember_refusal(self, question: Question) -> None:
+        """Remember that Lean refuses a header, where it does so of the header alone.
+
+        The answer to a program only raises the question: its code can print such an error and end the process.
+        """
+        alone = self._tried(question.instead(question.header), COLD)
+        with alone.module or contextlib.nullcontext():
+            if _refuses_header(alone.report):
+                self._refused.put(_short(question), alone.report)
 
     def _compiled(self, question: Question, way: str) -> Reply:
         """Return what came of a program; where a fork crashes, the answer of a fresh Lean decides.
