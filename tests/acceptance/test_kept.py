@@ -17,7 +17,8 @@ from farm_workers.checking import challenges
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images import images
-from farm_workers.lean import cold, compile, snapshot
+from farm_workers.lean import cold, snapshot
+from farm_workers.lean import compile as compiling
 
 from farm.assembly.challenge import Challenge
 from farm.assembly.declaration import kept_target
@@ -38,7 +39,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(snapshot, "_MOST_REFUSED", MOST)
     monkeypatch.setattr(snapshot, "_MOST", MOST)
     monkeypatch.setattr(challenges, "_MOST", MOST)
-    monkeypatch.setattr(compile, "_MOST_REFUSED", MOST)
+    monkeypatch.setattr(compiling, "_MOST_REFUSED", MOST)
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

@@ -224,7 +224,7 @@ _UNNAMED = """() => {
     const labelled = (it) => document.getElementById(it.getAttribute("aria-labelledby"));
     const ids = [...document.querySelectorAll("[id]")].map((it) => it.id);
     return [
-        ...all("input:not([type=hidden]), select").filter((it) => !it.labels.length),
+        ...all("input:not([type=hidden]), select").filter((it) => !it.labels.length && !told(it)),
         ...all("a, button, summary, th").filter((it) => !told(it)),
         ...all("section").filter((it) => !labelled(it)),
         ...ids.filter((id, at) => ids.indexOf(id) !== at),

@@ -123,7 +123,7 @@ class LeanRunner:
     def _remember_refusal(self, question: Question) -> None:
         """Remember that Lean refuses a header, where it does so of the header alone.
 
-        The answer to a program only raises the question: its code can print such an error and end the process.
+        The answer to a program only raises the question: its code can print such an error and end Lean.
         """
         alone = self._tried(question.instead(question.header), COLD)
         with alone.module or contextlib.nullcontext():

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from celery import Celery
@@ -25,6 +26,7 @@ from farm.store.transitions import Store
 from farm.version import VERSION
 from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
+from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.context import Context, Threads, tiers
@@ -99,6 +101,8 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
     heartbeat = Heartbeat(context, app, work, bell)
     events.started(tiers(context.environments))
     events.watch(lambda: _state(context, bell))
+    # Before the first heartbeat names them as starting: a line that waits for one refers to it.
+    retrying_at_start(partial(_declare, context))
     heartbeat.start()
     try:
         worker = _celery_worker(app, context, bell)
@@ -121,6 +125,12 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
             context.recorder.put(Returned.unharmed(claim, "the worker is stopping"))
         context.recorder.stop()
         heartbeat.stop()
+
+
+def _declare(context: Context) -> None:
+    """Make known the environments that this worker is about to examine."""
+    for each in context.pending():
+        context.store.declare(each.name, kind=each.kind)
 
 
 def _start_environments(context: Context, starting: Starting, worker: Any, heartbeat: Heartbeat) -> None:
