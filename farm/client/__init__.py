@@ -29,7 +29,16 @@ from farm.client.errors import (
     Unreachable,
 )
 from farm.client.requests import Fields, Item, Options, Priority, Profile, Tier, Weaker
-from farm.client.results import Batch, Environment, Goal, Message, Provenance, Result, Seconds
+from farm.client.results import (
+    Batch,
+    Environment,
+    Goal,
+    Message,
+    Position,
+    Provenance,
+    Result,
+    Seconds,
+)
 from farm.client.sync import Client
 
 __all__ = [
@@ -50,6 +59,7 @@ __all__ = [
     "NotAFarm",
     "NotFound",
     "Options",
+    "Position",
     "Priority",
     "Profile",
     "Provenance",

@@ -484,7 +484,10 @@ theorem t : True := True.intro
 def test_a_program_cannot_have_its_header_refused_to_others(
     checker: Checker, core: LeanEnvironment, way: str
 ) -> None:
-    slander = checker.check(Check(program=SLANDER), core, way=way)
+    for _ in range(5):  # a busy machine may end the process before its shell has printed
+        slander = checker.check(Check(program=SLANDER), core, way=way)
+        if "unknown module prefix" in judge(slander).detail:
+            break
     assert "unknown module prefix" in judge(slander).detail
     assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way=way)).reason is Reason.OK
 

@@ -11,6 +11,7 @@ from commands import HEADER, PROVED, WRONG, Running, entry, lines, verdicts, wri
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, a_worker
 from leans import script, toolchain
+from processes import eventually
 
 VERSION = "4.34.0"
 SAYS = f"Lean (version {VERSION}, x86_64-unknown-linux-gnu, commit 0123456789ab, Release)"
@@ -38,6 +39,8 @@ def older(core: LeanEnvironment, tmp_path: Path) -> Path:
 def worker(quiet: Quiet, older: Path, tmp_path: Path) -> Iterator[Running]:
     """A worker that serves both."""
     with a_worker(quiet, tmp_path / "worker", FARM_ENVIRONMENTS=str(older)) as found:
+        served = "SELECT count(*) FROM environments WHERE seen_at IS NOT NULL"
+        eventually(lambda: quiet.ask(served) == [2], seconds=60)
         yield found
 
 
