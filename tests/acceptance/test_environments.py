@@ -474,7 +474,7 @@ SLANDER = f"""{HEADER}{NATIVE["elaborator"]}{NATIVE["exit"]}{NATIVE["shell"]}
   | .error e => .error e
   | .ok _ => match IO.sleep 500 stx with
     | 0 => IO.Process.exit (α := Nat) 1 stx
-    | _ => IO.Process.exit (α := Nat) 1 stx
+    | _ => IO.Process.exit (α := Nat) 2 stx
 cheat!
 theorem t : True := True.intro
 """
