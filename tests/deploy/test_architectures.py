@@ -19,7 +19,7 @@ GLIBC = "manylinux_2_36"
 def test_every_package_of_a_lock_is_there_as_a_wheel(lock: str, machine: str, tmp_path: Path) -> None:
     command = [
         *(Path(sys.executable).with_name("uv"), "pip", "install", "--dry-run", "--no-deps"),
-        *("--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.12"),
+        *("--require-hashes", "--only-binary", ":all:", "--python-version", "3.12"),
         *("--python-platform", f"{machine}-{GLIBC}", "--target", tmp_path),
         *("-r", ROOT / "docker" / f"{lock}.lock"),
     ]
