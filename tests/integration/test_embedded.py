@@ -158,7 +158,7 @@ def test_what_was_committed_is_there_after_a_restart(settled: Path, pair: str):
 
 def test_everything_in_the_home_is_private(home: Path, pair: str):
     ensure(home, servers=pair, worker=False)
-    found = [home, *home.iterdir(), *(home / "run").iterdir()]
+    found = [home, *home.iterdir(), *socket_folder(home).iterdir()]
     assert [path for path in found if path.lstat().st_mode & 0o077 and not path.is_socket()] == []
 
 
@@ -271,7 +271,8 @@ def test_a_machine_without_servers_is_told_the_one_command(home: Path, tmp_path:
 
 
 def test_a_supervisor_of_another_version_is_said_to_be_one(home: Path) -> None:
-    control_socket(home).parent.mkdir(parents=True)
+    home.mkdir()
+    control_socket(home).parent.mkdir(exist_ok=True)
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(control_socket(home)))
         other.listen()
