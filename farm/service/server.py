@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,11 @@ from farm.service.origins import allowed_hosts
 from farm.service.page.door import ROOT, Door
 from farm.service.page.routes import page
 from farm.service.protocol import InTime
-from farm.service.sockets import listening
+from farm.service.sockets import BACKLOG, listening, listening_at, shown_host
 from farm.store.keys import Key, Keys
 
 #: Seconds in which requests that are under way may end when the service is told to stop.
 _GRACE_SECONDS = 5
-_BACKLOG = 4096
 #: MiB that a request may have.
 BODY_MIB = 64
 
@@ -156,7 +155,7 @@ def _where_found(home: Path, local: Local) -> str:
 
 def _url(where: Listening, bound: socket.socket) -> str:
     scheme = "http" if where.certificate is None else "https"
-    return f"{scheme}://{_shown(where.host)}:{bound.getsockname()[1]}"
+    return f"{scheme}://{shown_host(where.host)}:{bound.getsockname()[1]}"
 
 
 def whole(make_desk: Callable[[], Desk]) -> FastAPI:
@@ -188,7 +187,7 @@ def _serve(connections: Connections, where: Listening, bound: socket.socket, doo
         http=InTime,
         ws="none",
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         ssl_certfile=where.certificate,
         ssl_keyfile=where.private_key,
     )
@@ -218,20 +217,7 @@ class _Server(uvicorn.Server):
 
 def _bound(where: Listening) -> AbstractContextManager[socket.socket]:
     """Give a socket for this address, or this path; raises `UsageError`."""
-    return listening(where.uds) if where.uds is not None else closing(_inet(where.host, where.port))
-
-
-def _inet(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, proto)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {_shown(host)}:{port}: {error.strerror}; give another --host or --port"
-        ) from error
-    return bound
+    return listening(where.uds) if where.uds is not None else listening_at(where.host, where.port)
 
 
 def _is_loopback(host: str) -> bool:
@@ -239,7 +225,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

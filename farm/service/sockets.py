@@ -1,4 +1,4 @@
-"""The unix socket of a service on one's own machine, which only its owner can connect to."""
+"""The sockets that a service listens on: an address, or a unix socket that only its owner can connect to."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from farm.errors import FarmError, UsageError
 
-# At most as many calls wait to be accepted.
-_BACKLOG = 4096
+#: At most as many connections wait to be accepted.
+BACKLOG = 4096
 
 
 @contextmanager
@@ -35,6 +35,31 @@ def listening(path: Path) -> Iterator[socket.socket]:
             with suppress(FarmError, OSError), _alone(path):
                 if os.path.samestat(path.lstat(), made):
                     path.unlink()
+
+
+@contextmanager
+def listening_at(host: str, port: int) -> Iterator[socket.socket]:
+    """Give a socket that listens at an address; a port of 0 takes a free one.
+
+    Clients can connect at once, and wait until the service has started. Raises `UsageError`.
+    """
+    with ExitStack() as stack:
+        try:
+            family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            listener = stack.enter_context(socket.socket(family, kind, proto))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on {shown_host(host)}:{port}: {error.strerror}; give another --host or --port"
+            ) from error
+        yield listener
+
+
+def shown_host(host: str) -> str:
+    """Return a host as it stands in a URL: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 @contextmanager
@@ -67,7 +92,7 @@ def _bind(listener: socket.socket, path: Path) -> None:
         ) from error
     finally:
         os.umask(before)
-    listener.listen(_BACKLOG)
+    listener.listen(BACKLOG)
 
 
 def _make_way(path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from farm.errors import UsageError
-from farm.service.sockets import listening
+from farm.service.sockets import listening, listening_at
 
 
 def answers(path: Path) -> bool:
@@ -166,3 +166,24 @@ def test_of_services_that_start_together_one_listens(path: Path) -> None:
         for thread in threads:
             thread.join(20)
         assert sorted(outcomes) == [False, False, False, True]
+
+
+def test_clients_can_connect_to_an_address_before_the_service_has_started() -> None:
+    with (
+        listening_at("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname(), timeout=10) as client,
+    ):
+        client.sendall(b"waits")
+        served, _ = listener.accept()
+        with served:
+            assert served.recv(5) == b"waits"
+
+
+def test_a_second_service_cannot_take_an_address_before_the_first_has_started() -> None:
+    with listening_at("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with (
+            pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}"),
+            listening_at("127.0.0.1", port),
+        ):
+            pass
