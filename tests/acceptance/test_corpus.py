@@ -21,6 +21,16 @@ def test_a_program_is_judged_by_what_it_proves(
     assert found.is_right
 
 
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name) for case in read() if case.kind and not case.statement]
+)
+def test_the_tier_lean_judges_programs_without_a_statement_by_the_policy(
+    checker: Checker, core: LeanEnvironment, case: Case
+) -> None:
+    found = judged(checker, core, case, Tier.LEAN)
+    assert found.verdict.reason in case.reasons(Tier.LEAN), found.verdict.detail
+
+
 def test_every_class_has_a_case_and_no_name_stands_for_two() -> None:
     found = list(read())
     assert len({case.name for case in found}) == len(found)
