@@ -12,11 +12,11 @@ from commands import Command
 from processes import eventually
 
 from farm.connections import Connections
-from farm.service.desk import Desk
-from farm.service.gate import Gate
-from farm.service.local import LOCAL
-from farm.service.origins import allowed_hosts
-from farm.service.page.door import Door
+from farm.service.backend import Desk
+from farm.service.auth.middleware import Gate
+from farm.service.auth.local_token import LOCAL
+from farm.service.auth.origins import allowed_hosts
+from farm.service.auth.browser import Door
 from farm.service.server import whole
 from farm.settings import Settings
 from farm.store.keys import Key

@@ -46,7 +46,7 @@ def add(
 ) -> None:
     """Make a key and print its token, which the farm does not store and cannot show again."""
     from farm.cli import terminal
-    from farm.service.tokens import Token
+    from farm.service.auth.tokens import Token
     from farm.store.keys import Key, Keys, Scope
 
     token = Token.new()
@@ -100,7 +100,7 @@ def revoke(
 
 
 def _named(name: str) -> str:
-    from farm.service.tokens import is_id
+    from farm.service.auth.tokens import is_id
 
     if not _NAME.fullmatch(name):
         raise UsageError(

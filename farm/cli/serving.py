@@ -66,7 +66,7 @@ def serve(
     """Serve the farm over HTTP: batches in, verdicts and rewards out. docs/http.md says how."""
     from farm import log
     from farm.cli import terminal
-    from farm.service.desk import THREADS
+    from farm.service.backend import THREADS
     from farm.service.server import Listening, run
 
     where = Listening(

@@ -28,10 +28,10 @@ from farm.errors import (
 )
 from farm.service import requests
 from farm.service.answers import Result, Results
-from farm.service.bodies import Route
-from farm.service.described import describe
-from farm.service.desk import Desk, UnknownEnvironment
-from farm.service.exchange import (
+from farm.service.json_body import Route
+from farm.service.openapi import describe
+from farm.service.backend import Desk, UnknownEnvironment
+from farm.service.dependencies import (
     KEY_SECONDS,
     REVOKED,
     Canceller,
@@ -44,7 +44,7 @@ from farm.service.exchange import (
     wait,
 )
 from farm.service.spelling import words_of
-from farm.service.waiting_room import LOOK_SECONDS
+from farm.service.waiters import LOOK_SECONDS
 from farm.store.batches import KeyReused
 from farm.store.environments import UNSERVED_SECONDS
 from farm.store.records import Item

@@ -20,15 +20,15 @@ from fastapi.responses import RedirectResponse
 
 from farm.connections import Connections
 from farm.errors import UsageError
-from farm.service.access import KeyRing
+from farm.service.auth.key_ring import KeyRing
 from farm.service.app import application
-from farm.service.desk import Desk
+from farm.service.backend import Desk
 from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
-from farm.service.exchange import Problem
-from farm.service.gate import Gate
-from farm.service.local import LOCAL, Local, published
-from farm.service.origins import allowed_hosts
-from farm.service.page.door import ROOT, Door
+from farm.service.dependencies import Problem
+from farm.service.auth.middleware import Gate
+from farm.service.auth.local_token import LOCAL, Local, published
+from farm.service.auth.origins import allowed_hosts
+from farm.service.auth.browser import ROOT, Door
 from farm.service.page.routes import page
 from farm.service.protocol import InTime
 from farm.service.sockets import BACKLOG, listening, listening_at, shown_host

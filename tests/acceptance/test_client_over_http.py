@@ -28,7 +28,7 @@ from served import Proxy, served, url_of
 from sqlalchemy import text
 
 from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Result, TooLarge, Unauthorized
-from farm.service.local import LOCAL
+from farm.service.auth.local_token import LOCAL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rl.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

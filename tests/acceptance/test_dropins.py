@@ -20,7 +20,7 @@ from farms import Quiet, claimed, finished, load
 from http_service import TOKEN, listening
 from processes import eventually
 
-from farm.service.local import LOCAL
+from farm.service.auth.local_token import LOCAL
 from farm.store.keys import Scope
 
 HEADER = "prelude\nimport Core\n"
@@ -707,7 +707,7 @@ def test_a_key_that_may_not_submit_is_refused_before_its_body_is_there(quiet: Qu
 def test_a_body_that_does_not_come_is_not_waited_for_long(
     quiet_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farm.service.gate.SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("farm.service.auth.middleware.SILENT_SECONDS", 0.2)
     assert answer_to_head(quiet_url, "/v1/batches").startswith("HTTP/1.1 408 ")
 
 

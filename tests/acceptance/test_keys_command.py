@@ -8,7 +8,7 @@ import json
 import pytest
 from farms import Quiet
 
-from farm.service.tokens import Token
+from farm.service.auth.tokens import Token
 
 
 def test_a_token_is_printed_alone_and_only_its_digest_is_stored(quiet: Quiet) -> None:

@@ -21,15 +21,15 @@ from farms import CORE, Quiet, load
 from processes import PATIENCE, eventually
 
 from farm.connections import Connections
-from farm.service.access import KeyRing
-from farm.service.desk import Desk
-from farm.service.gate import Gate
-from farm.service.local import LOCAL
-from farm.service.origins import allowed_hosts
-from farm.service.page.answers import HEADERS
-from farm.service.page.door import Door
+from farm.service.auth.key_ring import KeyRing
+from farm.service.backend import Desk
+from farm.service.auth.middleware import Gate
+from farm.service.auth.local_token import LOCAL
+from farm.service.auth.origins import allowed_hosts
+from farm.service.page.responses import HEADERS
+from farm.service.auth.browser import Door
 from farm.service.server import whole
-from farm.service.tokens import Token
+from farm.service.auth.tokens import Token
 from farm.settings import Settings
 from farm.store.keys import Key, Keys, Scope
 from farm.store.looking import Looking, Place, Wanted
@@ -406,7 +406,7 @@ class TestScopes:
     def test_a_form_that_does_not_arrive_is_waited_for_shortly(
         self, page: Page, body: bytes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("farm.service.page.asked.FORM_SECONDS", 0.2)
+        monkeypatch.setattr("farm.service.page.query.FORM_SECONDS", 0.2)
         with _begun_sign_in(page) as client:
             client.sendall(body)
             assert client.recv(4096).startswith(b"HTTP/1.1 403 ")

@@ -19,7 +19,7 @@ from scraping import Told, by, happened, parsed, scraped
 from sqlalchemy import text
 
 from farm.connections import Connections
-from farm.service.desk import Desk
+from farm.service.backend import Desk
 from farm.settings import Settings
 from farm.store.keys import Key, Scope
 

@@ -13,8 +13,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from farm.errors import ServerDown, UsageError
-from farm.service.access import KeyRing
-from farm.service.tokens import Token
+from farm.service.auth.key_ring import KeyRing
+from farm.service.auth.tokens import Token
 from farm.store import postgres
 from farm.store.keys import Key, Keys, Scope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farm.service.tokens import Token, digest, is_id, is_same, presented
+from farm.service.auth.tokens import Token, digest, is_id, is_same, presented
 
 TOKEN = Token.new()
 TEXT = TOKEN.text

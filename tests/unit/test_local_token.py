@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from farm.errors import FarmError, ServerDown, UsageError
-from farm.service.local import LOCAL, Local, distrust, published, read, write
-from farm.service.tokens import Token, presented
+from farm.service.auth.local_token import LOCAL, Local, distrust, published, read, write
+from farm.service.auth.tokens import Token, presented
 
 URL = "http://127.0.0.1:8700"
 FILES = ("http.json", "http.token")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farm.errors import UsageError
-from farm.service.origins import Refusal, allowed_hosts, refusal
+from farm.service.auth.origins import Refusal, allowed_hosts, refusal
 
 HOSTS = allowed_hosts(port=8700)
 JSON = ("content-type", "application/json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farm.service.origins import allowed_hosts, is_from_elsewhere, page_refusal
+from farm.service.auth.origins import allowed_hosts, is_from_elsewhere, page_refusal
 
 HOSTS = allowed_hosts(port=8700, names=["farm.example"])
 HOST = ("host", "127.0.0.1:8700")

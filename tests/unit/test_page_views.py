@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from farm.service.page.answers import HEADERS, POLICY, asset, html
-from farm.service.page.shown import shown
+from farm.service.page.responses import HEADERS, POLICY, asset, html
+from farm.service.page.escaping import shown
 from farm.service.page.views import SIGNS, STATES, parts, place, reasons
 from farm.store.looking import Place
 from farm.store.queries import Tally

@@ -12,10 +12,10 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from pydantic_core import ErrorDetails
 
 from farm.service import requests
-from farm.service.bodies import Route
-from farm.service.dropins.asking import Challenge, Ignored, Stated, each_read, problem_of, readings
-from farm.service.dropins.reading import Kind, Reading, Remark, refused
-from farm.service.exchange import Exchange, Json, Problem, TheExchange
+from farm.service.json_body import Route
+from farm.service.dropins.checking import Challenge, Ignored, Stated, each_read, problem_of, readings
+from farm.service.dropins.lean_outcome import Kind, Reading, Remark, refused
+from farm.service.dependencies import Exchange, Json, Problem, TheExchange
 from farm.service.spelling import UNKNOWN_FIELD
 
 router = APIRouter(route_class=Route)

@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.bodies import Route
-from farm.service.dropins.asking import Ignored, Stated, readings
-from farm.service.dropins.reading import Kind, Reading, printed
-from farm.service.exchange import Json, Problem, TheExchange
+from farm.service.json_body import Route
+from farm.service.dropins.checking import Ignored, Stated, readings
+from farm.service.dropins.lean_outcome import Kind, Reading, printed
+from farm.service.dependencies import Json, Problem, TheExchange
 
 router = APIRouter(route_class=Route)
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, mo
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
-from farm.service.bodies import Route, Unfit, strict
-from farm.service.dropins.asking import Challenge, each_read, judged, problem_of
-from farm.service.exchange import Exchange, Json, Problem, TheExchange
+from farm.service.json_body import Route, Unfit, strict
+from farm.service.dropins.checking import Challenge, each_read, judged, problem_of
+from farm.service.dependencies import Exchange, Json, Problem, TheExchange
 from farm.service.spelling import meant
 
 router = APIRouter(route_class=Route)

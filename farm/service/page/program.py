@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from farm.assembly.segments import Segment
-from farm.service.page.shown import cut
+from farm.service.page.escaping import cut
 from farm.store.records import Judged, StoredVerdict, parsed
 
 #: What is shown of a program, and of what was said about it; the rest can be downloaded, or is left out.

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from farm.errors import FarmError, Forbidden, ServerDown, UnknownRun
-from farm.service.desk import Desk
-from farm.service.origins import is_from_elsewhere
-from farm.service.page import asked
-from farm.service.page.answers import asset, html, to
-from farm.service.page.door import ROOT, Door, Guest, cookie, way
-from farm.service.page.sessions import Session
+from farm.service.backend import Desk
+from farm.service.auth.origins import is_from_elsewhere
+from farm.service.page import query
+from farm.service.page.responses import asset, html, to
+from farm.service.auth.browser import ROOT, Door, Guest, cookie, way
+from farm.service.auth.sessions import Session
 from farm.service.page.site import Site
 from farm.store.keys import Scope
 
@@ -74,12 +74,12 @@ async def _ask_in(request: Request) -> Response:
     """Show the form to sign in by."""
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
-    return html("sign_in.html", guest=None, problem="", next=way(asked.word(request, "next")))
+    return html("sign_in.html", guest=None, problem="", next=way(query.word(request, "next")))
 
 
 async def _sign_in(request: Request) -> Response:
     """Sign a browser in with a token. The gate has seen that the form is this page's own."""
-    form = await asked.form(request)
+    form = await query.form(request)
     door, leads_to = _door(request), way(form.get("next", ""))
     token = form.get("token", "").strip()
     key = await door.key(token) if token else None
@@ -97,7 +97,7 @@ async def _enter(request: Request) -> Response:
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
     is_looked_up = request.method == "GET" and "sec-purpose" not in request.headers
-    token = _door(request).sessions.redeem(asked.word(request, "code")) if is_looked_up else None
+    token = _door(request).sessions.redeem(query.word(request, "code")) if is_looked_up else None
     if token is None:
         problem = "This link was used already, or is too old. Sign in with the token."
         return html("sign_in.html", status=401, guest=None, problem=problem, next=f"{ROOT}/")
@@ -106,7 +106,7 @@ async def _enter(request: Request) -> Response:
 
 async def _sign_out(request: Request, guest: Guest) -> Response:
     """End the browser's session."""
-    await asked.require_own(request, guest.session)
+    await query.require_own(request, guest.session)
     _door(request).sessions.end(guest.session)
     answer = to(f"{ROOT}/sign-in")
     _set_cookie(answer, request, None)
@@ -119,8 +119,8 @@ def _from_elsewhere(request: Request) -> Response:
 
 
 def _own_address(request: Request) -> str:
-    query = request.url.query
-    return f"{request.url.path}?{query}" if query else request.url.path
+    words = request.url.query
+    return f"{request.url.path}?{words}" if words else request.url.path
 
 
 def _signed_in(request: Request, token: str, leads_to: str) -> Response:

@@ -14,12 +14,12 @@ from starlette.responses import Response
 from farm.connections import Connections
 from farm.errors import UnknownRun
 from farm.runs.revise import cancel
-from farm.service.described import operations
-from farm.service.desk import Desk
-from farm.service.page import asked, views
-from farm.service.page.answers import html, program, to
+from farm.service.openapi import operations
+from farm.service.backend import Desk
+from farm.service.page import query, views
+from farm.service.page.responses import html, program, to
 from farm.service.page.counts import Counts
-from farm.service.page.door import ROOT, Guest
+from farm.service.auth.browser import ROOT, Guest
 from farm.service.page.program import program as shown_program
 from farm.store.keys import Scope
 from farm.store.looking import PAGE, START, Looking, Place, SeenRun
@@ -71,7 +71,7 @@ class Site:
 
     async def runs(self, request: Request, guest: Guest) -> Response:
         """Show the newest runs, and the newest batches of the guest's own key."""
-        before = asked.word(request, "before")
+        before = query.word(request, "before")
         listed = await self._listed(guest, before)
         runs = listed[:_MOST_RUNS]
         batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
@@ -92,11 +92,11 @@ class Site:
 
     async def checks(self, request: Request, guest: Guest) -> Response:
         """Show the single checks that the guest's own key sent in an hour."""
-        hour, before = asked.hour(request), asked.word(request, "before")
+        hour, before = query.hour(request), query.word(request, "before")
         found = await self._look(
             lambda looking: looking.checks(guest.key.id, hour, before=before, most=PAGE + 1)
         )
-        here = f"{ROOT}/checks?hour={quote(asked.word(request, 'hour'))}"
+        here = f"{ROOT}/checks?hour={quote(query.word(request, 'hour'))}"
         return html(
             "checks.html",
             guest=guest,
@@ -114,7 +114,7 @@ class Site:
     async def run(self, request: Request, guest: Guest) -> Response:
         """Show a run: its verdicts, and those of its lines that are asked for."""
         run = await self._seen(guest, request.path_params["run"])
-        wanted, after = asked.wanted(request), asked.after(request)
+        wanted, after = query.wanted(request), query.after(request)
         found = self._look(lambda looking: looking.lines(run.id, wanted, after=after, most=PAGE + 1))
         tally, lines = await asyncio.gather(self._counts.of(run.id), found)
         return html(
@@ -129,8 +129,8 @@ class Site:
             lines=lines[:PAGE],
             after=after,
             is_first=after == START,
-            first=asked.first(request),
-            next=asked.following(request, lines[PAGE - 1].place if len(lines) > PAGE else None),
+            first=query.first(request),
+            next=query.following(request, lines[PAGE - 1].place if len(lines) > PAGE else None),
             others=[each for each in _named(await self._recent(guest)) if each[0].id != run.id],
             may_cancel=guest.may(Scope.CANCEL) and tally.unfinished > 0,
         )
@@ -138,7 +138,7 @@ class Site:
     async def problems(self, request: Request, guest: Guest) -> Response:
         """Show the problems of a run: how many answers each has, and how many of them are proved."""
         run = await self._seen(guest, request.path_params["run"])
-        state, after = asked.word(request, "state"), asked.after(request)
+        state, after = query.word(request, "state"), query.after(request)
         found = await self._look(
             lambda looking: looking.problems(run.id, state=state, after=after, most=PAGE + 1)
         )
@@ -150,28 +150,28 @@ class Site:
             state=state,
             problems=found[:PAGE],
             is_first=after == START,
-            first=asked.first(request),
-            next=asked.following(request, found[PAGE - 1].place if len(found) > PAGE else None),
+            first=query.first(request),
+            next=query.following(request, found[PAGE - 1].place if len(found) > PAGE else None),
         )
 
     async def line(self, request: Request, guest: Guest) -> Response:
         """Show a line whole: its program and what was said beside it, its verdict, what that rests on."""
         run = await self._seen(guest, request.path_params["run"])
-        place = asked.place(request)
+        place = query.place(request)
         async with self._slots:
             # Made in the thread: a long program would keep the loop, and so the API's calls, waiting.
             return await self._desk().ask(lambda connections: _line(connections, guest, run, place))
 
     async def program(self, request: Request, guest: Guest) -> Response:
         """Give a line's program as a file."""
-        run, place = await self._seen(guest, request.path_params["run"]), asked.place(request)
+        run, place = await self._seen(guest, request.path_params["run"]), query.place(request)
         async with self._slots:
             job = await self._desk().ask(lambda connections: connections.queries.line(run.id, *place))
         return program(job.source, f"{run.id}-{place.manifest}-{place.line}.lean")
 
     async def cancel(self, request: Request, guest: Guest) -> Response:
         """Cancel what is unfinished of a run."""
-        await asked.require_own(request, guest.session)
+        await query.require_own(request, guest.session)
         guest.require(Scope.CANCEL)
         run = await self._seen(guest, request.path_params["run"])
         await self._desk().ask(lambda connections: cancel(connections.store, run.id))
@@ -180,13 +180,13 @@ class Site:
 
     async def compare(self, request: Request, guest: Guest) -> Response:
         """Show which lines, or which problems, came to something else in another run."""
-        listed, ids = await self._recent(guest), [asked.word(request, name) for name in ("one", "other")]
+        listed, ids = await self._recent(guest), [query.word(request, name) for name in ("one", "other")]
         if not all(ids):
             recent = _named(listed)
             return html("compare.html", guest=guest, listed=recent, ids=ids, by="", found=None)
         one, other = [await self._seen(guest, run_id) for run_id in ids]
-        by = "problems" if asked.word(request, "by") == "problems" else "lines"
-        after = asked.after(request)
+        by = "problems" if query.word(request, "by") == "problems" else "lines"
+        after = query.after(request)
         found = await self._look(
             lambda looking: (
                 looking.problems_that_differ(one.id, other.id, after=after)
@@ -206,8 +206,8 @@ class Site:
             turns=sorted(turns.items(), key=lambda turn: -turn[1]),
             found=found,
             is_first=after == START,
-            first=asked.first(request),
-            next=asked.following(request, found[-1].place if len(found) == PAGE else None),
+            first=query.first(request),
+            next=query.following(request, found[-1].place if len(found) == PAGE else None),
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farm.errors import ServerDown
-from farm.service.tokens import Token, is_same
+from farm.service.auth.tokens import Token, is_same
 from farm.store.keys import Key, StoredKey
 
 #: So old a reading of the keys is used; a revoked key stops within five seconds, the reading's time included.

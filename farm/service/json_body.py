@@ -15,7 +15,7 @@ from fastapi import HTTPException, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from farm.service.may import May
+from farm.service.auth.scopes import May
 
 _REMEDY = "send one JSON object in UTF-8"
 #: A body of more bytes is parsed in a thread: other requests are answered meanwhile.

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import pytest
 
 from farm.errors import ServerDown
-from farm.service import waiting_room
-from farm.service.waiting_room import WaitingRoom
+from farm.service import waiters
+from farm.service.waiters import WaitingRoom
 from farm.store.queries import Waited
 from farm.store.records import Item
 
@@ -58,14 +58,14 @@ def play(scene: Callable[[], Awaitable[None]]) -> None:
 @pytest.fixture
 def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks by itself while the test lasts: only what is told leads to a look."""
-    monkeypatch.setattr(waiting_room, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(waiters, "LOOK_SECONDS", 3600.0)
 
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is looked at many times a second, whatever is told."""
-    monkeypatch.setattr(waiting_room, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(waiting_room, "_PAUSES", 1.0)
+    monkeypatch.setattr(waiters, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(waiters, "_PAUSES", 1.0)
 
 
 async def ended(waits: Iterable[Awaitable[object]]) -> None:
@@ -267,9 +267,9 @@ class TestWhilePostgresqlIsAway:
     def test_is_waited_on_and_answered_soon_after(
         self, monkeypatch: pytest.MonkeyPatch, failure: Exception
     ) -> None:
-        monkeypatch.setattr(waiting_room, "LOOK_SECONDS", 0.02)
+        monkeypatch.setattr(waiters, "LOOK_SECONDS", 0.02)
         # To look costs next to nothing; only the time that PostgreSQL was away could make for a long pause.
-        monkeypatch.setattr(waiting_room, "_PAUSES", 10_000.0)
+        monkeypatch.setattr(waiters, "_PAUSES", 10_000.0)
 
         async def scene() -> None:
             store = Store(A)

@@ -15,9 +15,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from farm.errors import ServerDown
-from farm.service.desk import Desk, require_class
-from farm.service.local import LOCAL
-from farm.service.may import May
+from farm.service.backend import Desk, require_class
+from farm.service.auth.local_token import LOCAL
+from farm.service.auth.scopes import May
 from farm.service.requests import USUAL_CLASS
 from farm.store.keys import Key, Scope
 from farm.store.records import Item

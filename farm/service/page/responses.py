@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from farm.service.page.door import ROOT
-from farm.service.page.shown import cut, shown
+from farm.service.auth.browser import ROOT
+from farm.service.page.escaping import cut, shown
 from farm.service.page.views import SIGNS, STATES
 from farm.store.looking import Place
 

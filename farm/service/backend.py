@@ -22,8 +22,8 @@ from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.outage import Outage
-from farm.service.usage import Usage
-from farm.service.waiting_room import Waiter, WaitingRoom
+from farm.service.auth.quotas import Usage
+from farm.service.waiters import Waiter, WaitingRoom
 from farm.store import readings
 from farm.store.batches import ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment

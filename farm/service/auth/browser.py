@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from farm.errors import Forbidden
-from farm.service.local import LOCAL
+from farm.service.auth.local_token import LOCAL
 from farm.service.outage import Outage
-from farm.service.page.sessions import SESSION_SECONDS, Session, Sessions
+from farm.service.auth.sessions import SESSION_SECONDS, Session, Sessions
 from farm.store.keys import Key, Scope
 from farm.store.looking import SeenRun
 

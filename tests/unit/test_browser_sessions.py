@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from farm.service.local import LOCAL
-from farm.service.page.door import Door, cookie, cookie_name, is_page, way
-from farm.service.page.sessions import CODE_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Sessions
+from farm.service.auth.local_token import LOCAL
+from farm.service.auth.browser import Door, cookie, cookie_name, is_page, way
+from farm.service.auth.sessions import CODE_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Sessions
 from farm.store.keys import Key
 
 HOST = "127.0.0.1:8700"

@@ -12,10 +12,10 @@ from starlette.routing import Match
 
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.service.described import OPEN
-from farm.service.origins import Refusal, page_refusal, refusal
-from farm.service.page.door import Door, is_page
-from farm.service.tokens import presented
+from farm.service.openapi import OPEN
+from farm.service.auth.origins import Refusal, page_refusal, refusal
+from farm.service.auth.browser import Door, is_page
+from farm.service.auth.tokens import presented
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from farm.errors import Forbidden, UnknownRun
 from farm.service.page import views
-from farm.service.page.sessions import Session
+from farm.service.auth.sessions import Session
 from farm.store.looking import START, Place, Wanted
 
 #: Seconds in which a form arrives: anybody may send one to sign in.

@@ -14,9 +14,9 @@ from types import FrameType
 import pytest
 
 from farm.errors import OverLimit, ServerDown
-from farm.service.access import KeyRing
-from farm.service.tokens import Token
-from farm.service.usage import Usage
+from farm.service.auth.key_ring import KeyRing
+from farm.service.auth.tokens import Token
+from farm.service.auth.quotas import Usage
 from farm.store.keys import Key, Scope, StoredKey
 
 TOKEN = Token.new()
@@ -210,7 +210,7 @@ def test_a_database_that_is_away_is_a_failure_and_no_refusal(clock: Clock) -> No
 def test_a_reading_that_hangs_does_not_hold_up_other_calls_for_ever(
     monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    monkeypatch.setattr("farm.service.access._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("farm.service.auth.key_ring._WAIT_SECONDS", 0.05)
     begun, end = threading.Event(), threading.Event()
 
     def hang() -> None:

@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 from fastapi import FastAPI, HTTPException
 
-from farm.service.bodies import Route, parsed
+from farm.service.json_body import Route, parsed
 
 
 def test_a_body_with_an_odd_number_at_its_end_takes_little_memory_besides_its_json() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from farm.judging.reward import WEAKER
 from farm.judging.verdict import OUTCOMES, SORRY_TEXTS, Outcome, Reason
-from farm.service.dropins.reading import SORRY, Kind, Remark, printed, read
+from farm.service.dropins.lean_outcome import SORRY, Kind, Remark, printed, read
 
 FILE = "/lean4/my_project/program.lean"
 #: What NeMo-Gym takes for an error, in what it is told.

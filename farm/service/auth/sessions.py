@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from farm.service.tokens import digest, is_same
+from farm.service.auth.tokens import digest, is_same
 
 #: A session ends so many seconds after its beginning, whatever is done in it.
 SESSION_SECONDS = 12 * 3600

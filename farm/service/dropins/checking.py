@@ -12,9 +12,9 @@ from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
 from farm.runs.batch import Batch
 from farm.service import requests
-from farm.service.bodies import aside
-from farm.service.dropins.reading import Reading, read, refused
-from farm.service.exchange import Exchange, wait
+from farm.service.json_body import aside
+from farm.service.dropins.lean_outcome import Reading, read, refused
+from farm.service.dependencies import Exchange, wait
 from farm.service.spelling import words_of
 
 #: Programs of one request that are read at once: more are read in a thread, others are answered meanwhile.

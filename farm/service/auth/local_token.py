@@ -24,7 +24,7 @@ from farm.embedded.home import make_home
 from farm.errors import FarmError, ServerDown, UsageError
 from farm.files import write_whole
 from farm.judging.states import Priority
-from farm.service.tokens import digest, is_same
+from farm.service.auth.tokens import digest, is_same
 from farm.store.keys import Key, Scope
 
 #: Who presents the local token, or asks over the unix socket: may do everything.

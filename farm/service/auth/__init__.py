@@ -1,0 +1,1 @@
+"""Access to the service: which requests pass, with which key, and how much a key may use."""
