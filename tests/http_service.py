@@ -12,11 +12,11 @@ from commands import Command
 from processes import eventually
 
 from farm.connections import Connections
-from farm.service.backend import Desk
-from farm.service.auth.middleware import Gate
+from farm.service.auth.browser import BrowserAuth
 from farm.service.auth.local_token import LOCAL
+from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
-from farm.service.auth.browser import Door
+from farm.service.backend import Backend
 from farm.service.server import whole
 from farm.settings import Settings
 from farm.store.keys import Key
@@ -32,10 +32,10 @@ def listening(farm: Command, key: Key = LOCAL) -> Iterator[str]:
     connections.environments()
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port = bound.getsockname()[1]
-        app = Gate(
-            whole(lambda: Desk(connections)),
+        app = AuthMiddleware(
+            whole(lambda: Backend(connections)),
             hosts=allowed_hosts(port=port),
-            door=Door(lambda token: key if token in ("", TOKEN) else None),
+            browser_auth=BrowserAuth(lambda token: key if token in ("", TOKEN) else None),
             most_bytes=64 << 20,
         )
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))

@@ -28,9 +28,7 @@ from farm.errors import (
 )
 from farm.service import requests
 from farm.service.answers import Result, Results
-from farm.service.json_body import Route
-from farm.service.openapi import describe
-from farm.service.backend import Desk, UnknownEnvironment
+from farm.service.backend import Backend, UnknownEnvironment
 from farm.service.dependencies import (
     KEY_SECONDS,
     REVOKED,
@@ -39,10 +37,12 @@ from farm.service.dependencies import (
     Problem,
     Reader,
     Submitter,
-    TheDesk,
+    TheBackend,
     is_revoked,
     wait,
 )
+from farm.service.json_body import Route
+from farm.service.openapi import describe
 from farm.service.spelling import words_of
 from farm.service.waiters import LOOK_SECONDS
 from farm.store.batches import KeyReused
@@ -129,14 +129,14 @@ _NOT_TAKEN: dict[int | str, dict[str, Any]] = {
 }
 
 
-def application(make_desk: Callable[[], Desk]) -> FastAPI:
-    """Return the application over the desk that is made when it starts."""
+def application(make_backend: Callable[[], Backend]) -> FastAPI:
+    """Return the application over the backend that is made when it starts."""
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        app.state.desk = make_desk()
+        app.state.backend = make_backend()
         yield
-        await app.state.desk.close()
+        await app.state.backend.close()
 
     app = FastAPI(
         telemetry=_NONE_OF_FASTAPIS,
@@ -178,17 +178,19 @@ def _add_batches(app: FastAPI) -> None:
     app.get("/v1/environments", responses=_REFUSED, response_model=list[Environment])(environments)
 
 
-async def post_batch(request: Request, batch: requests.Batch, desk: TheDesk, key: Submitter) -> Response:
+async def post_batch(
+    request: Request, batch: requests.Batch, backend: TheBackend, key: Submitter
+) -> Response:
     """Take a batch, and wait for its verdicts as long as it says."""
-    stored = await desk.take(batch, key, traceparent=request.headers.get("traceparent"))
+    stored = await backend.take(batch, key, traceparent=request.headers.get("traceparent"))
     waited_for = [item for item in stored.items if item not in stored.judged]
-    stays = await wait(request, desk, waited_for, batch.wait_seconds, stored.checks)
+    stays = await wait(request, backend, waited_for, batch.wait_seconds, stored.checks)
     if not stays and not any(item.key for item in batch.items):
-        await desk.leave(stored.id)
+        await backend.leave(stored.id)
         # Nobody reads this. The results are not looked at: that would be asking for the batch again.
         return Json({"batch": stored.id}, status_code=202)
     try:
-        return _results(stored.id, await desk.results(stored.items, key.id))
+        return _results(stored.id, await backend.results(stored.items, key.id))
     except ServerDown as error:
         # It is stored: without its id nobody could find it again who gave no keys.
         said = {"detail": str(error), "batch": stored.id}
@@ -196,17 +198,17 @@ async def post_batch(request: Request, batch: requests.Batch, desk: TheDesk, key
 
 
 async def get_batch(
-    request: Request, batch: str, desk: TheDesk, key: Reader, wait_seconds: WaitSeconds = 0.0
+    request: Request, batch: str, backend: TheBackend, key: Reader, wait_seconds: WaitSeconds = 0.0
 ) -> Response:
     """Return what is known of a batch, after waiting for all of it as long as is asked."""
-    items = await desk.items_of(batch, key.id)
-    await wait(request, desk, items, wait_seconds)
-    return _results(batch, await desk.results(items, key.id))
+    items = await backend.items_of(batch, key.id)
+    await wait(request, backend, items, wait_seconds)
+    return _results(batch, await backend.results(items, key.id))
 
 
 async def get_items(
     request: Request,
-    desk: TheDesk,
+    backend: TheBackend,
     key: Reader,
     ids: Annotated[str, Query(max_length=_LONGEST_IDS, pattern="^[0-9A-Za-z,-]*$", description=_IDS)],
     wait_seconds: WaitSeconds = 0.0,
@@ -215,38 +217,38 @@ async def get_items(
     asked = ids.split(",")
     if len(asked) > requests.MOST_ITEMS:
         raise UsageError(f"{len(asked)} ids are too many; ask for at most {requests.MOST_ITEMS}")
-    items = await desk.mine(asked, key.id)
-    await wait(request, desk, items, wait_seconds)
-    return Json(await desk.results(items, key.id))
+    items = await backend.mine(asked, key.id)
+    await wait(request, backend, items, wait_seconds)
+    return Json(await backend.results(items, key.id))
 
 
 async def get_item(
-    request: Request, item: str, desk: TheDesk, key: Reader, wait_seconds: WaitSeconds = 0.0
+    request: Request, item: str, backend: TheBackend, key: Reader, wait_seconds: WaitSeconds = 0.0
 ) -> Response:
     """Return what is known of an item, after waiting for its verdict as long as is asked."""
-    items = await desk.mine([item], key.id)
-    await wait(request, desk, items, wait_seconds)
-    found = await desk.results(items, key.id)
+    items = await backend.mine([item], key.id)
+    await wait(request, backend, items, wait_seconds)
+    found = await backend.results(items, key.id)
     if not found:
         raise UnknownRun(f"no item has the id {item!r}")
     return Json(found[0])
 
 
-async def events(request: Request, batch: str, desk: TheDesk, key: Reader) -> Response:
+async def events(request: Request, batch: str, backend: TheBackend, key: Reader) -> Response:
     """Stream the results of a batch as server-sent events, in the order in which they come."""
-    items = await desk.items_of(batch, key.id)
-    told = _events(request, desk, batch, items, key.id)
+    items = await backend.items_of(batch, key.id)
+    told = _events(request, backend, batch, items, key.id)
     return StreamingResponse(told, media_type="text/event-stream")
 
 
 async def cancel_batch(
-    batch: str, cancellation: requests.Cancellation, desk: TheDesk, key: Canceller
+    batch: str, cancellation: requests.Cancellation, backend: TheBackend, key: Canceller
 ) -> Response:
     """Cancel items of a batch, groups of them, or all."""
-    return Json({"batch": batch, "cancelled": await desk.cancel(batch, key.id, cancellation)})
+    return Json({"batch": batch, "cancelled": await backend.cancel(batch, key.id, cancellation)})
 
 
-async def environments(desk: TheDesk, _key: Reader) -> Response:
+async def environments(backend: TheBackend, _key: Reader) -> Response:
     """Return the environments that were declared or served."""
     return Json(
         [
@@ -257,14 +259,14 @@ async def environments(desk: TheDesk, _key: Reader) -> Response:
                 "served": each.silent_seconds <= UNSERVED_SECONDS,
                 "silent_seconds": None if each.is_only_declared else round(each.silent_seconds, 3),
             }
-            for each in await desk.environments()
+            for each in await backend.environments()
         ]
     )
 
 
-async def metrics(request: Request, desk: TheDesk, _key: Reader) -> Response:
+async def metrics(request: Request, backend: TheBackend, _key: Reader) -> Response:
     """Tell Prometheus what waits, runs and ends in the whole farm, as `farm metrics` does."""
-    body, content_type = await desk.metrics(request.headers.get("accept", ""))
+    body, content_type = await backend.metrics(request.headers.get("accept", ""))
     return Response(body, headers={"Content-Type": content_type})
 
 
@@ -274,9 +276,9 @@ def _results(batch_id: str, items: list[dict[str, Any]]) -> Response:
 
 
 async def _events(
-    request: Request, desk: Desk, batch: str, items: list[Item], owner: str
+    request: Request, backend: Backend, batch: str, items: list[Item], owner: str
 ) -> AsyncIterator[bytes]:
-    waiter, untold = desk.waiting(items), list[Item]()
+    waiter, untold = backend.wait_for(items), list[Item]()
     looked_at = time.monotonic()
     try:
         while True:
@@ -291,7 +293,7 @@ async def _events(
                 if not untold:
                     break
                 async with asyncio.timeout(_ALIVE_SECONDS):
-                    results = await desk.results(items, owner, only=untold)
+                    results = await backend.results(items, owner, only=untold)
             except TimeoutError:
                 yield _ALIVE
                 continue
@@ -306,7 +308,7 @@ async def _events(
             return  # the service stops: the client is to ask again
         yield _event("end", {"batch": batch, "done": True})
     finally:
-        desk.room.leave(waiter)
+        backend.waiters.remove(waiter)
 
 
 def _event(kind: str, data: dict[str, Any]) -> bytes:
@@ -323,15 +325,15 @@ def _add_health(app: FastAPI) -> None:
         return Json({"status": "ok"})
 
     @app.get("/health/ready", response_model=Health, responses=unfit)
-    async def ready(desk: TheDesk) -> Response:
+    async def ready(backend: TheBackend) -> Response:
         """Tell whether PostgreSQL answers, so that batches can be taken."""
-        await asyncio.wait_for(desk.look(), _READY_SECONDS)
+        await asyncio.wait_for(backend.look(), _READY_SECONDS)
         return Json({"status": "ok"})
 
     @app.get("/health/serving", response_model=Health, responses=unfit)
-    async def serving(desk: TheDesk) -> Response:
+    async def serving(backend: TheBackend) -> Response:
         """Tell whether a worker serves any environment."""
-        if await desk.is_served():
+        if await backend.is_served():
             return Json({"status": "ok"})
         return Json({"detail": "no worker was heard of lately; start one: farm worker"}, status_code=503)
 

@@ -1,4 +1,4 @@
-"""Service step, the desk: what each request does, over the same store and queue as `farm submit`."""
+"""Service step, the backend: what each request does, over the same store and queue as `farm submit`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from farm.runs.batch import Batch, Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
+from farm.service.auth.quotas import Quotas
 from farm.service.outage import Outage
-from farm.service.auth.quotas import Usage
-from farm.service.waiters import Waiter, WaitingRoom
+from farm.service.waiters import Waiter, Waiters
 from farm.store import readings
 from farm.store.batches import ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
@@ -80,7 +80,7 @@ def require_time(key: Key, batch: requests.Batch, *, most_seconds: float) -> Non
         raise UsageError(f"{problem(batch.timeout)}; {remedy}")
 
 
-class Desk:
+class Backend:
     """Takes batches, waits for their items and tells what is known of them; for one event loop.
 
     Every method raises `ServerDown` when PostgreSQL does not answer: nothing is lost then.
@@ -88,10 +88,10 @@ class Desk:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="desk")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backend")
         self._environments: list[ServedEnvironment] = []
         self._queued = 0
-        self._usage = Usage()
+        self._usage = Quotas()
         self._outage = Outage()
         self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
@@ -100,14 +100,14 @@ class Desk:
         self._telling = asyncio.Lock()
         self._told = dict[str, asyncio.Future[tuple[bytes, str]]]()
         self._reviving: asyncio.Future[None] | None = None
-        self.room = WaitingRoom(self._ask)
-        self._listener = Listener(connections.urls[1], self.room.heard)
+        self.waiters = Waiters(self._ask)
+        self._listener = Listener(connections.urls[1], self.waiters.heard)
         self._listener.start()
 
     async def close(self) -> None:
         """End what waits."""
         self._listener.stop()
-        await self.room.close()
+        await self.waiters.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, items: Sequence[Item]) -> dict[Item, Any]:
@@ -174,7 +174,7 @@ class Desk:
         try:
             await waiter.all()
         finally:
-            self.room.leave(waiter)
+            self.waiters.remove(waiter)
             self._usage.release(key, len(stored.items))
 
     def _store(self, batch: requests.Batch, owner: str, traceparent: str | None) -> Batch:
@@ -275,9 +275,9 @@ class Desk:
         async with self._telling:
             return await self._do(lambda: exposition(self._metrics, accepted))
 
-    def waiting(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
+    def wait_for(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
         """Return somebody who waits for items; to be ended by `room.leave`."""
-        return self.room.waiting(items, checks or {})
+        return self.waiters.add(items, checks or {})
 
     async def results(
         self, items: Sequence[Item], owner: str, *, only: Sequence[Item] | None = None

@@ -1,4 +1,4 @@
-"""Service step, the exchange: what every route has of a request, its wait for verdicts, and its JSON."""
+"""Service step, the submission: what every route has of a request, its wait for verdicts, and its JSON."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from farm.errors import ServerDown
-from farm.service.backend import Desk, require_class
 from farm.service.auth.local_token import LOCAL
-from farm.service.auth.scopes import May
+from farm.service.auth.scopes import RequireScope
+from farm.service.backend import Backend, require_class
 from farm.service.requests import USUAL_CLASS
 from farm.store.keys import Key, Scope
 from farm.store.records import Item
@@ -49,37 +49,37 @@ class Json(JSONResponse):
         return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-async def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+async def _backend(request: Request) -> Backend:
+    backend: Backend = request.app.state.backend
+    return backend
 
 
-TheDesk = Annotated[Desk, Depends(_desk)]
-Submitter = Annotated[Key, Depends(May(Scope.SUBMIT))]
-Reader = Annotated[Key, Depends(May(Scope.READ))]
-Canceller = Annotated[Key, Depends(May(Scope.CANCEL))]
+TheBackend = Annotated[Backend, Depends(_backend)]
+Submitter = Annotated[Key, Depends(RequireScope(Scope.SUBMIT))]
+Reader = Annotated[Key, Depends(RequireScope(Scope.READ))]
+Canceller = Annotated[Key, Depends(RequireScope(Scope.CANCEL))]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """A request under way that submits in the usual class, the desk that it goes to, and its key."""
+class Submission:
+    """A request under way that submits in the usual class, the backend that it goes to, and its key."""
 
     request: Request
-    desk: Desk
+    backend: Backend
     key: Key
 
 
-async def _exchange(request: Request, desk: TheDesk, key: Submitter) -> Exchange:
+async def _submission(request: Request, backend: TheBackend, key: Submitter) -> Submission:
     require_class(key, USUAL_CLASS)
-    return Exchange(request, desk, key)
+    return Submission(request, backend, key)
 
 
-TheExchange = Annotated[Exchange, Depends(_exchange)]
+TheSubmission = Annotated[Submission, Depends(_submission)]
 
 
 async def wait(
     request: Request,
-    desk: Desk,
+    backend: Backend,
     items: Sequence[Item],
     seconds: float,
     checks: Mapping[Item, int] | None = None,
@@ -91,7 +91,7 @@ async def wait(
     if not items or seconds <= 0:
         return True
     until = time.monotonic() + seconds
-    waiter = desk.waiting(items, checks)
+    waiter = backend.wait_for(items, checks)
     ends = asyncio.ensure_future(waiter.all()), asyncio.ensure_future(_gone(request))
     everything, away = ends
     try:
@@ -105,7 +105,7 @@ async def wait(
     finally:
         everything.cancel()
         away.cancel()
-        desk.room.leave(waiter)
+        backend.waiters.remove(waiter)
 
 
 async def is_revoked(request: Request) -> bool:

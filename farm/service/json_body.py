@@ -15,7 +15,7 @@ from fastapi import HTTPException, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from farm.service.auth.scopes import May
+from farm.service.auth.scopes import RequireScope
 
 _REMEDY = "send one JSON object in UTF-8"
 #: A body of more bytes is parsed in a thread: other requests are answered meanwhile.
@@ -43,9 +43,9 @@ class Route(APIRoute):
         return read
 
 
-def _required(dependant: Dependant) -> Iterator[May]:
+def _required(dependant: Dependant) -> Iterator[RequireScope]:
     for each in dependant.dependencies:
-        if isinstance(each.call, May):
+        if isinstance(each.call, RequireScope):
             yield each.call
         yield from _required(each)
 

@@ -20,15 +20,15 @@ from fastapi.responses import RedirectResponse
 
 from farm.connections import Connections
 from farm.errors import UsageError
-from farm.service.auth.key_ring import KeyRing
 from farm.service.app import application
-from farm.service.backend import Desk
-from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
-from farm.service.dependencies import Problem
-from farm.service.auth.middleware import Gate
+from farm.service.auth.browser import ROOT, BrowserAuth
+from farm.service.auth.key_ring import KeyRing
 from farm.service.auth.local_token import LOCAL, Local, published
+from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
-from farm.service.auth.browser import ROOT, Door
+from farm.service.backend import Backend
+from farm.service.dependencies import Problem
+from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.page.routes import page
 from farm.service.protocol import InTime
 from farm.service.sockets import BACKLOG, listening, listening_at, shown_host
@@ -39,7 +39,7 @@ _GRACE_SECONDS = 5
 #: MiB that a request may have.
 BODY_MIB = 64
 
-# What the gate and the desk answer in the place of a drop-in, and drop-ins in their clients' own words.
+# What the gate and the backend answer in the place of a drop-in, and drop-ins in their clients' own words.
 _OF_DROPINS: dict[int | str, dict[str, Any]] = {
     400: {"description": "The request is none that can be judged."},
     401: {"model": Problem, "description": "There is no valid token."},
@@ -105,12 +105,12 @@ def run(
     with _bound(where) as bound:
         if where.uds is not None:
             say(f"Listening on the unix socket {where.uds}, for programs of this user")
-            _serve(connections, where, bound, _door(where, lambda _: LOCAL))
+            _serve(connections, where, bound, _browser_auth(where, lambda _: LOCAL))
         elif is_local:
             _serve_this_machine(connections, where, bound, ring, say=say, tells_token=tells_token)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
-            _serve(connections, where, bound, _door(where, ring.verify))
+            _serve(connections, where, bound, _browser_auth(where, ring.verify))
 
 
 def _serve_this_machine(
@@ -131,17 +131,17 @@ def _serve_this_machine(
                 return LOCAL
             return local.verify(token) or ring.verify(token)
 
-        door = _door(where, verify)
+        browser_auth = _browser_auth(where, verify)
         say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
         say(_where_found(connections.settings.home, local))
         if tells_token:
-            code = door.sessions.invite(local.token)
+            code = browser_auth.sessions.invite(local.token)
             say(f"To look at runs, open {url}{ROOT}/enter?code={code} (once, within an hour)")
-        _serve(connections, where, bound, door)
+        _serve(connections, where, bound, browser_auth)
 
 
-def _door(where: Listening, verify: Verify) -> Door:
-    return Door(verify, shown_to=where.page_keys)
+def _browser_auth(where: Listening, verify: Verify) -> BrowserAuth:
+    return BrowserAuth(verify, shown_to=where.page_keys)
 
 
 def _where_found(home: Path, local: Local) -> str:
@@ -158,24 +158,26 @@ def _url(where: Listening, bound: socket.socket) -> str:
     return f"{scheme}://{shown_host(where.host)}:{bound.getsockname()[1]}"
 
 
-def whole(make_desk: Callable[[], Desk]) -> FastAPI:
-    """Return the service with the addresses of other checkers, over the desk that is made when it starts."""
-    app = application(make_desk)
+def whole(make_backend: Callable[[], Backend]) -> FastAPI:
+    """Return the service with the addresses of other checkers, over the backend that is made when it starts."""
+    app = application(make_backend)
     for dropin in (nemo, kimina, sandbox_fusion, rewards):
         app.include_router(dropin.router, tags=["drop-ins"], responses=_OF_DROPINS)
-    app.mount(ROOT, page(lambda: app.state.desk, app.openapi))
+    app.mount(ROOT, page(lambda: app.state.backend, app.openapi))
     app.add_route("/", lambda _: RedirectResponse(f"{ROOT}/", 303), include_in_schema=False)
     app.add_route("/docs", lambda _: RedirectResponse(f"{ROOT}/docs", 303), include_in_schema=False)
     return app
 
 
-def _serve(connections: Connections, where: Listening, bound: socket.socket, door: Door) -> None:
+def _serve(
+    connections: Connections, where: Listening, bound: socket.socket, browser_auth: BrowserAuth
+) -> None:
     port = None if where.uds is not None else bound.getsockname()[1]
-    service = whole(lambda: Desk(connections))
-    app = Gate(
+    service = whole(lambda: Backend(connections))
+    app = AuthMiddleware(
         service,
         hosts=allowed_hosts(port=port, names=where.names),
-        door=door,
+        browser_auth=browser_auth,
         most_bytes=where.body_mib << 20,
     )
     config = uvicorn.Config(
@@ -211,7 +213,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all waits, then the server."""
-        self._service.state.desk.room.release()
+        self._service.state.backend.waiters.release()
         await super().shutdown(sockets)
 
 

@@ -32,7 +32,7 @@ _log = logger(__name__)
 
 
 class Waiter:
-    """Somebody who waits for items; made by `WaitingRoom.waiting`."""
+    """Somebody who waits for items; made by `Waiters.waiting`."""
 
     def __init__(self, items: Collection[Item]) -> None:
         self.pending = set(items)
@@ -66,7 +66,7 @@ class Waiter:
             await self.some()
 
 
-class WaitingRoom:
+class Waiters:
     """All who wait in this process; used in its event loop only, but for `heard`."""
 
     def __init__(self, ask: Ask) -> None:
@@ -80,7 +80,7 @@ class WaitingRoom:
         self._is_open = True
         self._task = self._loop.create_task(self._look_for_ever())
 
-    def waiting(self, items: Collection[Item], checks: Mapping[Item, int]) -> Waiter:
+    def add(self, items: Collection[Item], checks: Mapping[Item, int]) -> Waiter:
         """Return somebody who waits for these items, whose checks may be known; to be ended by `leave`."""
         waiter = Waiter(items)
         if not self._is_open:
@@ -94,7 +94,7 @@ class WaitingRoom:
         self._woken.set()
         return waiter
 
-    def leave(self, waiter: Waiter) -> None:
+    def remove(self, waiter: Waiter) -> None:
         """End a wait."""
         for item in waiter.pending:
             self._forget(item, waiter)
@@ -161,7 +161,7 @@ class WaitingRoom:
             try:
                 found = await self._ask(some)
             except ServerDown:
-                return False  # the desk has logged it
+                return False  # the backend has logged it
             except Exception:  # noqa: BLE001 # the task's edge: nobody would be answered again
                 _log.exception("Looking at what is waited for failed")
                 return False

@@ -21,15 +21,15 @@ from farms import CORE, Quiet, load
 from processes import PATIENCE, eventually
 
 from farm.connections import Connections
+from farm.service.auth.browser import BrowserAuth
 from farm.service.auth.key_ring import KeyRing
-from farm.service.backend import Desk
-from farm.service.auth.middleware import Gate
 from farm.service.auth.local_token import LOCAL
+from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
-from farm.service.page.responses import HEADERS
-from farm.service.auth.browser import Door
-from farm.service.server import whole
 from farm.service.auth.tokens import Token
+from farm.service.backend import Backend
+from farm.service.page.responses import HEADERS
+from farm.service.server import whole
 from farm.settings import Settings
 from farm.store.keys import Key, Keys, Scope
 from farm.store.looking import Looking, Place, Wanted
@@ -95,7 +95,7 @@ class Page:
 
     quiet: Quiet
     url: str
-    door: Door
+    browser_auth: BrowserAuth
     browsers: contextlib.ExitStack
 
     def browser(self) -> Browser:
@@ -127,12 +127,17 @@ def page(quiet: Quiet) -> Iterator[Page]:
 def _served(quiet: Quiet) -> Iterator[Page]:
     connections = Connections(Settings.load(quiet.farm.settings), threads=10)
     ring = KeyRing(Keys(connections.engine).valid)
-    door = Door(lambda token: LOCAL if token == LOCAL_TOKEN else ring.verify(token), shown_to=["anna"])
+    browser_auth = BrowserAuth(
+        lambda token: LOCAL if token == LOCAL_TOKEN else ring.verify(token), shown_to=["anna"]
+    )
     config = uvicorn.Config("", port=0, log_config=None, timeout_graceful_shutdown=1)
     bound = config.bind_socket()
     port = bound.getsockname()[1]
-    config.app = Gate(
-        whole(lambda: Desk(connections)), hosts=allowed_hosts(port=port), door=door, most_bytes=1 << 20
+    config.app = AuthMiddleware(
+        whole(lambda: Backend(connections)),
+        hosts=allowed_hosts(port=port),
+        browser_auth=browser_auth,
+        most_bytes=1 << 20,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: server.run([bound]), daemon=True)
@@ -140,7 +145,7 @@ def _served(quiet: Quiet) -> Iterator[Page]:
     try:
         eventually(lambda: server.started)
         with contextlib.ExitStack() as browsers:
-            yield Page(quiet, f"http://127.0.0.1:{port}", door, browsers)
+            yield Page(quiet, f"http://127.0.0.1:{port}", browser_auth, browsers)
     finally:
         server.should_exit = True
         thread.join(30)
@@ -189,7 +194,7 @@ class TestComingIn:
         planted.get("/page/", status=303)  # the one that was known has ended
 
     def test_the_link_of_the_start_opens_once(self, page: Page) -> None:
-        link = f"/page/enter?code={page.door.sessions.invite(LOCAL_TOKEN)}"
+        link = f"/page/enter?code={page.browser_auth.sessions.invite(LOCAL_TOKEN)}"
         for method, headers in (("HEAD", {}), ("GET", {"Sec-Purpose": "prefetch"})):
             browser = page.browser()
             assert browser.client.request(method, link, headers=headers).status_code == 401
@@ -381,7 +386,7 @@ class TestScopes:
     def test_a_run_is_cancelled_by_a_form_of_this_session_only(self, page: Page, tmp_path: Path) -> None:
         run = page.load(tmp_path, entry(PROVED, 1), entry(PROVED, 2))
         browser, other = page.local(), page.local()
-        for csrf in ("", "x", other.csrf(), page.door.sessions.nobody.csrf):
+        for csrf in ("", "x", other.csrf(), page.browser_auth.sessions.nobody.csrf):
             browser.post(f"/page/runs/{run}/cancel", {"csrf": csrf}, status=403)
         assert page.quiet.queries.tally(run).statuses == {"queued": 2}
         browser.post(f"/page/runs/{run}/cancel", {"csrf": browser.csrf()})

@@ -19,7 +19,7 @@ from scraping import Told, by, happened, parsed, scraped
 from sqlalchemy import text
 
 from farm.connections import Connections
-from farm.service.backend import Desk
+from farm.service.backend import Backend
 from farm.settings import Settings
 from farm.store.keys import Key, Scope
 
@@ -239,15 +239,15 @@ def test_a_slow_reading_leaves_the_service_its_threads(quiet: Quiet) -> None:
     connections = Connections(Settings.load(quiet.farm.settings), threads=10)
 
     async def answered_meanwhile() -> bool:
-        desk = Desk(connections)
-        asked = [asyncio.ensure_future(desk.metrics(f"text/plain; version={n % 20}")) for n in range(60)]
+        backend = Backend(connections)
+        asked = [asyncio.ensure_future(backend.metrics(f"text/plain; version={n % 20}")) for n in range(60)]
         with quiet.engine.begin() as connection:
             connection.execute(text("LOCK TABLE tallies IN ACCESS EXCLUSIVE MODE"))
             await asyncio.wait(asked, timeout=0)
-            await desk.environments()
+            await backend.environments()
             is_before = not any(each.done() for each in asked)
         await asyncio.gather(*asked)
-        await desk.close()
+        await backend.close()
         return is_before
 
     try:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from farm.service.auth.browser import BrowserAuth, cookie, cookie_name, is_page, way
 from farm.service.auth.local_token import LOCAL
-from farm.service.auth.browser import Door, cookie, cookie_name, is_page, way
 from farm.service.auth.sessions import CODE_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Sessions
 from farm.store.keys import Key
 
@@ -81,30 +81,30 @@ def test_a_code_opens_once_and_within_its_time() -> None:
     assert sessions.redeem(late) is None
 
 
-def guest_of(door: Door, *cookies: str) -> Key | None:
-    found = asyncio.run(door.guest(cookies, host=HOST))
+def viewer_of(browser_auth: BrowserAuth, *cookies: str) -> Key | None:
+    found = asyncio.run(browser_auth.viewer(cookies, host=HOST))
     return None if found is None else found.key
 
 
 def test_a_revoked_key_ends_its_sessions() -> None:
     valid = {"token": LOCAL}
-    door = Door(valid.get)
-    session = door.sessions.begin("token")
+    browser_auth = BrowserAuth(valid.get)
+    session = browser_auth.sessions.begin("token")
     header = f"other=1; {cookie_name(HOST, is_secure=False)}={session.id}"
-    assert guest_of(door, header) == LOCAL
+    assert viewer_of(browser_auth, header) == LOCAL
     valid.clear()
-    assert guest_of(door, header) is None
+    assert viewer_of(browser_auth, header) is None
 
 
 @pytest.mark.parametrize("header", ["", "farm-page-8700=", "farm-page-8700", "=;=;", "farm-page-8700=token"])
 def test_a_cookie_that_names_no_session_opens_nothing(header: str) -> None:
-    assert guest_of(Door({"token": LOCAL}.get), header) is None
+    assert viewer_of(BrowserAuth({"token": LOCAL}.get), header) is None
 
 
 def test_a_cookie_for_another_port_opens_nothing() -> None:
-    door = Door({"token": LOCAL}.get)
-    session = door.sessions.begin("token")
-    assert guest_of(door, f"farm-page-8701={session.id}") is None
+    browser_auth = BrowserAuth({"token": LOCAL}.get)
+    session = browser_auth.sessions.begin("token")
+    assert viewer_of(browser_auth, f"farm-page-8701={session.id}") is None
 
 
 def test_the_cookie_is_strict_and_for_the_page_alone() -> None:

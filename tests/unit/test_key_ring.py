@@ -15,8 +15,8 @@ import pytest
 
 from farm.errors import OverLimit, ServerDown
 from farm.service.auth.key_ring import KeyRing
+from farm.service.auth.quotas import Quotas
 from farm.service.auth.tokens import Token
-from farm.service.auth.quotas import Usage
 from farm.store.keys import Key, Scope, StoredKey
 
 TOKEN = Token.new()
@@ -231,11 +231,11 @@ def test_a_reading_that_hangs_does_not_hold_up_other_calls_for_ever(
 # Limits
 
 
-def usage_of(clock: Clock, **limits: float) -> tuple[Usage, Key]:
-    return Usage(clock=clock), replace(KEY, **limits)
+def usage_of(clock: Clock, **limits: float) -> tuple[Quotas, Key]:
+    return Quotas(clock=clock), replace(KEY, **limits)
 
 
-def refused(usage: Usage, key: Key, proofs: int = 1) -> int | None:
+def refused(usage: Quotas, key: Key, proofs: int = 1) -> int | None:
     """Return the seconds to wait, as `OverLimit` gives them."""
     with pytest.raises(OverLimit) as raised:
         usage.admit(key, proofs)

@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from farm.service.page.responses import HEADERS, POLICY, asset, html
 from farm.service.page.escaping import shown
+from farm.service.page.responses import HEADERS, POLICY, asset, html
 from farm.service.page.views import SIGNS, STATES, parts, place, reasons
 from farm.store.looking import Place
 from farm.store.queries import Tally
@@ -67,20 +67,20 @@ def test_what_is_seen_stays_as_it_is() -> None:
     "words", ["</title><script>alert(1)</script>", "\"' onload=x", "<!--", "{{ 7 * 7 }}", "&lt;b&gt;"]
 )
 def test_hostile_words_are_text_in_a_page(words: str) -> None:
-    body = bytes(html("failed.html", guest=None, words=words).body).decode()
+    body = bytes(html("failed.html", viewer=None, words=words).body).decode()
     assert words not in body or words == "{{ 7 * 7 }}"
     assert "<script>" not in body
-    page = bytes(html("sign_in.html", guest=None, problem=words, next=words).body).decode()
+    page = bytes(html("sign_in.html", viewer=None, problem=words, next=words).body).decode()
     assert re.findall(r"<script[^>]*>", page) == re.findall(r"<script src=[^>]*>", page)
 
 
 def test_what_utf_8_cannot_hold_is_written_out() -> None:
-    body = bytes(html("failed.html", guest=None, words="\ud800\u202e\0").body).decode()
+    body = bytes(html("failed.html", viewer=None, words="\ud800\u202e\0").body).decode()
     assert r"\ud800\u202e\x00" in body
 
 
 def test_templates_have_neither_scripts_nor_styles_inside() -> None:
-    body = bytes(html("sign_in.html", guest=None, problem="", next="/page/").body).decode()
+    body = bytes(html("sign_in.html", viewer=None, problem="", next="/page/").body).decode()
     assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", body)
 
 
@@ -98,6 +98,6 @@ def test_files_of_the_page_name_nothing_elsewhere(name: str) -> None:
     assert found.headers["content-security-policy"] == POLICY
 
 
-@pytest.mark.parametrize("name", ["", "..", "../door.py", "page.css/", "runs.html"])
+@pytest.mark.parametrize("name", ["", "..", "../site.py", "page.css/", "runs.html"])
 def test_no_other_file_is_given(name: str) -> None:
     assert asset(name) is None

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import pytest
 
 from farm.errors import ServerDown
-from farm.service import waiters
-from farm.service.waiters import WaitingRoom
+from farm.service.waiters import Waiters
 from farm.store.queries import Waited
 from farm.store.records import Item
 
@@ -58,14 +57,14 @@ def play(scene: Callable[[], Awaitable[None]]) -> None:
 @pytest.fixture
 def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks by itself while the test lasts: only what is told leads to a look."""
-    monkeypatch.setattr(waiters, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("farm.service.waiters.LOOK_SECONDS", 3600.0)
 
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is looked at many times a second, whatever is told."""
-    monkeypatch.setattr(waiters, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(waiters, "_PAUSES", 1.0)
+    monkeypatch.setattr("farm.service.waiters.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("farm.service.waiters._PAUSES", 1.0)
 
 
 async def ended(waits: Iterable[Awaitable[object]]) -> None:
@@ -77,16 +76,16 @@ class TestWhatIsTold:
     def test_leads_to_a_look_at_that_item_alone(self) -> None:
         async def scene() -> None:
             store = Store(A, B)
-            room = WaitingRoom(store.ask)
-            first, other = room.waiting([A], {}), room.waiting([B], {})
+            waiters = Waiters(store.ask)
+            first, other = waiters.add([A], {}), waiters.add([B], {})
             await store.until_asked(1)
             await asyncio.sleep(0)
             store.settled.add(A)
-            room.heard([store.check_of[A], 99])
+            waiters.heard([store.check_of[A], 99])
             await first.all()
             assert store.asked[-1] == {A}
             assert other.pending == {B}
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
@@ -94,9 +93,9 @@ class TestWhatIsTold:
         async def scene() -> None:
             store = Store(A)
             store.settled.add(A)
-            room = WaitingRoom(store.ask)
-            await room.waiting([A], {A: 1}).all()
-            await room.close()
+            waiters = Waiters(store.ask)
+            await waiters.add([A], {A: 1}).all()
+            await waiters.close()
 
         play(scene)
 
@@ -108,46 +107,46 @@ class TestWhatIsTold:
                 found = await store.ask(items)
                 if len(store.asked) == 1:  # recorded and told, when this look has its answer already
                     store.settled.add(A)
-                    room.heard([1])
+                    waiters.heard([1])
                     await asyncio.sleep(0)
                 return found
 
-            room = WaitingRoom(ask)
-            await room.waiting([A], {A: 1}).all()
+            waiters = Waiters(ask)
+            await waiters.add([A], {A: 1}).all()
             assert len(store.asked) == 2
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
     def test_in_another_thread_is_heard(self) -> None:
         async def scene() -> None:
             store = Store(A)
-            room = WaitingRoom(store.ask)
-            waiter = room.waiting([A], {A: 1})
+            waiters = Waiters(store.ask)
+            waiter = waiters.add([A], {A: 1})
             await store.until_asked(1)
             store.settled.add(A)
-            thread = threading.Thread(target=room.heard, args=([1],))
+            thread = threading.Thread(target=waiters.heard, args=([1],))
             thread.start()
             await waiter.all()
             thread.join()
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
     def test_of_the_check_that_an_item_was_given_anew_is_heard(self) -> None:
         async def scene() -> None:
             store = Store(A)
-            room = WaitingRoom(store.ask)
-            waiter = room.waiting([A], {A: 1})
+            waiters = Waiters(store.ask)
+            waiter = waiters.add([A], {A: 1})
             await store.until_asked(1)
             store.check_of[A] = 7  # parted from a verdict by chance, which was told
-            room.heard([1])
+            waiters.heard([1])
             await store.until_asked(2)
             await asyncio.sleep(0)
             store.settled.add(A)
-            room.heard([7])
+            waiters.heard([7])
             await waiter.all()
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
@@ -155,29 +154,29 @@ class TestWhatIsTold:
         async def scene() -> None:
             store = Store(A, B)
             store.check_of[B] = store.check_of[A]  # equal items of two batches
-            room = WaitingRoom(store.ask)
-            waiters = [room.waiting(items, {}) for items in ([A], [A], [B], [A, B])]
+            waiters = Waiters(store.ask)
+            several = [waiters.add(items, {}) for items in ([A], [A], [B], [A, B])]
             await store.until_asked(1)
-            room.leave(waiters.pop(0))
+            waiters.remove(several.pop(0))
             await asyncio.sleep(0)
             store.settled |= {A, B}
-            room.heard([1])
-            await ended(waiter.all() for waiter in waiters)
-            await room.close()
+            waiters.heard([1])
+            await ended(waiter.all() for waiter in several)
+            await waiters.close()
 
         play(scene)
 
     def test_that_nobody_knows_what_ended_leads_to_a_look_at_everything(self) -> None:
         async def scene() -> None:
             store = Store(A, B)
-            room = WaitingRoom(store.ask)
-            waiter = room.waiting([A, B], {})
+            waiters = Waiters(store.ask)
+            waiter = waiters.add([A, B], {})
             await store.until_asked(1)
             await asyncio.sleep(0)
             store.settled |= {A, B}
-            room.heard([])
+            waiters.heard([])
             await waiter.all()
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
@@ -185,7 +184,7 @@ class TestWhatIsTold:
         rooms = []
 
         async def scene() -> None:
-            rooms.append(WaitingRoom(Store().ask))
+            rooms.append(Waiters(Store().ask))
             await rooms[0].close()
 
         play(scene)
@@ -197,12 +196,12 @@ class TestWhatIsLost:
     def test_is_found_by_looking(self) -> None:
         async def scene() -> None:
             store = Store(A)
-            room = WaitingRoom(store.ask)
-            waiter = room.waiting([A], {A: 1})
+            waiters = Waiters(store.ask)
+            waiter = waiters.add([A], {A: 1})
             await store.until_asked(2)
             store.settled.add(A)
             await waiter.all()
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
@@ -210,22 +209,22 @@ class TestWhatIsLost:
     def test_is_found_however_much_is_told_of_others(self) -> None:
         async def scene() -> None:
             store = Store(A, B)
-            room = WaitingRoom(store.ask)
-            lost = room.waiting([A], {})
-            noise = room.waiting([B], {})
+            waiters = Waiters(store.ask)
+            lost = waiters.add([A], {})
+            noise = waiters.add([B], {})
             await store.until_asked(1)
             store.settled.add(A)
 
             async def tell() -> None:
                 while True:
-                    room.heard([store.check_of[B]])
+                    waiters.heard([store.check_of[B]])
                     await asyncio.sleep(0)
 
             telling = asyncio.ensure_future(tell())
             await lost.all()
             telling.cancel()
             assert noise.pending
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
@@ -233,31 +232,31 @@ class TestWhatIsLost:
     def test_is_found_however_many_come_and_go(self) -> None:
         async def scene() -> None:
             store = Store(A, B, C)
-            room = WaitingRoom(store.ask)
-            lost = room.waiting([A], {})
+            waiters = Waiters(store.ask)
+            lost = waiters.add([A], {})
             await store.until_asked(1)
             store.settled.add(A)
 
             async def visit() -> None:
                 while True:
-                    visitors = [room.waiting([item], {}) for item in (B, C)]
-                    room.leave(visitors[0])
+                    visitors = [waiters.add([item], {}) for item in (B, C)]
+                    waiters.remove(visitors[0])
                     await asyncio.sleep(0.001)
-                    room.leave(visitors[1])
+                    waiters.remove(visitors[1])
 
             visiting = asyncio.ensure_future(visit())
             await lost.all()
             visiting.cancel()
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
     @pytest.mark.usefixtures("quickly")
     def test_goes_for_items_that_are_gone(self) -> None:
         async def scene() -> None:
-            room = WaitingRoom(Store().ask)
-            await room.waiting([A], {A: 1}).all()
-            await room.close()
+            waiters = Waiters(Store().ask)
+            await waiters.add([A], {A: 1}).all()
+            await waiters.close()
 
         play(scene)
 
@@ -267,21 +266,21 @@ class TestWhilePostgresqlIsAway:
     def test_is_waited_on_and_answered_soon_after(
         self, monkeypatch: pytest.MonkeyPatch, failure: Exception
     ) -> None:
-        monkeypatch.setattr(waiters, "LOOK_SECONDS", 0.02)
+        monkeypatch.setattr("farm.service.waiters.LOOK_SECONDS", 0.02)
         # To look costs next to nothing; only the time that PostgreSQL was away could make for a long pause.
-        monkeypatch.setattr(waiters, "_PAUSES", 10_000.0)
+        monkeypatch.setattr("farm.service.waiters._PAUSES", 10_000.0)
 
         async def scene() -> None:
             store = Store(A)
-            room = WaitingRoom(store.ask)
+            waiters = Waiters(store.ask)
 
             store.failures = [failure] * 3
-            waiter = room.waiting([A], {A: 1})
+            waiter = waiters.add([A], {A: 1})
             await store.until_asked(3)
             assert waiter.pending
             store.settled.add(A)
             await waiter.all()
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
@@ -290,18 +289,18 @@ class TestWhoHasLeft:
     def test_leaves_nothing_behind(self) -> None:
         async def scene() -> None:
             store = Store(A, B)
-            room = WaitingRoom(store.ask)
-            waiters = [room.waiting([A, B], {A: 1, B: 2}), room.waiting([A], {})]
+            waiters = Waiters(store.ask)
+            several = [waiters.add([A, B], {A: 1, B: 2}), waiters.add([A], {})]
             await store.until_asked(1)
             store.settled.add(A)
-            room.heard([1])
-            await waiters[1].all()
-            for waiter in waiters:
-                room.leave(waiter)
-            room.leave(waiters[0])
-            assert len(room) == 0
-            assert not (room._check_of or room._items_of)
-            await room.close()
+            waiters.heard([1])
+            await several[1].all()
+            for waiter in several:
+                waiters.remove(waiter)
+            waiters.remove(several[0])
+            assert len(waiters) == 0
+            assert not (waiters._check_of or waiters._items_of)
+            await waiters.close()
 
         play(scene)
 
@@ -310,24 +309,24 @@ class TestWaiter:
     def test_tells_each_item_once_as_it_is_settled(self) -> None:
         async def scene() -> None:
             store = Store(A, B, C)
-            room = WaitingRoom(store.ask)
-            waiter = room.waiting([A, B, C], {A: 1, B: 2, C: 3})
+            waiters = Waiters(store.ask)
+            waiter = waiters.add([A, B, C], {A: 1, B: 2, C: 3})
             told: list[Item] = []
             for item in (B, A, C):
                 store.settled.add(item)
-                room.heard([store.check_of[item]])
+                waiters.heard([store.check_of[item]])
                 told += await waiter.some()
             assert told == [B, A, C]
             assert await waiter.some() == []
-            await room.close()
+            await waiters.close()
 
         play(scene)
 
     def test_of_nothing_is_over_at_once(self) -> None:
         async def scene() -> None:
-            room = WaitingRoom(Store().ask)
-            await room.waiting([], {}).all()
-            await room.close()
+            waiters = Waiters(Store().ask)
+            await waiters.add([], {}).all()
+            await waiters.close()
 
         play(scene)
 
@@ -335,15 +334,15 @@ class TestWaiter:
 @pytest.mark.usefixtures("only_told")
 def test_who_is_released_waits_no_longer_and_who_comes_later_does_not_begin_to() -> None:
     async def scene() -> None:
-        room = WaitingRoom(Store(A, B).ask)
-        before = room.waiting([A, B], {})
+        waiters = Waiters(Store(A, B).ask)
+        before = waiters.add([A, B], {})
         wait = asyncio.ensure_future(before.all())
-        room.release()
+        waiters.release()
         await wait
-        later = room.waiting([A], {})
+        later = waiters.add([A], {})
         await later.all()
         assert before.pending == {A, B}
         assert later.pending == {A}
-        await room.close()
+        await waiters.close()
 
     play(scene)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from farm.errors import Forbidden
 from farm.service.auth.local_token import LOCAL
-from farm.service.outage import Outage
 from farm.service.auth.sessions import SESSION_SECONDS, Session, Sessions
+from farm.service.outage import Outage
 from farm.store.keys import Key, Scope
 from farm.store.looking import SeenRun
 
@@ -33,7 +33,7 @@ def way(path: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Guest:
+class Viewer:
     """Who looks at the page: a key, the session it came by, and whether it sees runs of `farm submit`."""
 
     key: Key
@@ -50,11 +50,11 @@ class Guest:
             raise Forbidden(f"the key {self.key.name} has not the scope {scope}; use another key")
 
     def sees(self, run: SeenRun) -> bool:
-        """Return whether a run is the guest's to look at: a key's own batches, and runs where it may."""
+        """Return whether a run is the viewer's to look at: a key's own batches, and runs where it may."""
         return self.sees_runs if run.owner is None else run.owner == self.key.id
 
 
-class Door:
+class BrowserAuth:
     """Lets browsers in; `verify` finds the key of a token, "" where there is none, and may ask PostgreSQL.
 
     Runs of `farm submit` belong to no key. Who started the service sees them, and the keys of these names.
@@ -70,14 +70,14 @@ class Door:
         with self._outage.noticed():
             return await asyncio.get_running_loop().run_in_executor(None, self._verify, token)
 
-    async def guest(self, cookies: Iterable[str], *, host: str) -> Guest | None:
+    async def viewer(self, cookies: Iterable[str], *, host: str) -> Viewer | None:
         """Return who sends these `Cookie` headers, None for who has to sign in; raises `ServerDown`."""
         session = self.session(cookies, host=host) or self.sessions.nobody
         key = await self.key(session.token)
         if key is None:
             return None
         sees_runs = key.id == LOCAL.id or key.name in self._shown_to
-        return Guest(key=key, session=session, sees_runs=sees_runs)
+        return Viewer(key=key, session=session, sees_runs=sees_runs)
 
     def session(self, cookies: Iterable[str], *, host: str) -> Session | None:
         """Return the session of these `Cookie` headers."""

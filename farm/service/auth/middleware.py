@@ -12,10 +12,10 @@ from starlette.routing import Match
 
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.service.openapi import OPEN
+from farm.service.auth.browser import BrowserAuth, is_page
 from farm.service.auth.origins import Refusal, page_refusal, refusal
-from farm.service.auth.browser import Door, is_page
 from farm.service.auth.tokens import presented
+from farm.service.openapi import OPEN
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -31,11 +31,11 @@ _TOO_LATE = "the body did not arrive: the client sent nothing for {:g} s; send t
 _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 
 
-class Gate:
+class AuthMiddleware:
     """An ASGI application in front of the service: refuses what the service need not see.
 
-    The `door` knows the keys of tokens: the key is in the state of the request, and `key_again`, which finds
-    it as it is later. A request for the page has the door itself there, which lets browsers in by a cookie;
+    The `browser_auth` knows the keys of tokens: the key is in the state of the request, and `key_again`, which finds
+    it as it is later. A request for the page has the browser_auth itself there, which lets browsers in by a cookie;
     nothing else looks at cookies.
     """
 
@@ -44,10 +44,10 @@ class Gate:
         app: App,
         *,
         hosts: frozenset[str],
-        door: Door,
+        browser_auth: BrowserAuth,
         most_bytes: int,
     ) -> None:
-        self._app, self._hosts, self._door, self._most_bytes = app, hosts, door, most_bytes
+        self._app, self._hosts, self._browser_auth, self._most_bytes = app, hosts, browser_auth, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -69,14 +69,14 @@ class Gate:
     async def _refusal(self, scope: Message) -> Refusal | None:
         headers = scope["headers"]
         if is_page(scope["path"]):
-            scope.setdefault("state", {})["door"] = self._door
+            scope.setdefault("state", {})["browser_auth"] = self._browser_auth
             return page_refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         refused = refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         if refused and not (refused.status == 415 and self._is_unknown(scope)):
             return refused
         token = presented([value.decode("latin-1") for name, value in headers if name == b"authorization"])
         try:
-            key = await self._door.key(token or "")
+            key = await self._browser_auth.key(token or "")
         except ServerDown as error:
             return Refusal(status=503, words=str(error))
         except Exception:  # noqa: BLE001 # the edge: what is before the framework answers by itself
@@ -85,7 +85,7 @@ class Gate:
         if key is None:
             words = "no valid token; send Authorization: Bearer TOKEN (farm keys add NAME makes one)"
             return Refusal(status=401, words=words)
-        scope.setdefault("state", {}).update(key=key, key_again=partial(self._door.key, token or ""))
+        scope.setdefault("state", {}).update(key=key, key_again=partial(self._browser_auth.key, token or ""))
         sizes = [value for name, value in headers if name == b"content-length"]
         if any(not size.isdigit() or int(size) > self._most_bytes for size in sizes):
             return Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))

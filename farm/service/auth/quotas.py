@@ -29,7 +29,7 @@ class _Use:
     at: float
 
 
-class Usage:
+class Quotas:
     """What every key uses now; many threads may use it at once.
 
     `per_second` is a token bucket of one second's proofs. A larger batch is admitted when the bucket is full,

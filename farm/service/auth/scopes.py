@@ -11,7 +11,7 @@ from farm.store.keys import Key, Scope
 
 
 @dataclass(frozen=True, slots=True)
-class May:
+class RequireScope:
     """Gives the key of a request, which has a scope."""
 
     scope: Scope

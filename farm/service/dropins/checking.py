@@ -12,9 +12,9 @@ from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
 from farm.runs.batch import Batch
 from farm.service import requests
-from farm.service.json_body import aside
+from farm.service.dependencies import Submission, wait
 from farm.service.dropins.lean_outcome import Reading, read, refused
-from farm.service.dependencies import Exchange, wait
+from farm.service.json_body import aside
 from farm.service.spelling import words_of
 
 #: Programs of one request that are read at once: more are read in a thread, others are answered meanwhile.
@@ -92,13 +92,13 @@ def problem_of(error: ValidationError) -> str:
     return f"{'.'.join(map(str, fault['loc'])) or 'it'}: {words_of(fault)}"
 
 
-async def each_read(exchange: Exchange, said: Sequence[_S], read: Callable[[int, _S], _T]) -> list[_T]:
+async def each_read(submission: Submission, said: Sequence[_S], read: Callable[[int, _S], _T]) -> list[_T]:
     """Return what `read` makes of the number of each program of a request and what is said of it.
 
     Raises `OverLimit` before any is read, where the key may not submit so many now.
     """
     if said:
-        exchange.desk.require_room(exchange.key, min(len(said), requests.MOST_ITEMS))
+        submission.backend.require_room(submission.key, min(len(said), requests.MOST_ITEMS))
 
     def all_read() -> list[_T]:
         return [read(number, each) for number, each in enumerate(said)]
@@ -107,7 +107,7 @@ async def each_read(exchange: Exchange, said: Sequence[_S], read: Callable[[int,
 
 
 async def readings(
-    exchange: Exchange,
+    submission: Submission,
     items: Sequence[requests.Item | Reading],
     *,
     seconds: float,
@@ -115,10 +115,10 @@ async def readings(
 ) -> list[Reading]:
     """Return the reading of each of these, judged within so many seconds or unknown.
 
-    Raises what `farm.service.desk.Desk.take` does, when nothing was accepted.
+    Raises what `farm.service.backend.Backend.take` does, when nothing was accepted.
     """
     asked = [item for item in items if isinstance(item, requests.Item)]
-    results = iter(await judged(exchange, asked, seconds=seconds, **options))
+    results = iter(await judged(submission, asked, seconds=seconds, **options))
     return [
         read(next(results), is_stated=bool(item.formal_statement))
         if isinstance(item, requests.Item)
@@ -128,7 +128,7 @@ async def readings(
 
 
 async def judged(
-    exchange: Exchange,
+    submission: Submission,
     items: Sequence[requests.Item],
     *,
     seconds: float,
@@ -139,38 +139,38 @@ async def judged(
     What is not judged then is cancelled a little later, unless somebody asks for the same meanwhile.
     """
     until = time.monotonic() + seconds
-    taken, why = await _take(exchange, items, options)
+    taken, why = await _take(submission, items, options)
     checks = {place: check for batch in taken for place, check in batch.checks.items()}
     waited_for = [place for batch in taken for place in batch.items if place not in batch.judged]
-    await wait(exchange.request, exchange.desk, waited_for, until - time.monotonic(), checks)
+    await wait(submission.request, submission.backend, waited_for, until - time.monotonic(), checks)
     found: list[dict[str, Any]] = []
     try:
         for batch in taken:
-            found += await _found(exchange, batch)
+            found += await _found(submission, batch)
     except ServerDown as error:
         why = str(error)
     return found + [_not_known(why)] * (len(items) - len(found))
 
 
-async def _found(exchange: Exchange, batch: Batch) -> list[dict[str, Any]]:
+async def _found(submission: Submission, batch: Batch) -> list[dict[str, Any]]:
     """Return the results of a batch, which nobody asks for any more."""
-    known = {each["index"]: each for each in await exchange.desk.results(batch.items, exchange.key.id)}
+    known = {each["index"]: each for each in await submission.backend.results(batch.items, submission.key.id)}
     found = [known.get(index) or _not_known("it is gone") for index in range(len(batch.items))]
     if any(each["status"] not in ("done", "cancelled") for each in found):
-        await exchange.desk.leave(batch.id)
+        await submission.backend.leave(batch.id)
     return found
 
 
 async def _take(
-    exchange: Exchange, items: Sequence[requests.Item], options: Mapping[str, Any]
+    submission: Submission, items: Sequence[requests.Item], options: Mapping[str, Any]
 ) -> tuple[list[Batch], str]:
     """Return the batches that these became, and why not all of them did."""
     taken: list[Batch] = []
     for start in range(0, len(items), requests.MOST_ITEMS):
         batch = requests.Batch(items=list(items[start : start + requests.MOST_ITEMS]), **options)
         try:
-            parent = exchange.request.headers.get("traceparent")
-            taken.append(await exchange.desk.take(batch, exchange.key, traceparent=parent))
+            parent = submission.request.headers.get("traceparent")
+            taken.append(await submission.backend.take(batch, submission.key, traceparent=parent))
         except (OverLimit, QueueFull, ServerDown) as error:
             if not taken:
                 raise

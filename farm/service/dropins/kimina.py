@@ -12,10 +12,10 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from pydantic_core import ErrorDetails
 
 from farm.service import requests
-from farm.service.json_body import Route
+from farm.service.dependencies import Json, Problem, Submission, TheSubmission
 from farm.service.dropins.checking import Challenge, Ignored, Stated, each_read, problem_of, readings
 from farm.service.dropins.lean_outcome import Kind, Reading, Remark, refused
-from farm.service.dependencies import Exchange, Json, Problem, TheExchange
+from farm.service.json_body import Route
 from farm.service.spelling import UNKNOWN_FIELD
 
 router = APIRouter(route_class=Route)
@@ -160,20 +160,20 @@ class AllVerified(BaseModel):
 
 @router.post("/api/check", responses={200: {"model": AllChecked}, 400: {"model": Problem}})
 @router.post("/api/check/", include_in_schema=False)
-async def check(asked: Check, exchange: TheExchange) -> Response:
+async def check(asked: Check, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server checks them."""
     results = []
-    for name, reading in await _readings(exchange, asked, Snippet, asked.snippets):
+    for name, reading in await _readings(submission, asked, Snippet, asked.snippets):
         results.append({"id": name, "time": reading.seconds, **_answer(reading, asked.timeout)})
     return Json({"results": results})
 
 
 @router.post("/verify", responses={200: {"model": AllVerified}, 400: {"model": Problem}})
 @router.post("/one_pass_verify_batch", include_in_schema=False)
-async def verify(asked: Verification, exchange: TheExchange) -> Response:
+async def verify(asked: Verification, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server of the first version verifies them."""
     results = []
-    for name, reading in await _readings(exchange, asked, Code, asked.codes):
+    for name, reading in await _readings(submission, asked, Code, asked.codes):
         answer = _answer(reading, asked.timeout)
         if "response" in answer:
             answer["response"]["time"] = reading.seconds
@@ -182,7 +182,7 @@ async def verify(asked: Verification, exchange: TheExchange) -> Response:
 
 
 async def _readings(
-    exchange: Exchange,
+    submission: Submission,
     asked: Check | Verification,
     form: type[Snippet | Code],
     said: Sequence[object],
@@ -193,9 +193,9 @@ async def _readings(
     def item(number: int, each: object) -> requests.Item | Reading:
         return _item(form, each, asked.challenge, ("body", place, number))
 
-    items = await each_read(exchange, said, item)
+    items = await each_read(submission, said, item)
     found = await readings(
-        exchange,
+        submission,
         items,
         seconds=_HOLD_SECONDS,
         timeout=asked.timeout,

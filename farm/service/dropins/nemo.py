@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.json_body import Route
+from farm.service.dependencies import Json, Problem, TheSubmission
 from farm.service.dropins.checking import Ignored, Stated, readings
 from farm.service.dropins.lean_outcome import Kind, Reading, printed
-from farm.service.dependencies import Json, Problem, TheExchange
+from farm.service.json_body import Route
 
 router = APIRouter(route_class=Route)
 
@@ -59,13 +59,13 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/execute", responses=_ANSWERS)
-async def execute(asked: Execution, exchange: TheExchange) -> Response:
+async def execute(asked: Execution, submission: TheSubmission) -> Response:
     """Judge a program as NeMo-Skills' sandbox runs one; its language must be lean4."""
     if asked.language != "lean4":
         return _failure(f"this farm runs lean4 only, not {asked.language}", 400)
     try:
         (reading,) = await readings(
-            exchange,
+            submission,
             [asked.item(asked.generated_code)],
             seconds=asked.timeout + _GRACE_SECONDS,
             timeout=asked.timeout,

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, mo
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
-from farm.service.json_body import Route, Unfit, strict
+from farm.service.dependencies import Json, Problem, Submission, TheSubmission
 from farm.service.dropins.checking import Challenge, each_read, judged, problem_of
-from farm.service.dependencies import Exchange, Json, Problem, TheExchange
+from farm.service.json_body import Route, Unfit, strict
 from farm.service.spelling import meant
 
 router = APIRouter(route_class=Route)
@@ -95,7 +95,9 @@ class Rewards(BaseModel):
 
 
 @router.post("/rewards/openrlhf", responses={200: {"model": Rewards}, 400: {"model": Problem}})
-async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Address, Query()]) -> Response:
+async def openrlhf(
+    asked: Queries, submission: TheSubmission, address: Annotated[Address, Query()]
+) -> Response:
     """Return the rewards of a batch of answers as OpenRLHF reads them."""
     if len(asked.labels) != len(asked.query) or len(asked.prompts) not in (0, len(asked.query)):
         raise UsageError("query, prompts and labels are not equally long")
@@ -106,8 +108,8 @@ async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Add
         query, prompt, label = each
         return _item(query.removeprefix(prompt), label, f"labels[{number}]")
 
-    items = await each_read(exchange, said, item)
-    results = await _results(exchange, items, _OPENRLHF_SECONDS, address)
+    items = await each_read(submission, said, item)
+    results = await _results(submission, items, _OPENRLHF_SECONDS, address)
     if isinstance(results, Response):
         return results
     rewards = [each["reward"] for each in results]
@@ -119,10 +121,10 @@ async def openrlhf(asked: Queries, exchange: TheExchange, address: Annotated[Add
 
 
 @router.post("/rewards/slime", responses={200: {"model": float | None}, 400: {"model": Problem}})
-async def slime(asked: Sample, exchange: TheExchange, address: Annotated[Address, Query()]) -> Response:
+async def slime(asked: Sample, submission: TheSubmission, address: Annotated[Address, Query()]) -> Response:
     """Return the reward of an answer as slime reads it: a number."""
     items = [_item(asked.response, asked.label, "label")]
-    results = await _results(exchange, items, _SLIME_SECONDS, address)
+    results = await _results(submission, items, _SLIME_SECONDS, address)
     return results if isinstance(results, Response) else Json(results[0]["reward"])
 
 
@@ -148,13 +150,13 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
 
 
 async def _results(
-    exchange: Exchange,
+    submission: Submission,
     items: Sequence[requests.Item],
     seconds: float,
     address: Address,
 ) -> list[dict[str, Any]] | Response:
     """Return the results of all items, or what to answer while some of them are not judged."""
-    results = await judged(exchange, items, seconds=seconds, **address.model_dump())
+    results = await judged(submission, items, seconds=seconds, **address.model_dump())
     if not (pending := list(filter(_is_pending, results))):
         return results
     why = pending[0]["waits_for"] or "other checks are ahead of them"

@@ -13,10 +13,10 @@ from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.json_body import Route
+from farm.service.dependencies import Json, Problem, TheSubmission
 from farm.service.dropins.checking import Ignored, Stated, readings
 from farm.service.dropins.lean_outcome import Kind, Reading, printed
-from farm.service.dependencies import Json, Problem, TheExchange
+from farm.service.json_body import Route
 
 router = APIRouter(route_class=Route)
 
@@ -68,7 +68,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/run_code", responses=_ANSWERS)
-async def run_code(asked: Run, exchange: TheExchange) -> Response:
+async def run_code(asked: Run, submission: TheSubmission) -> Response:
     """Judge a program as SandboxFusion runs one; its language must be lean."""
     if asked.language != "lean":
         return _failure(f"this farm runs lean only, not {asked.language}", 400)
@@ -76,7 +76,7 @@ async def run_code(asked: Run, exchange: TheExchange) -> Response:
         return _failure("this farm gives a program no files beside it; send files empty", 400)
     try:
         (reading,) = await readings(
-            exchange,
+            submission,
             [asked.item(asked.code)],
             seconds=asked.compile_timeout + asked.run_timeout + _GRACE_SECONDS,
             timeout=asked.run_timeout,

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import ClientDisconnect, Request
 
 from farm.errors import Forbidden, UnknownRun
-from farm.service.page import views
 from farm.service.auth.sessions import Session
+from farm.service.page import views
 from farm.store.looking import START, Place, Wanted
 
 #: Seconds in which a form arrives: anybody may send one to sign in.

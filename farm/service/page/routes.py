@@ -13,45 +13,45 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from farm.errors import FarmError, Forbidden, ServerDown, UnknownRun
-from farm.service.backend import Desk
+from farm.service.auth.browser import ROOT, BrowserAuth, Viewer, cookie, way
 from farm.service.auth.origins import is_from_elsewhere
+from farm.service.auth.sessions import Session
+from farm.service.backend import Backend
 from farm.service.page import query
 from farm.service.page.responses import asset, html, to
-from farm.service.auth.browser import ROOT, Door, Guest, cookie, way
-from farm.service.auth.sessions import Session
 from farm.service.page.site import Site
 from farm.store.keys import Scope
 
-_Page = Callable[[Request, Guest], Awaitable[Response]]
+_Page = Callable[[Request, Viewer], Awaitable[Response]]
 
 
-def page(desk: Callable[[], Desk], schema: Callable[[], Mapping[str, Any]]) -> Starlette:
-    """Return the application that answers below `ROOT`, behind the gate, over the service's desk.
+def page(backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]) -> Starlette:
+    """Return the application that answers below `ROOT`, behind the gate, over the service's backend.
 
     The `schema` is that of the service's addresses, which the page shows as well.
     """
-    site = Site(desk, schema)
+    site = Site(backend, schema)
     routes = [
         Route("/sign-in", _ask_in),
         Route("/sign-in", _sign_in, methods=["POST"]),
         Route("/enter", _enter),
         Route("/assets/{name}", _asset),
-        Route("/sign-out", _to_guests(_sign_out), methods=["POST"]),
-        Route("/", _to_guests(site.runs)),
-        Route("/runs/{run}", _to_guests(site.run)),
-        Route("/runs/{run}/problems", _to_guests(site.problems)),
-        Route("/runs/{run}/cancel", _to_guests(site.cancel), methods=["POST"]),
-        Route("/runs/{run}/{manifest}/{line}", _to_guests(site.line)),
-        Route("/runs/{run}/{manifest}/{line}/program", _to_guests(site.program)),
-        Route("/checks", _to_guests(site.checks)),
-        Route("/compare", _to_guests(site.compare)),
-        Route("/docs", _to_guests(site.docs)),
+        Route("/sign-out", _to_viewers(_sign_out), methods=["POST"]),
+        Route("/", _to_viewers(site.runs)),
+        Route("/runs/{run}", _to_viewers(site.run)),
+        Route("/runs/{run}/problems", _to_viewers(site.problems)),
+        Route("/runs/{run}/cancel", _to_viewers(site.cancel), methods=["POST"]),
+        Route("/runs/{run}/{manifest}/{line}", _to_viewers(site.line)),
+        Route("/runs/{run}/{manifest}/{line}/program", _to_viewers(site.program)),
+        Route("/checks", _to_viewers(site.checks)),
+        Route("/compare", _to_viewers(site.compare)),
+        Route("/docs", _to_viewers(site.docs)),
     ]
     handlers = {HTTPException: _no_such, FarmError: _failed}
     return Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
 
 
-def _to_guests(show: _Page) -> Callable[[Request], Awaitable[Response]]:
+def _to_viewers(show: _Page) -> Callable[[Request], Awaitable[Response]]:
     """Return what shows a page to who is signed in, and else where to sign in.
 
     Raises `Forbidden` for a key that may not read.
@@ -60,12 +60,12 @@ def _to_guests(show: _Page) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         if is_from_elsewhere(request.method, request.headers.raw):
             return _from_elsewhere(request)
-        guest = await _door(request).guest(request.headers.getlist("cookie"), host=_host(request))
-        if guest is None:
+        viewer = await _browser_auth(request).viewer(request.headers.getlist("cookie"), host=_host(request))
+        if viewer is None:
             back = f"?next={quote(_own_address(request), safe='')}" if request.method == "GET" else ""
             return to(f"{ROOT}/sign-in{back}")
-        guest.require(Scope.READ)
-        return await show(request, guest)
+        viewer.require(Scope.READ)
+        return await show(request, viewer)
 
     return answer
 
@@ -74,21 +74,21 @@ async def _ask_in(request: Request) -> Response:
     """Show the form to sign in by."""
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
-    return html("sign_in.html", guest=None, problem="", next=way(query.word(request, "next")))
+    return html("sign_in.html", viewer=None, problem="", next=way(query.word(request, "next")))
 
 
 async def _sign_in(request: Request) -> Response:
     """Sign a browser in with a token. The gate has seen that the form is this page's own."""
     form = await query.form(request)
-    door, leads_to = _door(request), way(form.get("next", ""))
+    browser_auth, leads_to = _browser_auth(request), way(form.get("next", ""))
     token = form.get("token", "").strip()
-    key = await door.key(token) if token else None
+    key = await browser_auth.key(token) if token else None
     if key is None:
         problem = "This is no valid token. A key that was revoked opens nothing."
-        return html("sign_in.html", status=401, guest=None, problem=problem, next=leads_to)
+        return html("sign_in.html", status=401, viewer=None, problem=problem, next=leads_to)
     if Scope.READ not in key.scopes:
         problem = f"The key {key.name} has not the scope read, so there is nothing to show it."
-        return html("sign_in.html", status=403, guest=None, problem=problem, next=leads_to)
+        return html("sign_in.html", status=403, viewer=None, problem=problem, next=leads_to)
     return _signed_in(request, token, leads_to)
 
 
@@ -97,17 +97,17 @@ async def _enter(request: Request) -> Response:
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
     is_looked_up = request.method == "GET" and "sec-purpose" not in request.headers
-    token = _door(request).sessions.redeem(query.word(request, "code")) if is_looked_up else None
+    token = _browser_auth(request).sessions.redeem(query.word(request, "code")) if is_looked_up else None
     if token is None:
         problem = "This link was used already, or is too old. Sign in with the token."
-        return html("sign_in.html", status=401, guest=None, problem=problem, next=f"{ROOT}/")
+        return html("sign_in.html", status=401, viewer=None, problem=problem, next=f"{ROOT}/")
     return _signed_in(request, token, f"{ROOT}/")
 
 
-async def _sign_out(request: Request, guest: Guest) -> Response:
+async def _sign_out(request: Request, viewer: Viewer) -> Response:
     """End the browser's session."""
-    await query.require_own(request, guest.session)
-    _door(request).sessions.end(guest.session)
+    await query.require_own(request, viewer.session)
+    _browser_auth(request).sessions.end(viewer.session)
     answer = to(f"{ROOT}/sign-in")
     _set_cookie(answer, request, None)
     return answer
@@ -115,7 +115,7 @@ async def _sign_out(request: Request, guest: Guest) -> Response:
 
 def _from_elsewhere(request: Request) -> Response:
     """Have the person go on by a link of this page's own, with which the browser sends its cookie."""
-    return html("elsewhere.html", guest=None, address=_own_address(request))
+    return html("elsewhere.html", viewer=None, address=_own_address(request))
 
 
 def _own_address(request: Request) -> str:
@@ -124,11 +124,11 @@ def _own_address(request: Request) -> str:
 
 
 def _signed_in(request: Request, token: str, leads_to: str) -> Response:
-    door = _door(request)
-    if before := door.session(request.headers.getlist("cookie"), host=_host(request)):
-        door.sessions.end(before)
+    browser_auth = _browser_auth(request)
+    if before := browser_auth.session(request.headers.getlist("cookie"), host=_host(request)):
+        browser_auth.sessions.end(before)
     answer = to(leads_to)
-    _set_cookie(answer, request, door.sessions.begin(token))
+    _set_cookie(answer, request, browser_auth.sessions.begin(token))
     return answer
 
 
@@ -138,9 +138,9 @@ def _set_cookie(answer: Response, request: Request, session: Session | None) -> 
     answer.headers.append("Set-Cookie", cookie(session, host=_host(request), is_secure=is_secure))
 
 
-def _door(request: Request) -> Door:
-    door: Door = request.state.door
-    return door
+def _browser_auth(request: Request) -> BrowserAuth:
+    browser_auth: BrowserAuth = request.state.browser_auth
+    return browser_auth
 
 
 def _host(request: Request) -> str:
@@ -156,11 +156,11 @@ async def _asset(request: Request) -> Response:
 
 async def _no_such(_request: Request, error: HTTPException) -> Response:
     words = "There is no such page." if error.status_code == 404 else "This cannot be asked so."
-    return html("failed.html", status=error.status_code, guest=None, words=words)
+    return html("failed.html", status=error.status_code, viewer=None, words=words)
 
 
 async def _failed(_request: Request, error: FarmError) -> Response:
     kinds = ((ServerDown, 503), (UnknownRun, 404), (Forbidden, 403))
     status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
     words = str(error)
-    return html("failed.html", status=status, guest=None, words=words[:1].upper() + words[1:] + ".")
+    return html("failed.html", status=status, viewer=None, words=words[:1].upper() + words[1:] + ".")

@@ -14,13 +14,13 @@ from starlette.responses import Response
 from farm.connections import Connections
 from farm.errors import UnknownRun
 from farm.runs.revise import cancel
+from farm.service.auth.browser import ROOT, Viewer
+from farm.service.backend import Backend
 from farm.service.openapi import operations
-from farm.service.backend import Desk
 from farm.service.page import query, views
-from farm.service.page.responses import html, program, to
 from farm.service.page.counts import Counts
-from farm.service.auth.browser import ROOT, Guest
 from farm.service.page.program import program as shown_program
+from farm.service.page.responses import html, program, to
 from farm.store.keys import Scope
 from farm.store.looking import PAGE, START, Looking, Place, SeenRun
 from farm.store.queries import Tally
@@ -38,50 +38,50 @@ _T = TypeVar("_T")
 
 
 class Site:
-    """What each page shows to a guest, over the desk that the service has once it has begun."""
+    """What each page shows to a viewer, over the backend that the service has once it has begun."""
 
-    def __init__(self, desk: Callable[[], Desk], schema: Callable[[], Mapping[str, Any]]) -> None:
-        self._desk, self._schema = desk, schema
+    def __init__(self, backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]) -> None:
+        self._backend, self._schema = backend, schema
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._counts = Counts(lambda run_id: self._ask(lambda looking: looking.counts(run_id)))
 
     async def _ask(self, question: Callable[[Looking], _T]) -> _T:
-        return await self._desk().ask(lambda connections: question(Looking(connections.engine)))
+        return await self._backend().ask(lambda connections: question(Looking(connections.engine)))
 
     async def _look(self, question: Callable[[Looking], _T]) -> _T:
         async with self._slots:
             return await self._ask(question)
 
-    async def _seen(self, guest: Guest, run_id: str) -> SeenRun:
-        """Return a run; for one that the guest may not see, as for one that there is not, `UnknownRun`."""
+    async def _seen(self, viewer: Viewer, run_id: str) -> SeenRun:
+        """Return a run; for one that the viewer may not see, as for one that there is not, `UnknownRun`."""
         found = await self._look(lambda looking: looking.run(run_id))
-        if not guest.sees(found):
+        if not viewer.sees(found):
             raise UnknownRun("no run has this id")
         return found
 
-    async def _listed(self, guest: Guest, before: str = "") -> list[SeenRun]:
-        if not guest.sees_runs:
+    async def _listed(self, viewer: Viewer, before: str = "") -> list[SeenRun]:
+        if not viewer.sees_runs:
             return []
         return await self._look(lambda looking: looking.submitted(most=_MOST_RUNS + 1, before=before))
 
-    async def _recent(self, guest: Guest) -> list[SeenRun]:
-        """Return the newest runs that the guest may see, then the newest batches."""
-        batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
-        return [*await self._listed(guest), *batches]
+    async def _recent(self, viewer: Viewer) -> list[SeenRun]:
+        """Return the newest runs that the viewer may see, then the newest batches."""
+        batches = await self._look(lambda looking: looking.batches(viewer.key.id, most=_MOST_BATCHES))
+        return [*await self._listed(viewer), *batches]
 
-    async def runs(self, request: Request, guest: Guest) -> Response:
-        """Show the newest runs, and the newest batches of the guest's own key."""
+    async def runs(self, request: Request, viewer: Viewer) -> Response:
+        """Show the newest runs, and the newest batches of the viewer's own key."""
         before = query.word(request, "before")
-        listed = await self._listed(guest, before)
+        listed = await self._listed(viewer, before)
         runs = listed[:_MOST_RUNS]
-        batches = await self._look(lambda looking: looking.batches(guest.key.id, most=_MOST_BATCHES))
-        hours = await self._look(lambda looking: looking.hours(guest.key.id))
+        batches = await self._look(lambda looking: looking.batches(viewer.key.id, most=_MOST_BATCHES))
+        hours = await self._look(lambda looking: looking.hours(viewer.key.id))
         ids = [run.id for run in (*runs, *batches)]
         counts = await self._counts.some(ids, seconds=_COUNT_SECONDS)
         is_going_on = len(counts) < len(ids) or any(tally.unfinished for tally in counts.values())
         return html(
             "runs.html",
-            guest=guest,
+            viewer=viewer,
             runs=_told(runs, counts),
             batches=_told(batches, counts),
             hours=[(each, views.parts_of(each.counts)) for each in hours[:_MOST_HOURS]],
@@ -90,16 +90,16 @@ class Site:
             is_going_on=is_going_on,
         )
 
-    async def checks(self, request: Request, guest: Guest) -> Response:
-        """Show the single checks that the guest's own key sent in an hour."""
+    async def checks(self, request: Request, viewer: Viewer) -> Response:
+        """Show the single checks that the viewer's own key sent in an hour."""
         hour, before = query.hour(request), query.word(request, "before")
         found = await self._look(
-            lambda looking: looking.checks(guest.key.id, hour, before=before, most=PAGE + 1)
+            lambda looking: looking.checks(viewer.key.id, hour, before=before, most=PAGE + 1)
         )
         here = f"{ROOT}/checks?hour={quote(query.word(request, 'hour'))}"
         return html(
             "checks.html",
-            guest=guest,
+            viewer=viewer,
             hour=hour,
             checks=found[:PAGE],
             is_first=not before,
@@ -107,19 +107,19 @@ class Site:
             next=f"{here}&before={quote(found[PAGE - 1].id)}" if len(found) > PAGE else "",
         )
 
-    async def docs(self, _request: Request, guest: Guest) -> Response:
+    async def docs(self, _request: Request, viewer: Viewer) -> Response:
         """Show the addresses of the service."""
-        return html("docs.html", guest=guest, operations=operations(self._schema()))
+        return html("docs.html", viewer=viewer, operations=operations(self._schema()))
 
-    async def run(self, request: Request, guest: Guest) -> Response:
+    async def run(self, request: Request, viewer: Viewer) -> Response:
         """Show a run: its verdicts, and those of its lines that are asked for."""
-        run = await self._seen(guest, request.path_params["run"])
+        run = await self._seen(viewer, request.path_params["run"])
         wanted, after = query.wanted(request), query.after(request)
         found = self._look(lambda looking: looking.lines(run.id, wanted, after=after, most=PAGE + 1))
         tally, lines = await asyncio.gather(self._counts.of(run.id), found)
         return html(
             "run.html",
-            guest=guest,
+            viewer=viewer,
             run=run,
             title=views.title(run),
             tally=tally,
@@ -131,20 +131,20 @@ class Site:
             is_first=after == START,
             first=query.first(request),
             next=query.following(request, lines[PAGE - 1].place if len(lines) > PAGE else None),
-            others=[each for each in _named(await self._recent(guest)) if each[0].id != run.id],
-            may_cancel=guest.may(Scope.CANCEL) and tally.unfinished > 0,
+            others=[each for each in _named(await self._recent(viewer)) if each[0].id != run.id],
+            may_cancel=viewer.may(Scope.CANCEL) and tally.unfinished > 0,
         )
 
-    async def problems(self, request: Request, guest: Guest) -> Response:
+    async def problems(self, request: Request, viewer: Viewer) -> Response:
         """Show the problems of a run: how many answers each has, and how many of them are proved."""
-        run = await self._seen(guest, request.path_params["run"])
+        run = await self._seen(viewer, request.path_params["run"])
         state, after = query.word(request, "state"), query.after(request)
         found = await self._look(
             lambda looking: looking.problems(run.id, state=state, after=after, most=PAGE + 1)
         )
         return html(
             "problems.html",
-            guest=guest,
+            viewer=viewer,
             run=run,
             title=views.title(run),
             state=state,
@@ -154,37 +154,37 @@ class Site:
             next=query.following(request, found[PAGE - 1].place if len(found) > PAGE else None),
         )
 
-    async def line(self, request: Request, guest: Guest) -> Response:
+    async def line(self, request: Request, viewer: Viewer) -> Response:
         """Show a line whole: its program and what was said beside it, its verdict, what that rests on."""
-        run = await self._seen(guest, request.path_params["run"])
+        run = await self._seen(viewer, request.path_params["run"])
         place = query.place(request)
         async with self._slots:
             # Made in the thread: a long program would keep the loop, and so the API's calls, waiting.
-            return await self._desk().ask(lambda connections: _line(connections, guest, run, place))
+            return await self._backend().ask(lambda connections: _line(connections, viewer, run, place))
 
-    async def program(self, request: Request, guest: Guest) -> Response:
+    async def program(self, request: Request, viewer: Viewer) -> Response:
         """Give a line's program as a file."""
-        run, place = await self._seen(guest, request.path_params["run"]), query.place(request)
+        run, place = await self._seen(viewer, request.path_params["run"]), query.place(request)
         async with self._slots:
-            job = await self._desk().ask(lambda connections: connections.queries.line(run.id, *place))
+            job = await self._backend().ask(lambda connections: connections.queries.line(run.id, *place))
         return program(job.source, f"{run.id}-{place.manifest}-{place.line}.lean")
 
-    async def cancel(self, request: Request, guest: Guest) -> Response:
+    async def cancel(self, request: Request, viewer: Viewer) -> Response:
         """Cancel what is unfinished of a run."""
-        await query.require_own(request, guest.session)
-        guest.require(Scope.CANCEL)
-        run = await self._seen(guest, request.path_params["run"])
-        await self._desk().ask(lambda connections: cancel(connections.store, run.id))
+        await query.require_own(request, viewer.session)
+        viewer.require(Scope.CANCEL)
+        run = await self._seen(viewer, request.path_params["run"])
+        await self._backend().ask(lambda connections: cancel(connections.store, run.id))
         self._counts.forget(run.id)
         return to(f"{ROOT}/runs/{quote(run.id)}")
 
-    async def compare(self, request: Request, guest: Guest) -> Response:
+    async def compare(self, request: Request, viewer: Viewer) -> Response:
         """Show which lines, or which problems, came to something else in another run."""
-        listed, ids = await self._recent(guest), [query.word(request, name) for name in ("one", "other")]
+        listed, ids = await self._recent(viewer), [query.word(request, name) for name in ("one", "other")]
         if not all(ids):
             recent = _named(listed)
-            return html("compare.html", guest=guest, listed=recent, ids=ids, by="", found=None)
-        one, other = [await self._seen(guest, run_id) for run_id in ids]
+            return html("compare.html", viewer=viewer, listed=recent, ids=ids, by="", found=None)
+        one, other = [await self._seen(viewer, run_id) for run_id in ids]
         by = "problems" if query.word(request, "by") == "problems" else "lines"
         after = query.after(request)
         found = await self._look(
@@ -197,7 +197,7 @@ class Site:
         turns = await self._look(lambda looking: looking.turns(one.id, other.id))
         return html(
             "compare.html",
-            guest=guest,
+            viewer=viewer,
             listed=_named(listed),
             ids=ids,
             by=by,
@@ -237,14 +237,14 @@ def _told(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_Told]:
     ]
 
 
-def _line(connections: Connections, guest: Guest, run: SeenRun, place: Place) -> Response:
+def _line(connections: Connections, viewer: Viewer, run: SeenRun, place: Place) -> Response:
     """Return the page of a line."""
     queries = connections.queries
     job = queries.line(run.id, *place)
     verdict = job.verdict
     return html(
         "line.html",
-        guest=guest,
+        viewer=viewer,
         run=run,
         title=views.title(run),
         place=place,
