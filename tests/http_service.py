@@ -12,12 +12,12 @@ from commands import Command
 from processes import eventually
 
 from farm.connections import Connections
+from farm.service.app import application
 from farm.service.auth.browser import BrowserAuth
 from farm.service.auth.local_token import LOCAL
 from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
 from farm.service.backend import Backend
-from farm.service.server import whole
 from farm.settings import Settings
 from farm.store.keys import Key
 
@@ -33,7 +33,7 @@ def listening(farm: Command, key: Key = LOCAL) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port = bound.getsockname()[1]
         app = AuthMiddleware(
-            whole(lambda: Backend(connections)),
+            application(lambda: Backend(connections)),
             hosts=allowed_hosts(port=port),
             browser_auth=BrowserAuth(lambda token: key if token in ("", TOKEN) else None),
             most_bytes=64 << 20,

@@ -170,7 +170,7 @@ class Backend:
         task.add_done_callback(self._releases.discard)
 
     async def _release(self, key: Key, stored: Batch) -> None:
-        waiter = self.waiting(stored.items, stored.checks)
+        waiter = self.wait_for(stored.items, stored.checks)
         try:
             await waiter.all()
         finally:

@@ -1,4 +1,4 @@
-"""Service step, bodies: the JSON of a request, or what is wrong with it and where."""
+"""JSON bodies for the service: parses a request's, or names its fault and the place; writes an answer's."""
 
 from __future__ import annotations
 
@@ -13,31 +13,40 @@ from typing import TypeVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.dependencies.models import Dependant
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
 from farm.service.auth.scopes import RequireScope
 
 _REMEDY = "send one JSON object in UTF-8"
-#: A body of more bytes is parsed in a thread: other requests are answered meanwhile.
+#: A body of more bytes is parsed in a thread, so that the event loop answers other requests.
 _QUICK_BYTES = 256 << 10
-# One thread, and its own: those that verify tokens are never taken.
+# A thread of its own: the threads that verify tokens stay free.
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="bodies")
 
 _T = TypeVar("_T")
 
 
+class Json(JSONResponse):
+    """An answer of JSON in ASCII: a proof may print lone surrogates, which UTF-8 cannot hold."""
+
+    def render(self, content: object) -> bytes:
+        """Return the body."""
+        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
 class Route(APIRoute):
-    """A route that reads a body only for a key that has the scope, and by `parsed`."""
+    """A route that checks the key's scope before it reads the body, and parses the body with `parsed`."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """Return what answers a request."""
+        """Return the function that answers a request."""
         answer = super().get_route_handler()
         required = list(_required(self.dependant))
 
         async def read(request: Request) -> Response:
-            # FastAPI asks these only once it has parsed the body.
-            for may in required:
-                await may(request)
+            # FastAPI would call these only after it has parsed the body.
+            for require in required:
+                await require(request)
             return await answer(_Request(request.scope, request.receive))
 
         return read
@@ -57,14 +66,14 @@ class _Request(Request):
 
 
 async def aside(step: Callable[[], _T]) -> _T:
-    """Return what a long step gives, which is done in a thread after those before it."""
+    """Return the result of a long step, run in the one thread for such steps, in the order of the calls."""
     return await asyncio.get_running_loop().run_in_executor(_THREAD, _uncollected, step)
 
 
 def _uncollected(step: Callable[[], _T]) -> _T:
-    """Do a step without searches for garbage: JSON has no cycles, and no other thread runs in a search.
+    """Run a step without garbage collection: JSON has no cycles, and a collection blocks every thread.
 
-    Five million empty lists take 0.4 s so, and 2.5 s with them.
+    Five million empty lists take 0.4 s without it, and 2.5 s with it.
     """
     gc.disable()
     try:
@@ -74,7 +83,7 @@ def _uncollected(step: Callable[[], _T]) -> _T:
 
 
 class Unfit(ValueError):
-    """JSON that no request may have: the `place` is the path of the field, `kind` the type of the fault."""
+    """JSON that the service refuses: `place` is the path of the field, `kind` the type of the fault."""
 
     def __init__(self, place: tuple[str | int, ...], words: str, *, kind: str) -> None:
         super().__init__(words)
@@ -84,8 +93,8 @@ class Unfit(ValueError):
 def parsed(body: bytes) -> object:
     """Return the JSON of a body.
 
-    Raises `HTTPException`, the only error that FastAPI lets through: with status 400 for what is no JSON, and
-    422 for JSON that `strict` refuses.
+    Raises `HTTPException`, the only error that FastAPI lets through: with status 400 if the body is not
+    JSON, and 422 if `strict` refuses the JSON.
     """
     try:
         # Models write lone surrogates, which some clients send as they are.
@@ -102,10 +111,11 @@ def parsed(body: bytes) -> object:
 
 
 def strict(text: str) -> object:
-    """Return the JSON of a text, which gives no field twice and has finite numbers only.
+    """Return the value of a JSON text in which no object has a field twice and all numbers are finite.
 
-    Of two fields with one name Python takes the last, another reader the first. Numbers like NaN no client
-    could read back. Raises `Unfit` for these, `json.JSONDecodeError` and RecursionError for what is no JSON.
+    Of two fields with one name Python keeps the last, other parsers the first; and JSON has no NaN, so no
+    client could read it back. Raises `Unfit` for these, `json.JSONDecodeError` and RecursionError for a text
+    that is not JSON.
     """
     odd: list[str] = []
     twice: list[tuple[dict[str, object], str]] = []
@@ -119,7 +129,7 @@ def strict(text: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         made = dict(pairs)
         if len(made) < len(pairs):
-            # Inner objects come first. The last one is in no object that lost a field, so it has a path.
+            # Inner objects come first, so the last one stands in no object that lost a field: it has a path.
             twice[:] = [(made, _repeated(pairs))]
         return made
 
@@ -151,11 +161,11 @@ def _no_json(why: str) -> HTTPException:
 
 
 def _place(found: object, is_wanted: Callable[[object], bool]) -> tuple[str | int, ...]:
-    """Return the path of the first value that is wanted, () for the whole or where none is."""
+    """Return the path of the first value that is wanted, () for the whole or if there is no such value."""
     if is_wanted(found):
         return ()
     path: list[str | int] = []
-    # Iterators, one for each level: a list of all that is left would take far more memory than the body.
+    # An iterator for each level: a list of all remaining values would take far more memory than the body.
     levels: list[Iterator[tuple[str | int, object]]] = [iter(_members(found))]
     while levels:
         for name, each in levels[-1]:

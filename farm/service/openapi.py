@@ -1,4 +1,4 @@
-"""Service step, the description: the OpenAPI schema of the service, and the same for a person to read."""
+"""The OpenAPI schema of the service, for programs; and the operations in it, for the page that shows them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-#: Addresses that answer without a token.
-OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
+from farm.service.auth.middleware import OPEN
 
 _SCHEMES = {
     "token": {
@@ -29,7 +28,7 @@ _METHODS = ("get", "post")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """What one address does; its parameters and fields are names with their types and meanings."""
+    """One method of one address; `fields` and `answers` are names with their meanings."""
 
     method: str
     path: str
@@ -39,7 +38,7 @@ class Operation:
 
 
 def describe(app: FastAPI) -> None:
-    """Have an application give its schema with the ways to show a token."""
+    """Add to an application's schema the two ways to present a token."""
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -60,7 +59,7 @@ def _schema(app: FastAPI) -> dict[str, Any]:
 
 
 def operations(schema: Mapping[str, Any]) -> list[Operation]:
-    """Return what a schema says of its addresses, in their order."""
+    """Return the operations of a schema, in their order."""
     return [
         _operation(schema, method, path, said)
         for path, methods in schema["paths"].items()
@@ -91,7 +90,7 @@ def _resolved(schema: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str
 
 
 def _type(part: Mapping[str, Any]) -> str:
-    """Return a type in short, as in ``list of Item or null``."""
+    """Return a type in short, such as ``list of Item or null``."""
     if "anyOf" in part:
         return " or ".join(_type(each) for each in part["anyOf"])
     if "$ref" in part:

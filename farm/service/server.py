@@ -12,11 +12,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from fastapi.responses import RedirectResponse
 
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -27,9 +25,6 @@ from farm.service.auth.local_token import LOCAL, Local, published
 from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
 from farm.service.backend import Backend
-from farm.service.dependencies import Problem
-from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
-from farm.service.page.routes import page
 from farm.service.protocol import InTime
 from farm.service.sockets import BACKLOG, listening, listening_at, shown_host
 from farm.store.keys import Key, Keys
@@ -38,21 +33,6 @@ from farm.store.keys import Key, Keys
 _GRACE_SECONDS = 5
 #: MiB that a request may have.
 BODY_MIB = 64
-
-# What the gate and the backend answer in the place of a drop-in, and drop-ins in their clients' own words.
-_OF_DROPINS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "The request is none that can be judged."},
-    401: {"model": Problem, "description": "There is no valid token."},
-    403: {"model": Problem, "description": "The key does not allow it, or a web page asks."},
-    404: {"model": Problem, "description": "There is no such environment."},
-    408: {"model": Problem, "description": "The body did not arrive."},
-    413: {"model": Problem, "description": "The body is too large."},
-    415: {"model": Problem, "description": "The body is not declared as JSON."},
-    429: {"model": Problem, "description": "Too much waits already; nothing was accepted."},
-    502: {"description": "The farm failed, or was not done in time."},
-    503: {"model": Problem, "description": "The farm cannot answer now, or was not done in time."},
-    504: {"description": "The farm was not done in time."},
-}
 
 #: Finds the key of a presented token, "" where there is none.
 Verify = Callable[[str], Key | None]
@@ -158,22 +138,11 @@ def _url(where: Listening, bound: socket.socket) -> str:
     return f"{scheme}://{shown_host(where.host)}:{bound.getsockname()[1]}"
 
 
-def whole(make_backend: Callable[[], Backend]) -> FastAPI:
-    """Return the service with the addresses of other checkers, over the backend that is made when it starts."""
-    app = application(make_backend)
-    for dropin in (nemo, kimina, sandbox_fusion, rewards):
-        app.include_router(dropin.router, tags=["drop-ins"], responses=_OF_DROPINS)
-    app.mount(ROOT, page(lambda: app.state.backend, app.openapi))
-    app.add_route("/", lambda _: RedirectResponse(f"{ROOT}/", 303), include_in_schema=False)
-    app.add_route("/docs", lambda _: RedirectResponse(f"{ROOT}/docs", 303), include_in_schema=False)
-    return app
-
-
 def _serve(
     connections: Connections, where: Listening, bound: socket.socket, browser_auth: BrowserAuth
 ) -> None:
     port = None if where.uds is not None else bound.getsockname()[1]
-    service = whole(lambda: Backend(connections))
+    service = application(lambda: Backend(connections))
     app = AuthMiddleware(
         service,
         hosts=allowed_hosts(port=port, names=where.names),

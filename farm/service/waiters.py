@@ -22,7 +22,7 @@ from farm.store.records import Item
 Ask = Callable[[Sequence[Item]], Awaitable[dict[Item, Waited]]]
 
 #: After so many seconds all that is waited for is looked at, whatever was told.
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 #: Whoever looks at all of it pauses at least so many times as long as that took.
 _PAUSES = 10.0
 #: So many items are asked for at once.
@@ -139,11 +139,11 @@ class Waiters:
                 self._doubtful.update(self._waiters)
             self._woken.clear()
             if not await self._look():
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
                 due = -math.inf
             elif is_whole:
                 ended = time.monotonic()
-                due = ended + max(LOOK_SECONDS, _PAUSES * (ended - began))
+                due = ended + max(POLL_SECONDS, _PAUSES * (ended - began))
 
     async def _wait_until(self, due: float) -> None:
         """Wait until something is doubtful, or is to be looked at whatever was told."""

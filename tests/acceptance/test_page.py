@@ -21,6 +21,7 @@ from farms import CORE, Quiet, load
 from processes import PATIENCE, eventually
 
 from farm.connections import Connections
+from farm.service.app import application
 from farm.service.auth.browser import BrowserAuth
 from farm.service.auth.key_ring import KeyRing
 from farm.service.auth.local_token import LOCAL
@@ -29,7 +30,6 @@ from farm.service.auth.origins import allowed_hosts
 from farm.service.auth.tokens import Token
 from farm.service.backend import Backend
 from farm.service.page.responses import HEADERS
-from farm.service.server import whole
 from farm.settings import Settings
 from farm.store.keys import Key, Keys, Scope
 from farm.store.looking import Looking, Place, Wanted
@@ -134,7 +134,7 @@ def _served(quiet: Quiet) -> Iterator[Page]:
     bound = config.bind_socket()
     port = bound.getsockname()[1]
     config.app = AuthMiddleware(
-        whole(lambda: Backend(connections)),
+        application(lambda: Backend(connections)),
         hosts=allowed_hosts(port=port),
         browser_auth=browser_auth,
         most_bytes=1 << 20,

@@ -57,13 +57,13 @@ def play(scene: Callable[[], Awaitable[None]]) -> None:
 @pytest.fixture
 def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks by itself while the test lasts: only what is told leads to a look."""
-    monkeypatch.setattr("farm.service.waiters.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("farm.service.waiters.POLL_SECONDS", 3600.0)
 
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is looked at many times a second, whatever is told."""
-    monkeypatch.setattr("farm.service.waiters.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("farm.service.waiters.POLL_SECONDS", 0.02)
     monkeypatch.setattr("farm.service.waiters._PAUSES", 1.0)
 
 
@@ -266,7 +266,7 @@ class TestWhilePostgresqlIsAway:
     def test_is_waited_on_and_answered_soon_after(
         self, monkeypatch: pytest.MonkeyPatch, failure: Exception
     ) -> None:
-        monkeypatch.setattr("farm.service.waiters.LOOK_SECONDS", 0.02)
+        monkeypatch.setattr("farm.service.waiters.POLL_SECONDS", 0.02)
         # To look costs next to nothing; only the time that PostgreSQL was away could make for a long pause.
         monkeypatch.setattr("farm.service.waiters._PAUSES", 10_000.0)
 

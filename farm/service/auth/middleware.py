@@ -1,4 +1,4 @@
-"""Service step, the gate: who asks, and how much they send; looked at before anything is parsed."""
+"""The ASGI middleware before the service: checks origin, token and size of a request before it is parsed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from farm.log import logger
 from farm.service.auth.browser import BrowserAuth, is_page
 from farm.service.auth.origins import Refusal, page_refusal, refusal
 from farm.service.auth.tokens import presented
-from farm.service.openapi import OPEN
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -24,19 +23,22 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 _log = logger(__name__)
 
+#: Addresses that answer without a token.
+OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
+
 _AMBIGUOUS = "the request has both Content-Length and Transfer-Encoding; send one of them"
-#: Seconds that a client may be silent before its body is complete.
+#: A request is refused when its body is incomplete and nothing arrived for so many seconds.
 SILENT_SECONDS = 60.0
 _TOO_LATE = "the body did not arrive: the client sent nothing for {:g} s; send the request again"
 _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 
 
 class AuthMiddleware:
-    """An ASGI application in front of the service: refuses what the service need not see.
+    """An ASGI application in front of the service that answers requests without access itself.
 
-    The `browser_auth` knows the keys of tokens: the key is in the state of the request, and `key_again`, which finds
-    it as it is later. A request for the page has the browser_auth itself there, which lets browsers in by a cookie;
-    nothing else looks at cookies.
+    It puts into a request's state `key`, the API key of its token, and `key_again`, which looks the key up
+    once more. A request for the page gets `browser_auth` instead, which signs browsers in by cookie; an API
+    call never reads cookies.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class AuthMiddleware:
         self._app, self._hosts, self._browser_auth, self._most_bytes = app, hosts, browser_auth, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "http" and _is_ambiguous(scope["headers"]):
             await _answer(send, Refusal(status=400, words=_AMBIGUOUS))
             return
@@ -79,7 +81,7 @@ class AuthMiddleware:
             key = await self._browser_auth.key(token or "")
         except ServerDown as error:
             return Refusal(status=503, words=str(error))
-        except Exception:  # noqa: BLE001 # the edge: what is before the framework answers by itself
+        except Exception:  # noqa: BLE001 # the edge: no framework stands before this to answer
             _log.exception("A token could not be verified")
             return Refusal(status=500, words="the token could not be verified; the service's log says why")
         if key is None:
@@ -92,12 +94,12 @@ class AuthMiddleware:
         return None
 
     def _is_unknown(self, scope: Message) -> bool:
-        """Whether the service does nothing at an address, so that it answers 404 or 405 to any body."""
+        """Whether the service has no such address or method: it answers 404 or 405, whatever the body."""
         routes = getattr(self._app, "routes", ())
         return bool(routes) and all(route.matches(scope)[0] is not Match.FULL for route in routes)
 
     async def _pass(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a request through; where its body turns out too large, or never ends, that is the answer."""
+        """Pass a request on; refuse it later if its body gets too large or stops arriving."""
         left, is_whole, is_answered = self._most_bytes, False, False
         refused: Refusal | None = None
 
@@ -114,7 +116,7 @@ class AuthMiddleware:
                 if left >= 0:
                     return message
                 refused = Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))
-            # What is behind the gate takes it for a client that went away, and answers nobody.
+            # The service takes this for a client that has gone, and sends no answer of its own.
             return {"type": "http.disconnect"}
 
         async def sending(message: Message) -> None:
@@ -129,7 +131,7 @@ class AuthMiddleware:
 
 
 def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a proxy may take another part of the connection for the body than the service does.
+    """Whether a proxy and the service may disagree where the body ends (request smuggling).
 
     See https://www.rfc-editor.org/rfc/rfc9112#section-6.1.
     """

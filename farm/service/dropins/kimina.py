@@ -12,13 +12,14 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from pydantic_core import ErrorDetails
 
 from farm.service import requests
-from farm.service.dependencies import Json, Problem, Submission, TheSubmission
+from farm.service.dependencies import Submission, TheSubmission
 from farm.service.dropins.checking import Challenge, Ignored, Stated, each_read, problem_of, readings
 from farm.service.dropins.lean_outcome import Kind, Reading, Remark, refused
-from farm.service.json_body import Route
+from farm.service.json_body import Json, Route
+from farm.service.refusals import DROPIN_REFUSALS, Problem
 from farm.service.spelling import UNKNOWN_FIELD
 
-router = APIRouter(route_class=Route)
+router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
 #: The published client waits 600 s for an answer unless it is told otherwise.
 _HOLD_SECONDS = 570.0

@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, mo
 from farm.errors import UsageError
 from farm.judging.verdict import Outcome
 from farm.service import requests
-from farm.service.dependencies import Json, Problem, Submission, TheSubmission
+from farm.service.dependencies import Submission, TheSubmission
 from farm.service.dropins.checking import Challenge, each_read, judged, problem_of
-from farm.service.json_body import Route, Unfit, strict
+from farm.service.json_body import Json, Route, Unfit, strict
+from farm.service.refusals import DROPIN_REFUSALS, Problem
 from farm.service.spelling import meant
 
-router = APIRouter(route_class=Route)
+router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
 #: The trainers wait 180 s and 120 s.
 _OPENRLHF_SECONDS, _SLIME_SECONDS = 170.0, 110.0

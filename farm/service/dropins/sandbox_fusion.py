@@ -13,12 +13,13 @@ from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
 from farm.service import requests
-from farm.service.dependencies import Json, Problem, TheSubmission
+from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import Ignored, Stated, readings
 from farm.service.dropins.lean_outcome import Kind, Reading, printed
-from farm.service.json_body import Route
+from farm.service.json_body import Json, Route
+from farm.service.refusals import DROPIN_REFUSALS, Problem
 
-router = APIRouter(route_class=Route)
+router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
 #: Clients wait ten seconds longer than both timeouts together.
 _GRACE_SECONDS = 8.0
