@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ from farm.client.errors import (
     failure,
 )
 from farm.client.requests import Request, Sent
-from farm.client.results import Batch, Environment, Result
+from farm.client.results import Batch, Result
 from farm.client.retry import LATER, Lost, Reply, pause_after
 
 #: How long the service may hold an answer back: proxies end connections that are idle for a minute.
@@ -40,9 +40,6 @@ FIRST_CONTACT_SECONDS = 30.0
 
 #: What a proxy before a farm may answer by itself, about the same request: it is a refusal all the same.
 _OF_PROXIES = frozenset({401, 403, 413})
-
-#: The deadline of what needs no check.
-SHORT_SECONDS = 60.0
 
 _T = TypeVar("_T")
 _log = logging.getLogger("farm.client")
@@ -182,23 +179,6 @@ def submit(sent: Sent, options: Mapping[str, object], call: Call, *, deadline: f
     """Submit a batch, which the service ends after `deadline` seconds, and return its id."""
     answer = yield from ask(requests.post(sent, options, wait_seconds=0.0, deadline=deadline), call)
     return str(results.parse_batch(answer, sent).id)
-
-
-def look(batch: str, wait_seconds: float, call: Call) -> Steps[Batch]:
-    """Return what is known of a batch, after waiting for all of it as long as is asked."""
-    return results.parse_batch((yield from ask(requests.look(batch, wait_seconds=wait_seconds), call)))
-
-
-def cancel(batch: str, items: Sequence[str] | None, groups: Sequence[str] | None, call: Call) -> Steps[int]:
-    """Cancel items and groups of a batch, or all of it, and return how many were unfinished."""
-    return results.parse_cancelled((yield from ask(requests.cancellation(batch, items, groups), call)))
-
-
-def environments(call: Call) -> Steps[list[Environment]]:
-    """Return the Lean environments of the farm."""
-    return results.parse_environments(
-        (yield from ask(requests.Request(method="GET", path="/v1/environments"), call))
-    )
 
 
 class Following:

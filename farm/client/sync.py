@@ -13,18 +13,19 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from farm.client import exchange, requests
-from farm.client.caller import DEADLINE_SECONDS, FAILURES, Caller, placed, wire
+from farm.client.caller import DEADLINE_SECONDS, FAILURES, placed, wire
+from farm.client.calls import Calls
 from farm.client.errors import ClientError, TooLarge
-from farm.client.exchange import SHORT_SECONDS, Call, Following, Pause, Steps
+from farm.client.exchange import Call, Following, Pause, Steps
 from farm.client.requests import Item, Options, Request, Sent
-from farm.client.results import Batch, Environment, Result
+from farm.client.results import Result
 from farm.client.retry import Lost, Reply
 from farm.client.threads import merged
 
 _T = TypeVar("_T")
 
 
-class Client(Caller):
+class Client(Calls):
     """A client of a farm that is served over HTTP; for many threads. A context manager.
 
     Without `url` it asks the farm that FARM_URL and FARM_TOKEN (or FARM_TOKEN_FILE) name, or else the one
@@ -141,23 +142,6 @@ class Client(Caller):
         """
         call, chosen, sent = self._call(), self._chosen(options), self._together(items)
         return self._done(exchange.submit(sent, chosen, call, deadline=deadline), call)
-
-    def batch(self, batch: str, *, wait_seconds: float = 0.0) -> Batch:
-        """Return what is known of a batch, after waiting for all of it as long as is asked."""
-        call = self._call(wait_seconds + SHORT_SECONDS)
-        return self._done(exchange.look(batch, wait_seconds, call), call)
-
-    def cancel(
-        self, batch: str, *, items: Sequence[str] | None = None, groups: Sequence[str] | None = None
-    ) -> int:
-        """Cancel these items and groups of a batch, or all of it, and return how many were unfinished."""
-        call = self._call(SHORT_SECONDS)
-        return self._done(exchange.cancel(batch, items, groups, call), call)
-
-    def environments(self) -> list[Environment]:
-        """Return the Lean environments of the farm."""
-        call = self._call(SHORT_SECONDS)
-        return self._done(exchange.environments(call), call)
 
     def _followed(self, following: Following, call: Call) -> Generator[Result, None, None]:
         try:

@@ -383,7 +383,7 @@ def test_an_address_at_which_nothing_ever_answered_is_an_error_after_half_a_minu
 def test_who_asks_for_no_reward_is_told_that_nobody_answers() -> None:
     service = Service([GONE])
     with pytest.raises(Unanswered, match="Connection refused"):
-        service.run(exchange.environments(service.call(20.0)))
+        service.run(exchange.ask(Request(method="GET", path="/v1/environments"), service.call(20.0)))
 
 
 # Waiting

@@ -1,0 +1,71 @@
+"""The calls of one request each, for both clients: the request, the parser of its answer, the methods."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from farm.client import requests, results
+from farm.client.caller import Caller
+from farm.client.exchange import Call, Steps, ask
+from farm.client.requests import Request
+from farm.client.results import Batch, Environment
+
+#: Seconds until the deadline of a call that waits for no check.
+_SHORT_SECONDS = 60.0
+_ENVIRONMENTS = Request(method="GET", path="/v1/environments")
+
+_T = TypeVar("_T")
+
+
+class Calls(Caller):
+    """The methods of `farm.client.Client` that make one request."""
+
+    def batch(self, batch: str, *, wait_seconds: float = 0.0) -> Batch:
+        """Return the results of a batch, after waiting up to `wait_seconds` for all of its verdicts."""
+        return self._once(requests.look(batch, wait_seconds=wait_seconds), results.parse_batch)
+
+    def cancel(
+        self, batch: str, *, items: Sequence[str] | None = None, groups: Sequence[str] | None = None
+    ) -> int:
+        """Cancel these items and groups of a batch, or all of it, and return how many were unfinished."""
+        return self._once(requests.cancellation(batch, items, groups), results.parse_cancelled)
+
+    def environments(self) -> list[Environment]:
+        """Return the Lean environments of the farm."""
+        return self._once(_ENVIRONMENTS, results.parse_environments)
+
+    def _once(self, request: Request, parse: Callable[[Any], _T]) -> _T:
+        call = self._call(request.wait_seconds + _SHORT_SECONDS)
+        return parse(self._done(ask(request, call), call))
+
+    @abstractmethod
+    def _done(self, steps: Steps[_T], call: Call) -> _T:
+        """Carry out steps and return their result."""
+
+
+class AsyncCalls(Caller):
+    """The methods of `farm.client.AsyncClient` that make one request."""
+
+    async def batch(self, batch: str, *, wait_seconds: float = 0.0) -> Batch:
+        """Return the results of a batch, after waiting up to `wait_seconds` for all of its verdicts."""
+        return await self._once(requests.look(batch, wait_seconds=wait_seconds), results.parse_batch)
+
+    async def cancel(
+        self, batch: str, *, items: Sequence[str] | None = None, groups: Sequence[str] | None = None
+    ) -> int:
+        """Cancel these items and groups of a batch, or all of it, and return how many were unfinished."""
+        return await self._once(requests.cancellation(batch, items, groups), results.parse_cancelled)
+
+    async def environments(self) -> list[Environment]:
+        """Return the Lean environments of the farm."""
+        return await self._once(_ENVIRONMENTS, results.parse_environments)
+
+    async def _once(self, request: Request, parse: Callable[[Any], _T]) -> _T:
+        call = self._call(request.wait_seconds + _SHORT_SECONDS)
+        return parse(await self._done(ask(request, call), call))
+
+    @abstractmethod
+    async def _done(self, steps: Steps[_T], call: Call) -> _T:
+        """Carry out steps and return their result."""
