@@ -1,1 +1,1 @@
-"""The farm over HTTP: batches of items in, verdicts and rewards out, from any number of replicas."""
+"""The farm over HTTP, for clients on any machine: batches in, verdicts and rewards out, from any replica."""

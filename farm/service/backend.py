@@ -1,4 +1,4 @@
-"""Service step, the backend: what each request does, over the same store and queue as `farm submit`."""
+"""The backend of the service's handlers: stores, queries and cancels, as `farm submit` and its kin do."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from farm.store.keys import Key
 from farm.store.queries import BroughtBatch
 from farm.store.records import Item
 
-#: Threads that ask PostgreSQL, each with a connection of its own.
+#: Threads that query PostgreSQL, each with its own connection.
 THREADS = 8
-#: How long the environments and the length of the queue are taken to be what they were.
+#: The environments and the length of the queue are cached for so long.
 _FRESH_SECONDS = 1.0
-#: After so many seconds a batch is cancelled whose client went away before it was answered.
+#: A batch whose client disconnected before the answer is cancelled after this time.
 LEFT_SECONDS = 60.0
 
 _T = TypeVar("_T")
@@ -44,9 +44,9 @@ _log = logger(__name__)
 
 
 class UnknownEnvironment(UnknownRun):
-    """Nobody has declared or served the environment that a request names.
+    """A request names an environment that was never declared or served.
 
-    `items` are the places in the batch of the items that name it themselves.
+    `items` are the indexes in the batch of the items that name it themselves.
     """
 
     def __init__(self, words: str, *, items: Sequence[int] = ()) -> None:
@@ -55,15 +55,15 @@ class UnknownEnvironment(UnknownRun):
 
 
 def require_class(key: Key, priority: str) -> None:
-    """Raise `Forbidden` where a key may not submit in a priority class."""
+    """Raise `Forbidden` if a key may not submit in a priority class."""
     if priority not in key.classes:
         raise Forbidden(f"the key {key.name} may not submit in the class {priority}")
 
 
 def require_time(key: Key, batch: requests.Batch, *, most_seconds: float) -> None:
-    """Raise `UsageError` for a timeout beyond the key's limit, which is `most_seconds` where it has none.
+    """Raise `UsageError` for a timeout beyond the key's limit, or `most_seconds` for a key without one.
 
-    Raises `ManifestError`, which names the item, where an item has that timeout.
+    Raises `ManifestError`, which names the item, if an item has that timeout.
     """
     most = key.most_seconds or most_seconds
     remedy = (
@@ -81,9 +81,9 @@ def require_time(key: Key, batch: requests.Batch, *, most_seconds: float) -> Non
 
 
 class Backend:
-    """Takes batches, waits for their items and tells what is known of them; for one event loop.
+    """Stores batches, waits for their items and returns results; for one event loop.
 
-    Every method raises `ServerDown` when PostgreSQL does not answer: nothing is lost then.
+    Every method raises `ServerDown` when PostgreSQL does not answer; nothing is lost then.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -97,15 +97,15 @@ class Backend:
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
         self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
-        self._telling = asyncio.Lock()
-        self._told = dict[str, asyncio.Future[tuple[bytes, str]]]()
+        self._metrics_lock = asyncio.Lock()
+        self._answers = dict[str, asyncio.Future[tuple[bytes, str]]]()
         self._reviving: asyncio.Future[None] | None = None
         self.waiters = Waiters(self._ask)
         self._listener = Listener(connections.urls[1], self.waiters.heard)
         self._listener.start()
 
     async def close(self) -> None:
-        """End what waits."""
+        """End all waits and the threads."""
         self._listener.stop()
         await self.waiters.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -124,22 +124,22 @@ class Backend:
             raise
 
     def _revive(self) -> None:
-        """Start the farm's own servers again: nobody else may use this home for days."""
+        """Restart the farm's own servers: no other command may use this home for days."""
         try:
             self._connections.revived()
         except FarmError as error:
             _log.warning("%s", error)
 
     async def ask(self, question: Callable[[Connections], _T]) -> _T:
-        """Return what a question to the store gives, which is asked in a thread."""
+        """Run a question to the store in a thread and return its answer."""
         return await self._do(lambda: question(self._connections))
 
     async def take(self, batch: requests.Batch, key: Key, *, traceparent: str | None = None) -> Batch:
-        """Store a batch, call workers, and return it; all of it or nothing.
+        """Store a batch whole or not at all, wake workers, and return it.
 
-        The `traceparent` is the request's own, of whose trace the batch becomes a part.
-        Raises `UnknownEnvironment`, `QueueFull`, `OverLimit`, `Forbidden` and `KeyReused`; for what no
-        environment can do, `ManifestError` and `UsageError`.
+        The batch becomes part of the trace that the request's header `traceparent` names. Raises
+        `UnknownEnvironment`, `QueueFull`, `OverLimit`, `Forbidden` and `KeyReused`; `ManifestError` and
+        `UsageError` for options that no environment supports.
         """
         await self.look()
         if self._queued >= self._connections.settings.queue_limit:
@@ -157,11 +157,11 @@ class Backend:
         return stored
 
     def require_room(self, key: Key, proofs: int) -> None:
-        """Raise `OverLimit` where so many proofs of a key would not be taken now."""
+        """Raise `OverLimit` if this number of proofs would exceed the key's limits now."""
         self._usage.require_room(key, proofs)
 
     def _release_later(self, key: Key, stored: Batch) -> None:
-        """Count a batch's items as unfinished until all are settled, where the key limits how many may be."""
+        """For a key with a limit of unfinished proofs, count the batch's items until all are settled."""
         if key.in_flight is None:
             self._usage.release(key, len(stored.items))
             return
@@ -207,12 +207,12 @@ class Backend:
             )
 
     async def look(self) -> None:
-        """Look at what is served and how much waits, unless that was done a moment ago."""
+        """Refresh the environments and the length of the queue, unless they are less than a second old."""
         if time.monotonic() - self._looked_at < _FRESH_SECONDS:
             return
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._look())
-        await asyncio.shield(self._looking)  # one look for all who came meanwhile
+        await asyncio.shield(self._looking)  # one query for all requests at this time
 
     async def _look(self) -> None:
         queries, limit = self._connections.queries, self._connections.settings.queue_limit
@@ -227,12 +227,12 @@ class Backend:
         return self._environments
 
     async def is_served(self) -> bool:
-        """Return whether any worker was heard of lately."""
+        """Return whether any worker has sent a heartbeat lately."""
         await self.look()
         return any(each.silent_seconds <= UNSERVED_SECONDS for each in self._environments)
 
     async def items_of(self, batch_id: str, owner: str) -> list[Item]:
-        """Return the items of a batch, which somebody asks for; raises `UnknownRun`."""
+        """Return the items of an owner's batch, which then stays wanted; raises `UnknownRun`."""
         if not (batch_id.isascii() and batch_id.isalnum()):
             raise UnknownRun(f"no batch has the id {printable(batch_id)!r}")
         items = await self._do(lambda: self._connections.queries.batch(batch_id, owner))
@@ -240,7 +240,7 @@ class Backend:
         return items
 
     async def mine(self, item_ids: Sequence[str], owner: str) -> list[Item]:
-        """Return the items of these ids; raises `UnknownRun` for one that this owner did not bring."""
+        """Return the items of these ids; raises `UnknownRun` for one that this owner did not submit."""
         items = [item_of(each) for each in item_ids]
         there = [item for item in items if item is not None]
         brought = await self._brought(there, owner)
@@ -253,7 +253,7 @@ class Backend:
         return await self._do(lambda: self._ask_for(items, owner))
 
     def _ask_for(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
-        """Return what was asked of the batches of items; those that were left are asked for again."""
+        """Return the options of the items' batches; batches that their clients had left are wanted again."""
         return self._ask_again(self._connections.queries.asked_of(items, owner))
 
     def _ask_again(self, brought: dict[str, BroughtBatch]) -> dict[str, BroughtBatch]:
@@ -262,27 +262,27 @@ class Backend:
         return brought
 
     async def metrics(self, accepted: str) -> tuple[bytes, str]:
-        """Return the farm's metrics in the format that is accepted, and that format's name.
+        """Return the farm's metrics in a format that `accepted` names, and that format's content type.
 
-        They take one thread at most, however many ask: a slow reading leaves the others to other requests.
+        At most one thread reads metrics, so a slow reading leaves the other threads to other requests.
         """
-        if accepted not in self._told:
-            told = self._told[accepted] = asyncio.ensure_future(self._tell(accepted))
-            told.add_done_callback(lambda _: self._told.pop(accepted))
-        return await asyncio.shield(self._told[accepted])  # one answer for all who came meanwhile
+        if accepted not in self._answers:
+            answer = self._answers[accepted] = asyncio.ensure_future(self._exposition(accepted))
+            answer.add_done_callback(lambda _: self._answers.pop(accepted))
+        return await asyncio.shield(self._answers[accepted])  # one answer for all requests at this time
 
-    async def _tell(self, accepted: str) -> tuple[bytes, str]:
-        async with self._telling:
+    async def _exposition(self, accepted: str) -> tuple[bytes, str]:
+        async with self._metrics_lock:
             return await self._do(lambda: exposition(self._metrics, accepted))
 
     def wait_for(self, items: Sequence[Item], checks: Mapping[Item, int] | None = None) -> Waiter:
-        """Return somebody who waits for items; to be ended by `room.leave`."""
+        """Return a wait for items, to be ended by `waiters.remove`."""
         return self.waiters.add(items, checks or {})
 
     async def results(
         self, items: Sequence[Item], owner: str, *, only: Sequence[Item] | None = None
     ) -> list[dict[str, Any]]:
-        """Return what is known of items, or only of these of them."""
+        """Return the results of items, or of the part `only` of them; `index` counts in `items`."""
         await self.look()
         return await self._do(lambda: self._results(items, owner, items if only is None else only))
 
@@ -291,40 +291,40 @@ class Backend:
         self._ask_again(brought)
         silent = {each.name: each.silent_seconds for each in self._environments}
         places = {item: index for index, item in enumerate(items)}
-        told = []
+        answers = []
         for _, found in in_order(only, judged):
             item = found.run_id, found.line
             if found.run_id not in brought:  # it was deleted a moment ago
                 raise UnknownRun(f"no batch has the id {found.run_id!r}")
-            asked = brought[found.run_id]
-            told.append(
+            options = brought[found.run_id]
+            answers.append(
                 result(
                     found,
                     index=places[item],
-                    key=asked.keys.get(str(found.line)),
-                    accept=asked.accept,
+                    key=options.keys.get(str(found.line)),
+                    accept=options.accept,
                     waits_for=waits_for(found.environment, silent, seconds=UNSERVED_SECONDS),
                 )
             )
-        return told
+        return answers
 
     async def leave(self, batch_id: str) -> None:
-        """Have a batch cancelled whose client went away, unless somebody asks for it soon."""
+        """Cancel a batch whose client disconnected, unless a client asks for it within a minute."""
         await self._do(lambda: self._connections.store.leave(batch_id, seconds=LEFT_SECONDS))
 
-    async def cancel(self, batch_id: str, owner: str, asked: requests.Cancellation) -> int:
+    async def cancel(self, batch_id: str, owner: str, cancellation: requests.Cancellation) -> int:
         """Cancel items of a batch and return how many were unfinished; raises `UnknownRun`."""
         items = await self.items_of(batch_id, owner)
-        if asked.items is not None:
+        if cancellation.items is not None:
             known = {item_id(item): item for item in items}
-            if odd := [each for each in asked.items if each not in known]:
+            if odd := [each for each in cancellation.items if each not in known]:
                 raise UnknownRun(f"batch {batch_id} has no item {printable(odd[0])!r}")
-            items = [known[each] for each in asked.items]
-        whole = batch_id if asked.items is None else None
-        return await self._do(lambda: self._cancel(items, asked.groups, whole))
+            items = [known[each] for each in cancellation.items]
+        whole = batch_id if cancellation.items is None else None
+        return await self._do(lambda: self._cancel(items, cancellation.groups, whole))
 
     def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
-        """Cancel items of batches, or those of them of these groups; `whole` is cancelled as a batch."""
+        """Cancel items of batches, or those of these groups; `whole` is cancelled as a batch."""
         lines: dict[str, list[int]] = defaultdict(list)
         for batch, line in items:
             lines[batch].append(line)

@@ -19,7 +19,7 @@ from farm.service.requests import USUAL_CLASS, Wait
 from farm.store.keys import Key, Scope
 from farm.store.records import Item
 
-#: The key of a client that waits is checked again after so many seconds.
+#: The key of a client that waits is checked again after this time.
 KEY_SECONDS = 2.0
 #: The answer to a client whose key was revoked while it waited.
 REVOKED = "the key was revoked meanwhile; use another key"

@@ -1,4 +1,4 @@
-"""Service step, outages: the log says why PostgreSQL does not answer; clients only hear that it does not."""
+"""Outages of PostgreSQL: the log gets the reason, once; clients only learn that it does not answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _log = logger(__name__)
 
 
 class Outage:
-    """Whether PostgreSQL answers, as one part of the service has found; for one event loop."""
+    """Whether PostgreSQL answers one part of the service; for one event loop."""
 
     def __init__(self) -> None:
         self._is_on = False
 
     @contextmanager
     def noticed(self) -> Iterator[None]:
-        """Log a `ServerDown` of the block, once per outage, and raise one without users, hosts and paths."""
+        """Log a `ServerDown` of the block once per outage, and raise one without users, hosts and paths."""
         try:
             yield
         except ServerDown as error:

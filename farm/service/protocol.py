@@ -1,4 +1,4 @@
-"""Service step, the connection: HTTP/1.1 as uvicorn has it, for clients that may never finish a request."""
+"""The HTTP/1.1 protocol of the server, with a deadline for clients that never finish a request."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Seconds in which a client sends the head of a request, from its first moment on.
+#: A client must send the head of a request within this time after it connects.
 HEAD_SECONDS = 10.0
 
 
 class InTime(H11Protocol):
-    """Closes a connection whose client has not sent a whole head in time: each one costs an open file.
+    """Closes a connection whose client has not sent a complete head in time: each costs an open file.
 
-    The same holds for the rest of a body whose request is answered already. uvicorn itself gives up only on
-    clients that send nothing after an answer.
+    The same deadline holds for the rest of a body whose request is answered already. uvicorn itself only
+    closes connections on which nothing follows an answer.
     """
 
     _head_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a head."""
+        """Start the deadline of the first head."""
         super().connection_made(transport)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        """Expect the rest of a head, unless it is whole."""
+        """End the deadline if the head is complete."""
         super().data_received(data)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Expect nothing."""
+        """End the deadline."""
         super().connection_lost(exc)
         self._forget_head()
 
     def on_response_complete(self) -> None:
-        """Expect the rest of the body, or another head."""
+        """Start the deadline of the rest of the body, or of the next head."""
         super().on_response_complete()
         self._expect_head()
 
@@ -53,4 +53,4 @@ class InTime(H11Protocol):
             self._head_due = None
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the gate refuses upgrades, and uvicorn would advise to install a library for them."""
+        """Log nothing: `AuthMiddleware` refuses upgrades, and uvicorn would advise to install a library."""

@@ -32,15 +32,15 @@ Responses = dict[int | str, dict[str, Any]]
 RETRY_SECONDS = 5
 #: `/health/ready` reports PostgreSQL as down when it takes longer than this.
 READY_SECONDS = 5.0
-#: An answer lists at most so many faults of a request.
+#: An answer lists at most this number of faults.
 _MOST_FAULTS = 100
 
 
 class Problem(BaseModel):
-    """Why a request was not carried out, and what to do.
+    """Why a request was refused, and how to correct it.
 
-    `batch` is one that was stored all the same; `items` are the places, from 0, of the items at fault;
-    `most_items` is how many items the key may have unfinished.
+    `batch` is the id of a batch that was stored nevertheless; `items` are the indexes, from 0, of the items
+    at fault; `most_items` is how many items the key may have unfinished.
     """
 
     detail: str
@@ -81,7 +81,7 @@ BAD_BODY: Responses = {
 }
 #: Those of a drop-in, before its handler can answer in the words of its own clients.
 DROPIN_REFUSALS: Responses = {
-    400: {"description": "The request is none that can be judged."},
+    400: {"description": "The request cannot be judged."},
     401: {"model": Problem, "description": "There is no valid token."},
     403: {"model": Problem, "description": "The key does not allow it, or a web page asks."},
     404: {"model": Problem, "description": "There is no such environment."},
@@ -136,14 +136,14 @@ def _faults(found: Sequence[Any]) -> list[dict[str, Any]]:
         for each in found[:_MOST_FAULTS]
     ]
     if rest := len(found) - len(faults):
-        words = f"{rest} more faults are not told; correct these first"
+        words = f"{rest} more faults are not listed; correct these first"
         faults.append({"loc": ["body"], "msg": words, "type": "more_faults"})
     return faults
 
 
 async def _unexpected(_request: Request, _error: Exception) -> Response:
     # The server logs the error itself after this.
-    words = "the service failed in a way nobody foresaw; its log says more; ask again, and report it"
+    words = "the service failed unexpectedly; report it with the error in its log, and try again"
     return Json({"detail": words}, status_code=500)
 
 

@@ -1,4 +1,4 @@
-"""Service step, requests: what a client may send, field by field."""
+"""The requests that the service accepts from clients, field by field."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from farm.service.spelling import UNKNOWN_FIELD, suggesting, words_of
 
 #: Items that one batch may have.
 MOST_ITEMS = 4096
-#: Seconds that one request may wait for verdicts.
+#: One request may wait this long for verdicts.
 MOST_SECONDS = 600.0
 
 
@@ -43,7 +43,7 @@ def _text(value: object) -> str:
     return value
 
 
-#: Text as JSON can say it, NUL and lone surrogates included: models write those, and the farm rejects them.
+#: Any text of JSON, NUL and lone surrogates included: models write those, and such an item is rejected.
 Text = Annotated[Any, AfterValidator(_text), WithJsonSchema({"type": "string"})]
 
 
@@ -54,27 +54,27 @@ def _group(value: object) -> str:
     return text
 
 
-#: The name of a group. Not any `Text`: PostgreSQL would hold two of them as one, and mix up their items.
+#: The name of a group. Not any `Text`: PostgreSQL would store two such names as one, and mix up their items.
 Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
 Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
-#: The same in a body: a number in quotes is somebody's mistake there.
+#: The same in a body, where a number in quotes is a mistake of the client.
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
 Wait = Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False)]
 
-# Strict: a number in quotes is somebody's mistake.
+# Strict: a number in quotes is a mistake of the client.
 _EXACTLY = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-#: An object with more unknown fields than this is refused whole: each that is named costs an answer's time.
+#: An object with more unknown fields is refused as a whole: naming each field takes time.
 _MOST_UNKNOWN = 20
 
 
 class Exact(BaseModel):
-    """An object that has no fields but its own; each other field is named, unless there are very many.
+    """An object that refuses unknown fields and names each of them, unless there are very many.
 
-    The fault of such a field names the one that it is near to.
+    The fault of an unknown field names the nearest field that exists.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -98,12 +98,12 @@ class Exact(BaseModel):
         return said
 
 
-#: The priority class of who names none.
+#: The priority class of a request that names none.
 USUAL_CLASS: Final = "online"
 
 
 def require_context(context: str, header: str) -> None:
-    """Raise ValueError for a context that cannot be, or cannot stand beside this header."""
+    """Raise ValueError for a context that is impossible, alone or together with this header."""
     if (fault := fault_of(context, header)) is not None:
         raise ValueError(f"the context {fault.problem}; {fault.remedy}")
 
@@ -112,7 +112,7 @@ _ANSWERS = ("program", "proof", "generation")
 
 
 def _one(answer: str) -> dict[str, JsonValue]:
-    """Return the JSON schema of an item that has this answer, and null or nothing in place of the others."""
+    """Return the JSON schema of an item that has this answer and neither of the other two."""
     kinds: dict[str, JsonValue] = {
         name: {"type": "string" if name == answer else "null"} for name in _ANSWERS
     }
@@ -123,10 +123,10 @@ def _one(answer: str) -> dict[str, JsonValue]:
 
 
 class Item(Exact):
-    """What is to be judged: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
+    """One answer to judge: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
-    A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. Above the
-    statement stands a `header`, or a `context`: all of a file before the theorem.
+    A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. A `header`
+    precedes the statement, or a `context`: the whole file before the theorem.
     """
 
     model_config = {
@@ -159,7 +159,7 @@ class Item(Exact):
         return self
 
     def entry(self, number: int) -> Entry:
-        """Return the item as the line of this number of a manifest would be."""
+        """Return the item in the form of a manifest's line, with this number."""
         return Entry(
             path="items",
             line=number,
@@ -167,7 +167,7 @@ class Item(Exact):
             header=self.header,
             formal_statement=self.formal_statement,
             generation=(self.generation if self.proof is None else self.proof) or "",
-            # One that is empty is judged as well: it proves nothing.
+            # An empty program is judged too: it proves nothing.
             predicted_proof="" if self.program is None else self.program or "\n",
             environment=self.environment,
             timeout=self.timeout,
@@ -194,12 +194,12 @@ class Options(Exact):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
-    # Excluded: the name makes no other item of one that was asked for before.
+    # Excluded from the fingerprint: an item stays the same under another name of the batch.
     batch_name: Annotated[Group | None, Field(description="What the page shows.", exclude=True)] = None
     accept: Annotated[list[Weaker], Field(default_factory=list, max_length=len(get_args(Weaker)))]
 
     def submit_options(self, *, environment: str, memory_mib: int) -> SubmitOptions:
-        """Return these as the farm's own; the arguments are for what is not said."""
+        """Return these as the farm's own options; the arguments are the defaults of absent fields."""
         return SubmitOptions(
             assembly=AssemblyOptions(profile=self.profile),
             environment=self.environment or environment,
@@ -218,7 +218,7 @@ class Options(Exact):
 
 
 class Batch(Options):
-    """Items to be judged; waits so many seconds for their verdicts."""
+    """Items to judge; the request waits `wait_seconds` for their verdicts."""
 
     items: Annotated[list[Item], Field(min_length=1, max_length=MOST_ITEMS)]
     wait_seconds: Wait = 0.0
@@ -231,20 +231,20 @@ class Batch(Options):
         return self
 
     def sha256(self, item: Item) -> bytes:
-        """Return what tells an item, as this batch asks for it, from any other."""
+        """Return the fingerprint of an item and its options, for idempotency keys."""
         aside = {"items", "wait_seconds", "deadline_seconds"}
-        if not self.require_all_parts:  # which older farms did not know
+        if not self.require_all_parts:  # older farms lack this field
             aside.add("require_all_parts")
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
-        unsaid = {"key"} if item.context else {"key", "context"}  # which older farms did not know
+        unsaid = {"key"} if item.context else {"key", "context"}  # older farms lack contexts
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 
 
 def batch_of(items: Sequence[Mapping[str, object]], options: Mapping[str, object], first: int = 0) -> Batch:
-    """Return the batch that a client in this process asks for, as it would be read from a body.
+    """Return the batch of a client in this process, validated like a request's body.
 
-    `first` is the place of its first item in the client's list.
+    `first` is the index of its first item in the client's list.
     Raises `ManifestError` for the first fault of an item, `UsageError` for one of an option.
     """
     try:
@@ -265,7 +265,7 @@ def batch_of(items: Sequence[Mapping[str, object]], options: Mapping[str, object
 
 
 class Cancellation(Exact):
-    """Which items of a batch are to be cancelled: these, those of these groups, or all."""
+    """The items of a batch to cancel: these, those of these groups, or all."""
 
     model_config = _EXACTLY
 

@@ -1,4 +1,4 @@
-"""Service step, the server: where it listens and for whom, until it is told to stop."""
+"""The HTTP server of `farm serve`: listens on an address or socket, with or without tokens, until SIGTERM."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from farm.service.protocol import InTime
 from farm.service.sockets import BACKLOG, listening, listening_at, shown_host
 from farm.store.keys import Key, Keys
 
-#: Seconds in which requests that are under way may end when the service is told to stop.
+#: After SIGTERM, requests under way may take this much longer.
 _GRACE_SECONDS = 5
-#: MiB that a request may have.
+#: The default limit of a request's size in MiB.
 BODY_MIB = 64
 
-#: Finds the key of a presented token, "" where there is none.
+#: Finds the key of a presented token, which is "" for a request without one.
 Verify = Callable[[str], Key | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listening:
-    """Where the service is to listen, an address or a unix socket, and under which other `names`."""
+    """Where the service listens: an address or a unix socket; `names` are further hosts of its URLs."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -50,20 +50,20 @@ class Listening:
     needs_token: bool = True
     certificate: Path | None = None
     private_key: Path | None = None
-    #: Keys that see the runs of `farm submit` on the page.
+    #: Names of keys that see the runs of `farm submit` on the page.
     page_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a name that is no host's, before anything is started."""
+        """Raise `UsageError` for a name that is not a host, before anything is started."""
         allowed_hosts(port=self.port, names=self.names)
 
 
 def run(
     connections: Connections, where: Listening, *, say: Callable[[str], None], tells_token: bool = True
 ) -> None:
-    """Serve until told to stop; `say` is told where, and with which token unless it is not to be told.
+    """Serve until SIGTERM; print the address with `say`, and the token too if `tells_token`.
 
-    Raises `UsageError` where nobody could be kept out.
+    Raises `UsageError` for an address that other machines reach if there is no token or key.
     """
     keys = Keys(connections.engine)
     ring = KeyRing(keys.valid)
@@ -75,11 +75,11 @@ def run(
             f"--host {where.host} is reached from other machines, and there is no key; make one first: "
             "farm keys add NAME"
         )
-    # Each client that waits has a connection, and the usual limit is a thousand open files.
+    # Each waiting client holds a connection, and the usual limit is a thousand open files.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    # By default it would kill this process before it removes its files; uvicorn repeats it when it has ended.
-    # Until uvicorn listens to it, it waits: in the middle of anything an exit may be taken for a failure.
+    # By default SIGTERM kills this process before it removes its files; uvicorn raises it again at its end.
+    # The signal stays blocked until uvicorn handles it: an exit in between could be reported as a failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     with _bound(where) as bound:
@@ -102,7 +102,7 @@ def _serve_this_machine(
     say: Callable[[str], None],
     tells_token: bool,
 ) -> None:
-    """Serve at a loopback address, to who has the token of this start or a key."""
+    """Serve at a loopback address, for clients with the token of this start or with a key."""
     url = _url(where, bound)
     with published(connections.settings.home, url) as local:
 
@@ -166,28 +166,28 @@ def _serve(
 
 
 class _Server(uvicorn.Server):
-    """Answers clients that wait with what is known when it is told to stop."""
+    """A server that answers waiting clients with partial results when it stops."""
 
     def __init__(self, config: uvicorn.Config, service: FastAPI) -> None:
         super().__init__(config)
         self._service = service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Hear of SIGTERM, and begin."""
+        """Unblock SIGTERM, which uvicorn now handles, and start."""
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         await super().startup(sockets)
-        # What is there now stays: a search for garbage need not go through the libraries' objects each time.
+        # All objects of the libraries stay: garbage collection need not visit them each time.
         gc.collect()
         gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all waits, then the server."""
+        """End all waits, then stop the server."""
         self._service.state.backend.waiters.release()
         await super().shutdown(sockets)
 
 
 def _bound(where: Listening) -> AbstractContextManager[socket.socket]:
-    """Give a socket for this address, or this path; raises `UsageError`."""
+    """Yield a listening socket for this address or path; raises `UsageError`."""
     return listening(where.uds) if where.uds is not None else listening_at(where.host, where.port)
 
 

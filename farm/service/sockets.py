@@ -1,4 +1,4 @@
-"""The sockets that a service listens on: an address, or a unix socket that only its owner can connect to."""
+"""The listening sockets of the service: an address, or a unix socket that only its owner can connect to."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from farm.errors import FarmError, UsageError
 
-#: At most as many connections wait to be accepted.
+#: The number of connections that may wait to be accepted.
 BACKLOG = 4096
 
 
 @contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """Give a listening unix socket that only this user, and root, can connect to; its file goes at the end.
+    """Yield a listening unix socket that only this user and root can connect to; its file goes at the end.
 
-    What a service that was killed left there is replaced. Raises `UsageError` where another service listens
-    or something else is there, and where the socket cannot be made. Call it before threads start: it changes
-    the process's umask for a moment.
+    The socket file of a service that was killed is replaced. Raises `UsageError` if another service listens
+    there, if the path is another kind of file, or if the socket cannot be made. Call it before threads
+    start: it changes the process's umask for a moment.
     """
     with socket.socket(socket.AF_UNIX) as listener:
         with _alone(path):
@@ -39,9 +39,9 @@ def listening(path: Path) -> Iterator[socket.socket]:
 
 @contextmanager
 def listening_at(host: str, port: int) -> Iterator[socket.socket]:
-    """Give a socket that listens at an address; a port of 0 takes a free one.
+    """Yield a socket that listens at an address; port 0 takes a free port.
 
-    Clients can connect at once, and wait until the service has started. Raises `UsageError`.
+    Clients can connect at once and wait until the service has started. Raises `UsageError`.
     """
     with ExitStack() as stack:
         try:
@@ -58,15 +58,15 @@ def listening_at(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def shown_host(host: str) -> str:
-    """Return a host as it stands in a URL: an IPv6 address in brackets."""
+    """Return a host as a URL has it: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Let no other service put a socket into this folder, or remove one, meanwhile; raises `UsageError`."""
+    """Lock a folder, so that no other service adds or removes a socket in it; raises `UsageError`."""
     try:
-        # The folder itself is locked: a file for that would be left in a folder that is not the farm's.
+        # The folder itself is locked: a lock file would stay behind in a folder that is not the farm's.
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(
@@ -81,7 +81,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _bind(listener: socket.socket, path: Path) -> None:
-    # Not changed after it was made: whoever connects before that stays connected.
+    # The umask, not a later chmod: a client that connected in between would stay connected.
     before = os.umask(0o177)
     try:
         listener.bind(str(path))
@@ -96,11 +96,11 @@ def _bind(listener: socket.socket, path: Path) -> None:
 
 
 def _make_way(path: Path) -> None:
-    """Remove what a service that was killed has left."""
+    """Remove the socket file of a service that was killed; raises `UsageError` for any other file."""
     try:
         found = path.lstat()
     except OSError:
-        return  # binding will tell what else is wrong
+        return  # binding reports any other problem
     if not stat.S_ISSOCK(found.st_mode):
         raise UsageError(f"{path} is not a socket; remove it, or name another path")
     if _is_answered(path):
@@ -110,7 +110,7 @@ def _make_way(path: Path) -> None:
 
 def _is_answered(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as asking:
-        asking.setblocking(False)  # where all places to wait are taken, somebody listens
+        asking.setblocking(False)  # a full queue of connections shows that a service listens
         try:
             asking.connect(str(path))
         except ConnectionRefusedError:

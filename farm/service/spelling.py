@@ -1,4 +1,4 @@
-"""Service step, spelling: which field a client may have meant. Pure."""
+"""Suggestions for misspelt fields of a request: which field the client may have meant. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-#: The type of the fault of a field that does not exist, as pydantic calls it.
+#: Pydantic's type of the fault that a field does not exist.
 UNKNOWN_FIELD: Final = "extra_forbidden"
-#: Names are compared character by character, so a longer one than this is not.
+#: Names are compared character by character; longer names than this are not compared.
 _LONGEST_NAME = 60
-#: Of an object with more faults none is explained: a body may have 80 000, and a person corrects a few.
+#: An object with more faults gets no suggestions: a body may have 80 000 faults, and a person corrects a few.
 _MOST_FAULTS = 8
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """Return the known field whose name is nearest to a name, None where none is near."""
+    """Return the known field whose name is nearest to a name, None if none is near."""
     if len(name) > _LONGEST_NAME:
         return None
     lowered = {each.lower().replace("_", ""): each for each in known}
@@ -27,9 +27,9 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def suggesting(error: ValidationError, known: Sequence[str]) -> ValidationError:
-    """Return the error of an object whose unknown fields know which fields there are, for `words_of`.
+    """Return the error of an object with the known fields in each unknown field's context, for `words_of`.
 
-    Names are compared only for faults that are told: a body may have many thousands.
+    Names are compared only for faults that are reported: a body may have many thousands.
     """
     if error.error_count() > _MOST_FAULTS:
         return error
@@ -40,7 +40,7 @@ def suggesting(error: ValidationError, known: Sequence[str]) -> ValidationError:
 
 
 def words_of(fault: Mapping[str, Any]) -> str:
-    """Return what is wrong with a field, and for one that does not exist which was meant."""
+    """Return the message of a fault; for a field that does not exist, with the nearest existing one."""
     words = str(fault["msg"]).removeprefix("Value error, ")
     known = fault.get("ctx", {}).get("fields")
     if fault["type"] != UNKNOWN_FIELD or not known:
@@ -50,7 +50,7 @@ def words_of(fault: Mapping[str, Any]) -> str:
 
 
 def _is_own(fault: Any) -> bool:
-    is_counted = "given" in fault.get("ctx", {})  # an object that is refused for the number of its fields
+    is_counted = "given" in fault.get("ctx", {})  # the object has too many fields
     return fault["type"] == UNKNOWN_FIELD and len(fault["loc"]) == 1 and not is_counted
 
 

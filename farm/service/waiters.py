@@ -1,7 +1,7 @@
-"""Service step, the waiting room: who waits for which items, in one place for the whole process.
+"""The requests of this process that wait for verdicts, and one task that polls PostgreSQL for all of them.
 
-Workers tell over Redis which checks they have judged. What they tell is only a reason to look: whether an
-item is settled, PostgreSQL says, for all who wait at once. So a message that is lost costs a second.
+Workers publish over Redis the ids of checks that they have judged. A message only causes a query: PostgreSQL
+decides whether an item is settled, for all waiters at once. So a lost message costs a second.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from farm.log import logger
 from farm.store.queries import Waited
 from farm.store.records import Item
 
-#: Asks what items wait for.
+#: Queries the state of items, and the checks that they wait for.
 Ask = Callable[[Sequence[Item]], Awaitable[dict[Item, Waited]]]
 
-#: After so many seconds all that is waited for is looked at, whatever was told.
+#: All awaited items are polled after this time, whether or not a message came.
 POLL_SECONDS = 1.0
-#: Whoever looks at all of it pauses at least so many times as long as that took.
+#: After such a poll the task pauses for at least this many times its duration.
 _PAUSES = 10.0
-#: So many items are asked for at once.
+#: Items of one query.
 _TOGETHER = 5000
 
 _log = logger(__name__)
 
 
 class Waiter:
-    """Somebody who waits for items; made by `Waiters.waiting`."""
+    """One request's wait for its items; made by `Waiters.add`."""
 
     def __init__(self, items: Collection[Item]) -> None:
         self.pending = set(items)
@@ -41,19 +41,19 @@ class Waiter:
         self._is_released = False
 
     def release(self) -> None:
-        """End the wait though items are pending."""
+        """End the wait although items are pending."""
         self._is_released = True
         self._changed.set()
 
     def settle(self, item: Item) -> None:
-        """Say that an item is settled."""
+        """Mark an item as settled."""
         if item in self.pending:
             self.pending.remove(item)
             self._settled.append(item)
             self._changed.set()
 
     async def some(self) -> list[Item]:
-        """Wait until more items are settled and return them; none when all are, or the wait has ended."""
+        """Wait until more items are settled and return them; [] after the last one, or after `release`."""
         while self.pending and not self._settled and not self._is_released:
             self._changed.clear()
             await self._changed.wait()
@@ -67,7 +67,7 @@ class Waiter:
 
 
 class Waiters:
-    """All who wait in this process; used in its event loop only, but for `heard`."""
+    """All waits of this process; only `heard` may be called from other threads than the event loop's."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -78,10 +78,10 @@ class Waiters:
         self._doubtful: set[Item] = set()
         self._woken = asyncio.Event()
         self._is_open = True
-        self._task = self._loop.create_task(self._look_for_ever())
+        self._task = self._loop.create_task(self._poll_for_ever())
 
     def add(self, items: Collection[Item], checks: Mapping[Item, int]) -> Waiter:
-        """Return somebody who waits for these items, whose checks may be known; to be ended by `leave`."""
+        """Return a wait for these items, to be ended by `remove`; `checks` has known ids of checks."""
         waiter = Waiter(items)
         if not self._is_open:
             waiter.release()
@@ -89,7 +89,7 @@ class Waiters:
             self._waiters[item].add(waiter)
             if item in checks:
                 self._expect(item, checks[item])
-        # Any of them may have been settled before this; most have not, and wait for what is told.
+        # Any of them may have been settled before this call, so poll them once; then messages suffice.
         self._doubtful |= waiter.pending
         self._woken.set()
         return waiter
@@ -101,27 +101,27 @@ class Waiters:
         waiter.pending.clear()
 
     def release(self) -> None:
-        """End all waits, also those to come."""
+        """End all waits, and each later one at once."""
         self._is_open = False
         for waiter in set().union(*self._waiters.values()):
             waiter.release()
 
     def heard(self, checks: Collection[int]) -> None:
-        """Take what workers tell, in any thread; nothing means that something was missed."""
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        """Take the ids of judged checks, in any thread; an empty collection means that messages were lost."""
+        with suppress(RuntimeError):  # the loop has ended, and all waits with it
             self._loop.call_soon_threadsafe(self._heard, checks)
 
     async def close(self) -> None:
-        """End the looking."""
+        """Stop the polling task."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
     def __len__(self) -> int:
-        """Return how many items are waited for."""
+        """Return the number of awaited items."""
         return len(self._waiters)
 
     def _heard(self, checks: Collection[int]) -> None:
-        if not checks:  # whoever tells was away: anything may have ended meanwhile
+        if not checks:  # the listener lost its connection: any check may have ended since
             self._doubtful |= self._waiters.keys()
             self._woken.set()
         for check_id in checks:
@@ -129,8 +129,8 @@ class Waiters:
                 self._doubtful |= items
                 self._woken.set()
 
-    async def _look_for_ever(self) -> None:
-        due = -math.inf  # when all of it is looked at again
+    async def _poll_for_ever(self) -> None:
+        due = -math.inf  # the time of the next poll of all items
         while True:
             await self._wait_until(due)
             began = time.monotonic()
@@ -138,7 +138,7 @@ class Waiters:
             if is_whole:
                 self._doubtful.update(self._waiters)
             self._woken.clear()
-            if not await self._look():
+            if not await self._poll():
                 await asyncio.sleep(POLL_SECONDS)
                 due = -math.inf
             elif is_whole:
@@ -146,24 +146,24 @@ class Waiters:
                 due = ended + max(POLL_SECONDS, _PAUSES * (ended - began))
 
     async def _wait_until(self, due: float) -> None:
-        """Wait until something is doubtful, or is to be looked at whatever was told."""
+        """Wait for a message about an awaited item, or until all items are due for a poll."""
         left = max(0.0, due - time.monotonic()) if self._waiters else None
         with suppress(TimeoutError):
-            # Not `wait_for`, which on Python 3.11 can swallow that the task is cancelled.
+            # Not `wait_for`, which on Python 3.11 can swallow the task's cancellation.
             async with asyncio.timeout(left):
                 await self._woken.wait()
 
-    async def _look(self) -> bool:
-        """Settle what is settled of what is doubtful; returns whether that could be found out."""
-        asked, self._doubtful = list(self._doubtful & self._waiters.keys()), set()
-        for start in range(0, len(asked), _TOGETHER):
-            some = asked[start : start + _TOGETHER]
+    async def _poll(self) -> bool:
+        """Query the doubtful items and settle those that are done; return False if the query failed."""
+        doubtful, self._doubtful = list(self._doubtful & self._waiters.keys()), set()
+        for start in range(0, len(doubtful), _TOGETHER):
+            some = doubtful[start : start + _TOGETHER]
             try:
                 found = await self._ask(some)
             except ServerDown:
                 return False  # the backend has logged it
-            except Exception:  # noqa: BLE001 # the task's edge: nobody would be answered again
-                _log.exception("Looking at what is waited for failed")
+            except Exception:  # noqa: BLE001 # the task's edge: without this task no wait would end
+                _log.exception("The query for awaited items failed")
                 return False
             for item in some:
                 self._take(item, found.get(item))

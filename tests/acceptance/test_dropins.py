@@ -693,7 +693,7 @@ def test_of_many_faults_the_first_hundred_are_told(quiet_url: str) -> None:
     assert answer.status_code == 422
     *faults, more = answer.json()["detail"]
     assert [fault["loc"][2] for fault in faults] == list(range(100))
-    assert more["msg"] == "30 more faults are not told; correct these first"
+    assert more["msg"] == "30 more faults are not listed; correct these first"
     answer = post(f"{quiet_url}/rewards/openrlhf", {"query": [1] * 130, "labels": []})
     assert len(answer.json()["detail"]) == 1
 

@@ -386,7 +386,7 @@ class TestScopes:
     def test_a_run_is_cancelled_by_a_form_of_this_session_only(self, page: Page, tmp_path: Path) -> None:
         run = page.load(tmp_path, entry(PROVED, 1), entry(PROVED, 2))
         browser, other = page.local(), page.local()
-        for csrf in ("", "x", other.csrf(), page.browser_auth.sessions.nobody.csrf):
+        for csrf in ("", "x", other.csrf(), page.browser_auth.sessions.anonymous.csrf):
             browser.post(f"/page/runs/{run}/cancel", {"csrf": csrf}, status=403)
         assert page.quiet.queries.tally(run).statuses == {"queued": 2}
         browser.post(f"/page/runs/{run}/cancel", {"csrf": browser.csrf()})

@@ -42,7 +42,7 @@ def test_a_session_ends_when_its_guest_signs_out() -> None:
 def test_neither_id_nor_form_token_is_the_token_or_known_before() -> None:
     sessions = Sessions()
     one, other = sessions.begin("token"), sessions.begin("token")
-    assert len({"token", one.id, other.id, one.csrf, other.csrf, sessions.nobody.csrf}) == 6
+    assert len({"token", one.id, other.id, one.csrf, other.csrf, sessions.anonymous.csrf}) == 6
     assert "token" not in repr(one) and one.id not in repr(one) and one.csrf not in repr(one)
 
 

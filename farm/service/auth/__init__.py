@@ -1,1 +1,1 @@
-"""Access to the service: which requests pass, with which key, and how much a key may use."""
+"""Access to the service: which requests pass, with which key and scope, and how much a key may use."""

@@ -1,4 +1,4 @@
-"""Who visits the page: by the session of a cookie, and never by what the API takes."""
+"""The sign-in of browsers for the page: by the session of a cookie, never by an API call's token."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from farm.service.outage import Outage
 from farm.store.keys import Key, Scope
 from farm.store.looking import SeenRun
 
-#: Everything that the page answers is at this address or below.
+#: All addresses of the page begin with this.
 ROOT = "/page"
 
 _COOKIE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-# Where a sign-in may lead: an address of the page, and no other host's.
+# A sign-in may lead to an address of the page only, on no other host.
 _WAY = re.compile(r"/page/[A-Za-z0-9/]*(?:\?[A-Za-z0-9=&:%._~+-]*)?", re.ASCII)
 
 
 def is_page(path: str) -> bool:
-    """Return whether an address is the page's own."""
+    """Return whether an address belongs to the page."""
     return path in ("/", "/docs", ROOT) or path.startswith(ROOT + "/")
 
 
 def way(path: str) -> str:
-    """Return where to go after a sign-in: this address of the page, or its beginning."""
+    """Return the address to open after a sign-in: this one if it is the page's, else the page's start."""
     return path if len(path) < 1000 and _WAY.fullmatch(path) else f"{ROOT}/"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Viewer:
-    """Who looks at the page: a key, the session it came by, and whether it sees runs of `farm submit`."""
+    """The key and session of a signed-in browser; `sees_runs`: also the runs of `farm submit`."""
 
     key: Key
     session: Session
@@ -45,19 +45,19 @@ class Viewer:
         return scope in self.key.scopes
 
     def require(self, scope: Scope) -> None:
-        """Raise `Forbidden` where the key has not the scope."""
+        """Raise `Forbidden` if the key lacks the scope."""
         if not self.may(scope):
             raise Forbidden(f"the key {self.key.name} has not the scope {scope}; use another key")
 
     def sees(self, run: SeenRun) -> bool:
-        """Return whether a run is the viewer's to look at: a key's own batches, and runs where it may."""
+        """Return whether the viewer may see a run: a batch of its own key, or any run of `farm submit`."""
         return self.sees_runs if run.owner is None else run.owner == self.key.id
 
 
 class BrowserAuth:
-    """Lets browsers in; `verify` finds the key of a token, "" where there is none, and may ask PostgreSQL.
+    """Signs browsers in. `verify` finds the key of a token, "" for none, and may query PostgreSQL.
 
-    Runs of `farm submit` belong to no key. Who started the service sees them, and the keys of these names.
+    Runs of `farm submit` belong to no key: the local key sees them, and keys whose names are in `shown_to`.
     """
 
     def __init__(self, verify: Callable[[str], Key | None], *, shown_to: Collection[str] = ()) -> None:
@@ -66,13 +66,13 @@ class BrowserAuth:
         self.sessions = Sessions()
 
     async def key(self, token: str) -> Key | None:
-        """Return the key of a token as it is now; raises `ServerDown`."""
+        """Return the current key of a token, None if it has none; raises `ServerDown`."""
         with self._outage.noticed():
             return await asyncio.get_running_loop().run_in_executor(None, self._verify, token)
 
     async def viewer(self, cookies: Iterable[str], *, host: str) -> Viewer | None:
-        """Return who sends these `Cookie` headers, None for who has to sign in; raises `ServerDown`."""
-        session = self.session(cookies, host=host) or self.sessions.nobody
+        """Return the viewer with these `Cookie` headers, None if it must sign in; raises `ServerDown`."""
+        session = self.session(cookies, host=host) or self.sessions.anonymous
         key = await self.key(session.token)
         if key is None:
             return None
@@ -90,7 +90,7 @@ class BrowserAuth:
 
 
 def cookie_name(host: str, *, is_secure: bool) -> str:
-    """Return what the cookie is called: browsers have one jar for all ports of a machine."""
+    """Return the name of the cookie, with the port: browsers share cookies between ports of a host."""
     port = re.search(r":([0-9]+)$", host)
     return f"{'__Secure-' if is_secure else ''}farm-page-{port[1] if port else 'usual'}"
 
@@ -98,7 +98,7 @@ def cookie_name(host: str, *, is_secure: bool) -> str:
 def cookie(session: Session | None, *, host: str, is_secure: bool) -> str:
     """Return the `Set-Cookie` that signs a browser in, or out.
 
-    Neither scripts nor pages of other sites can use it, and browsers send it to the page's addresses alone.
+    No script and no page of another site can use it, and browsers send it to the page's addresses only.
     """
     value, seconds = ("", 0) if session is None else (session.id, SESSION_SECONDS)
     name = cookie_name(host, is_secure=is_secure)

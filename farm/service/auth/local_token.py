@@ -1,9 +1,9 @@
-"""The token of a service on one's own machine: made at each start, and kept in two files of the home.
+"""The token of a service for programs of the same user: made at each start, published in two files.
 
-`FARM_HOME/http.token` contains the token and `FARM_HOME/http.json` the address, as `{"url": ...}`. Only their
-owner can read them, at every moment. The address is as secret as the token: who could change it would be sent
-the token. The first service of a home writes them, and removes them when it ends; it holds the flock on
-`http.lock` until then, or until it is killed. Other services of that home leave them alone.
+`FARM_HOME/http.token` contains the token and `FARM_HOME/http.json` the address, as `{"url": ...}`. At every
+moment only their owner can read or change them: a user who could change the address would be sent the token.
+The first service of a home writes the files and removes them when it ends; until then, or until it is
+killed, it holds the flock on `http.lock`. Other services of that home leave the files alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from farm.judging.states import Priority
 from farm.service.auth.tokens import digest, is_same
 from farm.store.keys import Key, Scope
 
-#: Who presents the local token, or asks over the unix socket: may do everything.
+#: The key of requests with the local token or over the unix socket; it may do everything.
 LOCAL = Key(
     id="local",
     name="local",
@@ -35,7 +35,7 @@ LOCAL = Key(
     classes=frozenset(each.name.lower() for each in Priority),
 )
 
-# No API key's: their ids are hexadecimal.
+# Different from every API key's token, whose ids are hexadecimal.
 _TOKEN = re.compile(r"farm_local_[A-Za-z0-9_-]{43}", re.ASCII)
 _URL = re.compile(r"https?://[!-~]+", re.ASCII)
 _PRIVATE = 0o600
@@ -44,7 +44,7 @@ _LONGEST = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Local:
-    """Where a service of a home is, the token of this start of it, and whether the home's files tell both."""
+    """Address and token of the local service; `is_published`: both are in the files of FARM_HOME."""
 
     url: str
     token: str = field(repr=False)
@@ -63,10 +63,10 @@ class Local:
 
 @contextmanager
 def published(home: Path, url: str) -> Iterator[Local]:
-    """Have the files in the home inside the block, with a token that is made now.
+    """Make a token, and publish it in the home's files during the block.
 
-    While another service of the home runs, its files stay as they are, and `is_published` is False here.
-    Raises `FarmError` where the files cannot be written.
+    If another service of the home runs, its files stay, and `is_published` is False. Raises `FarmError` if
+    the files cannot be written.
     """
     make_home(home)
     with _lock(home / "http.lock") as is_alone:
@@ -80,16 +80,16 @@ def published(home: Path, url: str) -> Iterator[Local]:
 
 
 def write(home: Path, local: Local) -> None:
-    """Write the files of a home, in place of what is there; raises `FarmError`."""
+    """Write or replace the files of a home; raises `FarmError`."""
     _put(_token_file(home), local.token)
     _put(_address_file(home), json.dumps({"url": local.url}))
 
 
 def read(home: Path) -> Local:
-    """Return what the files of a home say.
+    """Return the address and token in the files of a home.
 
-    Raises `ServerDown` where there are none, and `UsageError` for files that others can read, or may have
-    written.
+    Raises `ServerDown` if the files do not exist, and `UsageError` for files that other users can read or may
+    have written.
     """
     address, token = _address_file(home), _token_file(home)
     try:
@@ -107,7 +107,7 @@ def read(home: Path) -> Local:
 def remove(home: Path, local: Local) -> None:
     """Remove the files of a home, unless they are another service's.
 
-    What cannot be removed stays: the token of a service that has ended opens nothing.
+    A file that cannot be removed stays: the token of a service that has ended is worthless.
     """
     with suppress(FarmError, OSError):
         if read(home) == local:
@@ -125,8 +125,8 @@ def _address_file(home: Path) -> Path:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[bool]:
-    """Hold a lock until the block ends, or the process; gives whether nobody else holds it."""
-    with _told(path):
+    """Take a lock during the block, or until the process dies; yield False if another process holds it."""
+    with _reported(path):
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
     try:
         yield _is_taken(lock)
@@ -143,8 +143,8 @@ def _is_taken(lock: int) -> bool:
 
 
 def _put(path: Path, words: str) -> None:
-    """Write a file that only its owner can read, from its first moment; a link in its place is replaced."""
-    with _told(path):
+    """Write a file that only its owner can ever read; a link of that name is replaced."""
+    with _reported(path):
         write_whole(path, words.encode("ascii"), is_private=True)
 
 
@@ -163,7 +163,7 @@ def _get(path: Path) -> str:
 
 def _opened(path: Path) -> int:
     try:
-        # Not blocking: somebody may have put a pipe there.
+        # Not blocking: the path may be a pipe.
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ServerDown(f"no service runs here: {path} is not there; start it: farm serve") from error
@@ -173,7 +173,7 @@ def _opened(path: Path) -> int:
 
 
 def distrust(found: os.stat_result, *, user: int) -> str | None:
-    """Return why a file is no secret of this user, None when it is."""
+    """Return why a file is not a secret of this user, None if it is."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a file"
     if found.st_uid != user:
@@ -184,11 +184,11 @@ def distrust(found: os.stat_result, *, user: int) -> str | None:
 
 
 def _unusable(path: Path, problem: str) -> UsageError:
-    return UsageError(f"{path} cannot be used: {problem}; remove it and start the service anew: farm serve")
+    return UsageError(f"{path} cannot be used: {problem}; remove it and restart the service: farm serve")
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -27,7 +27,7 @@ _log = logger(__name__)
 OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
 
 _AMBIGUOUS = "the request has both Content-Length and Transfer-Encoding; send one of them"
-#: A request is refused when its body is incomplete and nothing arrived for so many seconds.
+#: A request is refused when nothing more of its incomplete body has arrived for this time.
 SILENT_SECONDS = 60.0
 _TOO_LATE = "the body did not arrive: the client sent nothing for {:g} s; send the request again"
 _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"

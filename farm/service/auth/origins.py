@@ -1,8 +1,8 @@
-"""Which requests are no web page's: by `Host`, `Origin`, `Sec-Fetch-Site` and `Content-Type`. Pure.
+"""Refuses requests of foreign web pages, by `Host`, `Origin`, `Sec-Fetch-Site` and `Content-Type`. Pure.
 
-A browser on the service's machine runs pages of strangers, and reaches the service. A page can send requests
-from its own origin, and it can have its own name resolve to 127.0.0.1 (DNS rebinding), so that the browser
-takes the service for the page's own origin. No page can set `Host`, `Origin` or `Sec-Fetch-Site`:
+A browser on the service's machine reaches the service and runs pages of strangers. Such a page can send
+requests from its own origin, and it can make its own name resolve to 127.0.0.1 (DNS rebinding), so that the
+browser takes the service for the page's own origin. No page can set `Host`, `Origin` or `Sec-Fetch-Site`:
 https://fetch.spec.whatwg.org/#forbidden-request-header and https://www.w3.org/TR/fetch-metadata/
 """
 
@@ -17,27 +17,27 @@ from farm.errors import UsageError
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# A name or an address, an IPv6 one in brackets, and maybe a port.
+# A name or an address, in brackets if it is IPv6, and optionally a port.
 _HOST = re.compile(r"((?:[a-z0-9_-]+\.)*[a-z0-9_-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?", re.ASCII)
 _JSON = re.compile(r'application/json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?', re.ASCII | re.IGNORECASE)
-# What the methods do that change nothing: https://www.rfc-editor.org/rfc/rfc9110#name-safe-methods
+# Methods that change nothing: https://www.rfc-editor.org/rfc/rfc9110#name-safe-methods
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _SAFE_SITES = ("same-origin", "none")  # "none": a person typed the address
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """Why a request is not answered: its HTTP status, and the words for its `detail`."""
+    """The HTTP status of a refused request, and the message for its `detail`."""
 
     status: int
     words: str
 
 
 def allowed_hosts(*, port: int | None, names: Iterable[str] = ()) -> frozenset[str]:
-    """Return the values of `Host` that are the service's: loopback names with its port, and the names given.
+    """Return the allowed values of `Host`: the loopback names with the service's port, and the given names.
 
-    ``port`` is None for a unix socket. A name is allowed as it is given, and one without a port also with the
-    service's. Raises `UsageError` for what is no name.
+    ``port`` is None for a unix socket. A name without a port is also allowed with the service's port. Raises
+    `UsageError` for a text that is not a host.
     """
     hosts = {_with_port(host, port) for host in _LOOPBACK}
     for name in names:
@@ -58,8 +58,8 @@ def refusal(
 ) -> Refusal | None:
     """Return why a request is refused, None for one that no foreign page can have made.
 
-    ``method``, ``scheme`` and ``headers`` are the request's as ASGI gives them, ``hosts`` is what
-    `allowed_hosts` returned. The status is 415 for a change that is not JSON, else 403.
+    ``method``, ``scheme`` and ``headers`` are those of ASGI, ``hosts`` comes from `allowed_hosts`. The status
+    is 415 for a request that changes something and is not JSON, else 403.
     """
     given = _given(headers)
     host = _values(given, b"host")
@@ -74,10 +74,10 @@ def refusal(
 def page_refusal(
     method: str, scheme: str, headers: Iterable[tuple[bytes, bytes]], *, hosts: frozenset[str]
 ) -> Refusal | None:
-    """Return why a request for the service's own page is refused; what a foreign page sends changes nothing.
+    """Return why a request for the service's own page is refused, None for one that may pass.
 
-    Forms must say their origin, as all browsers do. A proxy in front may have taken HTTPS off. A link on
-    another site may lead here (see `is_from_elsewhere`); nothing else of another site may.
+    A form must carry its origin, as all browsers send it, so a foreign page's form changes nothing. A proxy
+    in front may have terminated TLS. From another site only a link may lead here (see `is_from_elsewhere`).
     """
     given = _given(headers)
     host, origin = _values(given, b"host"), _values(given, b"origin")
@@ -97,7 +97,7 @@ def page_refusal(
 
 
 def is_from_elsewhere(method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Return whether a person followed a link of another site; browsers send no strict cookie then."""
+    """Return whether a person followed a link on another site; browsers then send no `Strict` cookie."""
     given = _given(headers)
     return (
         method == "GET"

@@ -1,4 +1,4 @@
-"""How much each key uses: admits proofs within its limits. In this process's memory, so per replica."""
+"""The limits of each API key on its submissions, a second and unfinished; in memory, so per replica."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from farm.errors import OverLimit
 from farm.store.keys import Key
 
-# A float that is a little too small after so many additions does not cost another second.
+# Rounding errors of many additions must not cost the client another second.
 _ROUNDING = 1e-6
 _LONGEST_WAIT = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Use:
-    """A key's use at one time: unfinished proofs, and how many its token bucket lets in.
+    """A key's unfinished proofs and the level of its token bucket, at one time.
 
-    `level` is below 0 after a batch that is larger than the bucket.
+    `level` is negative after a batch that is larger than the bucket.
     """
 
     in_flight: int
@@ -30,10 +30,11 @@ class _Use:
 
 
 class Quotas:
-    """What every key uses now; many threads may use it at once.
+    """Counts the use of every key; for many threads.
 
-    `per_second` is a token bucket of one second's proofs. A larger batch is admitted when the bucket is full,
-    and the next one waits until its debt is paid: on average no more proofs are admitted than the limit says.
+    `per_second` is a token bucket that holds one second's proofs. A larger batch is admitted when the bucket
+    is full and takes the level below 0; the next one waits until it has risen again, so the average rate
+    keeps the limit.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,18 +43,18 @@ class Quotas:
         self._uses: dict[str, _Use] = {}
 
     def admit(self, key: Key, proofs: int = 1) -> None:
-        """Count so many proofs as submitted and unfinished; raises `OverLimit`, and counts nothing then."""
+        """Count proofs as submitted and unfinished; raises `OverLimit` and then counts nothing."""
         with self._lock:
             use, level = self._room(key, proofs)
             self._uses[key.id] = replace(use, in_flight=use.in_flight + proofs, level=level)
 
     def require_room(self, key: Key, proofs: int = 1) -> None:
-        """Raise `OverLimit` where so many proofs would not be admitted now; counts nothing."""
+        """Raise `OverLimit` if `admit` would raise it; counts nothing."""
         with self._lock:
             self._room(key, proofs)
 
     def release(self, key: Key, proofs: int = 1) -> None:
-        """Count so many proofs that were admitted as finished."""
+        """Count admitted proofs as finished."""
         _require_some(proofs)
         with self._lock:
             use = self._now(key)
@@ -65,7 +66,7 @@ class Quotas:
 
     @contextmanager
     def admitted(self, key: Key, proofs: int = 1) -> Iterator[None]:
-        """Admit so many proofs, and release them at the end of the block; raises `OverLimit`."""
+        """Admit proofs, and release them at the end of the block; raises `OverLimit`."""
         self.admit(key, proofs)
         try:
             yield
@@ -78,14 +79,14 @@ class Quotas:
             return self._now(key).in_flight
 
     def _room(self, key: Key, proofs: int) -> tuple[_Use, float]:
-        """Return a key's use, and its bucket's level once so many proofs are taken; raises `OverLimit`."""
+        """Return a key's use, and its bucket's level after these proofs; raises `OverLimit`."""
         _require_some(proofs)
         use = self._now(key)
         _require_room(key, use, proofs)
         return use, _after(key, use, proofs)
 
     def _now(self, key: Key) -> _Use:
-        """Return a key's use, its bucket filled for the time that has passed."""
+        """Return a key's use now, its bucket refilled for the elapsed time."""
         now, size = self._clock(), _bucket(key)
         use = self._uses.get(key.id)
         if use is None:
@@ -121,7 +122,7 @@ def _require_room(key: Key, use: _Use, proofs: int) -> None:
 
 
 def _after(key: Key, use: _Use, proofs: int) -> float:
-    """Return the bucket's level once so many proofs are taken; raises `OverLimit`."""
+    """Return the bucket's level after these proofs; raises `OverLimit`."""
     if key.per_second is None:
         return use.level
     wait = (min(proofs, _bucket(key)) - use.level) / key.per_second

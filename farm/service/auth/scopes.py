@@ -1,4 +1,4 @@
-"""Service step, scopes: what the key of a request may, asked before its body is read."""
+"""The scope that a handler requires of the request's key, checked before the body is read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from farm.store.keys import Key, Scope
 
 @dataclass(frozen=True, slots=True)
 class RequireScope:
-    """Gives the key of a request, which has a scope."""
+    """A dependency that returns the key of a request if the key has this scope."""
 
     scope: Scope
 
     async def __call__(self, request: Request) -> Key:
-        """Return the key; raises `Forbidden` for one that has not the scope."""
+        """Return the key; raises `Forbidden` if the key lacks the scope."""
         found: Key = request.state.key
         if self.scope not in found.scopes:
             raise Forbidden(f"the key {found.name} has not the scope {self.scope}; use another key")

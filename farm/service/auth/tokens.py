@@ -1,7 +1,7 @@
-"""The tokens of API keys: how one is made, read from a request, and compared. Pure.
+"""The tokens of API keys: makes one, reads it from a request, compares it. Pure.
 
 A token is `farm_ID_SECRET`: 12 hexadecimal digits that name the key, and 256 random bits in base64url. Only
-the secret's sha256 is stored. A plain digest is enough: nobody can try all secrets of so many bits.
+the secret's sha256 is stored. A plain digest is enough: 256 random bits cannot be found by trial.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _BASIC = re.compile(r"basic +([A-Za-z0-9+/=]{1,400})", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    """A token in its parts; its secret is not shown in a `repr`, and so in no log."""
+    """The parts of a token; the secret is left out of the `repr`, and so of every log."""
 
     id: str
     secret: str = field(repr=False)
 
     @classmethod
     def new(cls) -> Token:
-        """Return a token that nobody has."""
+        """Return a new random token."""
         return cls(id=secrets.token_hex(6), secret=secrets.token_urlsafe(32))
 
     @classmethod
     def parse(cls, words: str) -> Token | None:
-        """Return the token that a text is, None when it is none."""
+        """Return the token in a text, None if the text is not a token."""
         found = _TOKEN.fullmatch(words)
         return None if found is None else cls(id=found[1], secret=found[2])
 
     @property
     def text(self) -> str:
-        """The token as its user presents it."""
+        """The token as a client sends it."""
         return f"farm_{self.id}_{self.secret}"
 
     @property
     def sha256(self) -> bytes:
-        """The digest of the secret, by which it is recognized."""
+        """The digest of the secret, as the store has it."""
         return digest(self.secret)
 
 
@@ -63,16 +63,16 @@ def digest(secret: str) -> bytes:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Return whether two digests are equal, after a time that does not tell where they differ."""
+    """Return whether two digests are equal, in a time that does not depend on where they differ."""
     return hmac.compare_digest(one, other)
 
 
 def presented(authorization: Sequence[str]) -> str | None:
-    """Return the token that the `Authorization` headers of a request present, None without exactly one.
+    """Return the token in the one `Authorization` header of a request, None without exactly one header.
 
-    A token may also be the password of the scheme Basic: clients that cannot send a token can be given an
-    address with one, as in ``http://farm:TOKEN@host``. Of two headers a proxy may have checked one and the
-    service the other, so two present nothing.
+    A token may also be the password of the scheme Basic, for clients that can only be given an address:
+    ``http://farm:TOKEN@host``. Two headers count as none: a proxy may have checked one, and the service
+    would check the other.
     """
     if len(authorization) != 1:
         return None

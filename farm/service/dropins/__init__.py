@@ -1,1 +1,1 @@
-"""Addresses and answers of other checkers, for clients that exist: each protocol has a module of its own."""
+"""Drop-in replacements of other checkers, for their existing clients: a module for each protocol."""

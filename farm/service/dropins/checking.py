@@ -1,4 +1,4 @@
-"""Drop-in step, asking: programs of one request are taken, waited for within its time, and told of."""
+"""The checks of a drop-in's request: submits its programs, waits for a time, and returns their outcomes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from farm.log import logger
 from farm.runs.batch import Batch
 from farm.service import requests
 from farm.service.dependencies import Submission, wait
-from farm.service.dropins.lean_outcome import Reading, read, refused
+from farm.service.dropins.lean_outcome import LeanOutcome, read, refused
 from farm.service.json_body import aside
 from farm.service.spelling import words_of
 
-#: Programs of one request that are read at once: more are read in a thread, others are answered meanwhile.
+#: A request with more programs is parsed in a thread, so that the event loop answers other requests.
 _QUICK = 256
 
 _S = TypeVar("_S")
@@ -27,7 +27,7 @@ _log = logger(__name__)
 
 
 class Challenge(requests.Exact):
-    """What a program shall prove: a statement, under a header or a context."""
+    """The statement that a program must prove, with a header or a context before it."""
 
     header: requests.Text = ""
     context: requests.Text = ""
@@ -36,7 +36,7 @@ class Challenge(requests.Exact):
     @field_validator("formal_statement")
     @classmethod
     def _states_something(cls, statement: str) -> str:
-        # One that is blank would be compared with nothing, and the client believe that it was.
+        # A blank statement would be compared with nothing, and the client would believe that it was.
         if not statement.strip():
             raise ValueError("the statement is blank; omit it to check the program alone")
         return statement
@@ -47,19 +47,19 @@ class Challenge(requests.Exact):
         return self
 
 
-#: A field that clients send and that changes nothing here.
+#: A field that clients of the other checker send; the farm ignores it.
 Ignored = Annotated[Any, Field(description="Sent by clients of the other checker; changes nothing here.")]
 
 
 class Stated(requests.Exact):
-    """What every drop-in's request may say besides: the `challenge`, or its fields one by one.
+    """The fields that every drop-in adds to a request: the `challenge`, or its fields one by one.
 
-    A field that no client sends is refused: it may be a misspelt `challenge`, and the client would believe
-    that its statement was compared.
+    An unknown field is refused: it may be a misspelt `challenge`, and the client would believe that its
+    statement was compared.
     """
 
     challenge: Challenge | None = None
-    # These become the challenge; they are fields for the schema only.
+    # `_gather` moves these into the challenge; they are fields for the schema only.
     header: requests.Text | None = None
     context: requests.Text | None = None
     formal_statement: requests.Text | None = None
@@ -74,10 +74,10 @@ class Stated(requests.Exact):
             raise ValueError("give either challenge, or formal_statement with its header or context")
         return said | {"challenge": fields} if fields else said
 
-    def item(self, program: str, *, usual: Challenge | None = None) -> requests.Item | Reading:
-        """Return what is to be judged, or what to answer where there is nothing to judge.
+    def item(self, program: str, *, usual: Challenge | None = None) -> requests.Item | LeanOutcome:
+        """Return the item to judge, or at once the outcome of an empty program.
 
-        The program shall prove the `usual` challenge where this has none of its own.
+        The program must prove the `usual` challenge if this request states none.
         """
         if not program:
             return refused("The program is empty.")
@@ -87,38 +87,38 @@ class Stated(requests.Exact):
 
 
 def problem_of(error: ValidationError) -> str:
-    """Return in one sentence what is wrong with a part of a request."""
+    """Return the first fault in a part of a request, as one sentence."""
     fault = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, fault['loc'])) or 'it'}: {words_of(fault)}"
 
 
 async def each_read(submission: Submission, said: Sequence[_S], read: Callable[[int, _S], _T]) -> list[_T]:
-    """Return what `read` makes of the number of each program of a request and what is said of it.
+    """Return `read(number, part)` for each program's part of a request.
 
-    Raises `OverLimit` before any is read, where the key may not submit so many now.
+    Raises `OverLimit` before any is read, if the key may not submit that number of programs now.
     """
     if said:
         submission.backend.require_room(submission.key, min(len(said), requests.MOST_ITEMS))
 
-    def all_read() -> list[_T]:
+    def read_all() -> list[_T]:
         return [read(number, each) for number, each in enumerate(said)]
 
-    return all_read() if len(said) <= _QUICK else await aside(all_read)
+    return read_all() if len(said) <= _QUICK else await aside(read_all)
 
 
-async def readings(
+async def outcomes(
     submission: Submission,
-    items: Sequence[requests.Item | Reading],
+    items: Sequence[requests.Item | LeanOutcome],
     *,
     seconds: float,
     **options: Any,
-) -> list[Reading]:
-    """Return the reading of each of these, judged within so many seconds or unknown.
+) -> list[LeanOutcome]:
+    """Return the outcome of each item, unknown if it is not judged within `seconds`.
 
-    Raises what `farm.service.backend.Backend.take` does, when nothing was accepted.
+    Raises the errors of `farm.service.backend.Backend.take` if nothing was accepted.
     """
-    asked = [item for item in items if isinstance(item, requests.Item)]
-    results = iter(await judged(submission, asked, seconds=seconds, **options))
+    askable = [item for item in items if isinstance(item, requests.Item)]
+    results = iter(await judged(submission, askable, seconds=seconds, **options))
     return [
         read(next(results), is_stated=bool(item.formal_statement))
         if isinstance(item, requests.Item)
@@ -134,9 +134,9 @@ async def judged(
     seconds: float,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Return the result of each item, judged within so many seconds or not; raises as `readings` does.
+    """Return the result of each item after at most `seconds`; raises the errors of `outcomes`.
 
-    What is not judged then is cancelled a little later, unless somebody asks for the same meanwhile.
+    Items that are not judged then are cancelled a minute later, unless a client asks for the same ones.
     """
     until = time.monotonic() + seconds
     taken, why = await _take(submission, items, options)
@@ -153,7 +153,7 @@ async def judged(
 
 
 async def _found(submission: Submission, batch: Batch) -> list[dict[str, Any]]:
-    """Return the results of a batch, which nobody asks for any more."""
+    """Return the results of a batch, and leave the rest of it to be cancelled."""
     known = {each["index"]: each for each in await submission.backend.results(batch.items, submission.key.id)}
     found = [known.get(index) or _not_known("it is gone") for index in range(len(batch.items))]
     if any(each["status"] not in ("done", "cancelled") for each in found):
@@ -164,7 +164,7 @@ async def _found(submission: Submission, batch: Batch) -> list[dict[str, Any]]:
 async def _take(
     submission: Submission, items: Sequence[requests.Item], options: Mapping[str, Any]
 ) -> tuple[list[Batch], str]:
-    """Return the batches that these became, and why not all of them did."""
+    """Return the stored batches of these items, and why some items were not stored."""
     taken: list[Batch] = []
     for start in range(0, len(items), requests.MOST_ITEMS):
         batch = requests.Batch(items=list(items[start : start + requests.MOST_ITEMS]), **options)

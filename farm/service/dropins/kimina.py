@@ -1,4 +1,4 @@
-"""Drop-in step, Kimina: `POST /api/check` and `POST /verify` as `kimina-client` sends and reads them."""
+"""The drop-in for `kimina-client`: `POST /api/check` and `POST /verify` of a Kimina server."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pydantic_core import ErrorDetails
 
 from farm.service import requests
 from farm.service.dependencies import Submission, TheSubmission
-from farm.service.dropins.checking import Challenge, Ignored, Stated, each_read, problem_of, readings
-from farm.service.dropins.lean_outcome import Kind, Reading, Remark, refused
+from farm.service.dropins.checking import Challenge, Ignored, Stated, each_read, outcomes, problem_of
+from farm.service.dropins.lean_outcome import Kind, LeanOutcome, Remark, refused
 from farm.service.json_body import Json, Route
 from farm.service.refusals import DROPIN_REFUSALS, Problem
 from farm.service.spelling import UNKNOWN_FIELD
 
 router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
-#: The published client waits 600 s for an answer unless it is told otherwise.
+#: The published client waits 600 s for an answer by default.
 _HOLD_SECONDS = 570.0
-#: Snippets that one request may have.
+#: The largest number of snippets in one request.
 _MOST_SNIPPETS = 100_000
-#: With these words in it, the client takes an error for the proof's own timeout.
+#: The client takes an error with these words for the proof's own timeout.
 _TIMED_OUT = re.compile("timed out", re.IGNORECASE)
 _SEVERITIES = {"information": "info"}
 
@@ -38,7 +38,7 @@ def _name(value: object) -> object:
     raise ValueError("give a string, a number or null")
 
 
-#: What tells a program of a request from the others; it is sent back.
+#: The client's name of a program, which the answer repeats.
 _Name = Annotated[Any, AfterValidator(_name)]
 
 
@@ -74,9 +74,9 @@ class Code(Stated):
 
 
 class Check(Stated):
-    """A batch of programs; each is read by itself, so that one that is wrong keeps no other back.
+    """A batch of programs; each is parsed separately, so that a wrong one does not affect the others.
 
-    What the request states holds for every program that states nothing itself.
+    The challenge of the request holds for every program without one of its own.
     """
 
     snippets: _Snippets
@@ -105,7 +105,7 @@ class Position(BaseModel):
 
 
 class Told(BaseModel):
-    """A message of Lean, in the names of its REPL."""
+    """A message of Lean, with the field names of Lean's REPL."""
 
     severity: str
     pos: Position
@@ -122,7 +122,7 @@ class Admitted(BaseModel):
 
 
 class Replied(BaseModel):
-    """What Lean's REPL answers."""
+    """The answer of Lean's REPL."""
 
     env: int
     messages: list[Told]
@@ -131,7 +131,7 @@ class Replied(BaseModel):
 
 
 class Checked(BaseModel):
-    """What became of a program: an `error`, or a `response`."""
+    """The outcome of a program: an `error`, or a `response`."""
 
     id: str | float | None
     time: float
@@ -148,7 +148,7 @@ class Verified(BaseModel):
 
 
 class AllChecked(BaseModel):
-    """What became of the programs, in their order."""
+    """The outcomes of the programs, in their order."""
 
     results: list[Checked]
 
@@ -161,46 +161,46 @@ class AllVerified(BaseModel):
 
 @router.post("/api/check", responses={200: {"model": AllChecked}, 400: {"model": Problem}})
 @router.post("/api/check/", include_in_schema=False)
-async def check(asked: Check, submission: TheSubmission) -> Response:
+async def check(body: Check, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server checks them."""
     results = []
-    for name, reading in await _readings(submission, asked, Snippet, asked.snippets):
-        results.append({"id": name, "time": reading.seconds, **_answer(reading, asked.timeout)})
+    for name, outcome in await _outcomes(submission, body, Snippet, body.snippets):
+        results.append({"id": name, "time": outcome.seconds, **_answer(outcome, body.timeout)})
     return Json({"results": results})
 
 
 @router.post("/verify", responses={200: {"model": AllVerified}, 400: {"model": Problem}})
 @router.post("/one_pass_verify_batch", include_in_schema=False)
-async def verify(asked: Verification, submission: TheSubmission) -> Response:
+async def verify(body: Verification, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server of the first version verifies them."""
     results = []
-    for name, reading in await _readings(submission, asked, Code, asked.codes):
-        answer = _answer(reading, asked.timeout)
+    for name, outcome in await _outcomes(submission, body, Code, body.codes):
+        answer = _answer(outcome, body.timeout)
         if "response" in answer:
-            answer["response"]["time"] = reading.seconds
+            answer["response"]["time"] = outcome.seconds
         results.append({"custom_id": None if name is None else str(name), **answer})
     return Json({"results": results})
 
 
-async def _readings(
+async def _outcomes(
     submission: Submission,
-    asked: Check | Verification,
+    body: Check | Verification,
     form: type[Snippet | Code],
     said: Sequence[object],
-) -> Iterable[tuple[object, Reading]]:
-    """Return the name of each program, and its reading."""
+) -> Iterable[tuple[object, LeanOutcome]]:
+    """Return the name of each program with its outcome."""
     place, field = ("snippets", "id") if form is Snippet else ("codes", "custom_id")
 
-    def item(number: int, each: object) -> requests.Item | Reading:
-        return _item(form, each, asked.challenge, ("body", place, number))
+    def item(number: int, each: object) -> requests.Item | LeanOutcome:
+        return _item(form, each, body.challenge, ("body", place, number))
 
     items = await each_read(submission, said, item)
-    found = await readings(
+    found = await outcomes(
         submission,
         items,
         seconds=_HOLD_SECONDS,
-        timeout=asked.timeout,
-        environment=asked.environment,
+        timeout=body.timeout,
+        environment=body.environment,
     )
     names = [each.get(field, "") if isinstance(each, dict) else "" for each in said]
     return zip(names, found, strict=True)
@@ -208,8 +208,8 @@ async def _readings(
 
 def _item(
     form: type[Snippet | Code], said: object, usual: Challenge | None, place: tuple[str | int, ...]
-) -> requests.Item | Reading:
-    """Return what is to be judged; raises `RequestValidationError` for what cannot be answered by itself."""
+) -> requests.Item | LeanOutcome:
+    """Return the item to judge; raises `RequestValidationError` for a fault of the whole request."""
     try:
         snippet = form.model_validate(said)
     except ValidationError as error:
@@ -221,21 +221,21 @@ def _item(
 
 
 def _is_of_the_request(fault: ErrorDetails) -> bool:
-    """Whether the client is to be mended, and no model's answer can have caused it."""
+    """Whether the client program caused this fault; no answer of a model can cause it."""
     return fault["type"] == UNKNOWN_FIELD or fault["loc"][:1] in (("id",), ("custom_id",))
 
 
-def _answer(reading: Reading, timeout: float) -> dict[str, Any]:
-    if reading.kind is Kind.TIMEOUT:
+def _answer(outcome: LeanOutcome, timeout: float) -> dict[str, Any]:
+    if outcome.kind is Kind.TIMEOUT:
         return {"error": f"Lean REPL command timed out in {timeout:g} seconds"}
-    if reading.kind is Kind.UNKNOWN:
-        return {"error": f"server error: {_TIMED_OUT.sub('ran out of time', reading.why)}"}
-    admitted = [each for each in reading.remarks if each.is_sorry]
+    if outcome.kind is Kind.UNKNOWN:
+        return {"error": f"server error: {_TIMED_OUT.sub('ran out of time', outcome.why)}"}
+    admitted = [each for each in outcome.remarks if each.is_sorry]
     return {
         "response": {
             "env": 0,
-            "messages": [_message(each) for each in reading.remarks],
-            "sorries": [] if reading.kind is Kind.SUCCESS else [_sorry(each) for each in admitted],
+            "messages": [_message(each) for each in outcome.remarks],
+            "sorries": [] if outcome.kind is Kind.SUCCESS else [_sorry(each) for each in admitted],
         }
     }
 

@@ -1,7 +1,7 @@
-"""Drop-in step, the reading: what a result is to a client that knows Lean and nothing of a seal. Pure.
+"""The outcome of a check as Lean alone would show it, for clients of other checkers. Pure.
 
-Such a client takes a program without errors for a proof. So what Lean accepts and the farm does not gets an
-error in the shape of Lean's own, and nothing but a verdict makes a `Reading` a success: never a message.
+Such a client takes a program without errors for a proof. So a program that Lean accepts and the farm does not
+gets an error in the form of Lean's own, and only a verdict makes a `LeanOutcome` a success, never a message.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from farm.judging.verdict import SORRY_TEXTS, Outcome, Reason
 
-#: Lean's warning in the wording that existing clients search for; Lean 4.28 replaced the quotes by backticks.
+#: Lean's warning in the wording that existing clients search for; Lean 4.28 has backticks for the quotes.
 SORRY = "declaration uses 'sorry'"
 
 
 class Kind(StrEnum):
-    """What became of a program."""
+    """The kinds of outcome of a program."""
 
     SUCCESS = "success"
     SORRY = "sorry"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remark:
-    """One message as Lean prints it; lines count from 1, columns from 0, both in the client's program."""
+    """One message as Lean prints it; lines count from 1, columns from 0, in the client's program."""
 
     severity: str
     text: str
@@ -45,12 +45,11 @@ class Remark:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """What became of a program, and what Lean, or the farm in its place, has to say of it.
+class LeanOutcome:
+    """The outcome of a program, with messages of Lean or, in Lean's form, of the farm.
 
-    `why` says of what is unknown why it is, `is_pending` that it may be known later, `is_final` that the
-    client's challenge cannot be judged, so that a repeated request changes nothing; `is_cut` says that there
-    were more messages.
+    For an unknown outcome, `why` is the reason; `is_pending`: it may be known later; `is_final`: the client's
+    challenge cannot be judged, so a repeated request changes nothing. `is_cut`: messages are missing.
     """
 
     kind: Kind
@@ -62,30 +61,30 @@ class Reading:
     seconds: float = 0.0
 
 
-def refused(why: str) -> Reading:
-    """Return the reading of what cannot even be given to Lean, by the client's own fault."""
-    return Reading(kind=Kind.ERRORS, remarks=(_error(why),))
+def refused(why: str) -> LeanOutcome:
+    """Return the outcome of a program that cannot be given to Lean, by the client's own fault."""
+    return LeanOutcome(kind=Kind.ERRORS, remarks=(_error(why),))
 
 
-def read(result: Mapping[str, Any], *, is_stated: bool) -> Reading:
-    """Return the reading of a `farm.service.answers.Result`.
+def read(result: Mapping[str, Any], *, is_stated: bool) -> LeanOutcome:
+    """Return the outcome of a `farm.service.answers.Result`.
 
-    With `is_stated` the client said what was to be proved, and a *proved* that was compared with nothing is
-    no success.
+    With `is_stated` the client gave a statement, so a *proved* that was compared with no statement is not a
+    success.
     """
     if result["status"] != "done":
         is_pending = result["status"] != "cancelled"
-        return Reading(kind=Kind.UNKNOWN, why=_unfinished(result), is_pending=is_pending)
+        return LeanOutcome(kind=Kind.UNKNOWN, why=_unfinished(result), is_pending=is_pending)
     if result["verdict"] == Outcome.JUDGE_ERROR:
         is_final = result["reason"] == Reason.BAD_CHALLENGE
-        return Reading(kind=Kind.UNKNOWN, why=result["detail"], is_final=is_final)
+        return LeanOutcome(kind=Kind.UNKNOWN, why=result["detail"], is_final=is_final)
     lacking = set(result["weaker"]) - (set() if is_stated else {"unchecked"})
     if lacking == {"forgeable"}:
         why = "The proof could have forged its verdict, because no namespaces confined it."
-        return Reading(kind=Kind.UNKNOWN, why=why)
+        return LeanOutcome(kind=Kind.UNKNOWN, why=why)
     remarks = tuple(_remark(message) for message in result["messages"])
     kind, remarks = _judged(result, remarks, lacking)
-    return Reading(
+    return LeanOutcome(
         kind=kind, remarks=remarks, is_cut=result["messages_cut"], seconds=result["seconds"]["wall"]
     )
 
@@ -101,7 +100,7 @@ def _judged(
     if result["reason"] == Reason.HAS_SORRY and not has_errors:
         admitted = Remark(severity="warning", text=SORRY)
         return Kind.SORRY, remarks if any(each.is_sorry for each in remarks) else (admitted, *remarks)
-    if not has_errors:  # the farm's own goes first, for clients cut off the end of what is long
+    if not has_errors:  # the farm's own error goes first: clients cut long output at its end
         remarks = (_error(_objection(result, lacking)), *remarks)
     return Kind.ERRORS, remarks
 
@@ -135,7 +134,7 @@ def _remark(message: Mapping[str, Any]) -> Remark:
 
 
 def printed(remarks: Sequence[Remark], *, file: str) -> str:
-    """Return what `lean` prints of these remarks about a file; what is informative has no place there."""
+    """Return the output of `lean` with these remarks about a file; information has no position in it."""
     return "".join(f"{_line(each, file).removesuffix(chr(10))}\n" for each in remarks)
 
 

@@ -1,8 +1,8 @@
-"""Drop-in step, rewards: what OpenRLHF and slime ask of a remote reward model.
+"""The drop-in for OpenRLHF and slime: rewards, as those trainers request them from a remote reward model.
 
-Each answer of a model comes with a label that says what it was to prove: an object, or its JSON, with
-`formal_statement`, and `header` and `name` where there are any. What the farm failed at has no reward, which
-is null; while some of it is not judged, the answer is 503, and the trainer asks again for all of it.
+Each answer of a model comes with a label, an object or its JSON, that has the `formal_statement` to prove and
+optionally `header`, `context` and `name`. An answer on which the farm failed has the reward null. While some
+answers are not judged, the status is 503, and the trainer retries the whole request.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from farm.service.spelling import meant
 
 router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
-#: The trainers wait 180 s and 120 s.
+#: The trainers wait 180 s and 120 s for an answer.
 _OPENRLHF_SECONDS, _SLIME_SECONDS = 170.0, 110.0
 _MOST_QUERIES = 100_000
 _RETRY_SECONDS = 1
 
-# The first that is no text is told, and no other: there may be a hundred thousand.
+# Only the first fault is reported: there may be a hundred thousand.
 _Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES), FailFast()]
 
 
 class Address(requests.Exact):
-    """What the address may say of the checks."""
+    """Options of the checks, as parameters of the address."""
 
     timeout: Annotated[requests.Timeout, Field(description="Seconds that one check may take.")] = 30.0
     environment: Annotated[
@@ -43,9 +43,9 @@ class Address(requests.Exact):
 
 
 class Label(Challenge):
-    """What an answer was to prove, as an item says it.
+    """The statement that an answer must prove, in the fields of an item.
 
-    A dataset may say more in it, but nothing that may be one of these fields in another spelling.
+    A dataset may have further fields in it, but none that looks like a misspelt field of these.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -65,7 +65,7 @@ class Label(Challenge):
 
 
 class Queries(requests.Exact):
-    """What OpenRLHF sends: each query is a prompt and the answer to it."""
+    """The request of OpenRLHF: each query is a prompt followed by the answer to it."""
 
     query: _Texts
     prompts: _Texts = Field(default_factory=list)
@@ -73,7 +73,7 @@ class Queries(requests.Exact):
 
 
 class Sample(requests.Exact):
-    """What slime sends."""
+    """The request of slime."""
 
     prompt: Any = None
     response: requests.Text
@@ -81,14 +81,14 @@ class Sample(requests.Exact):
 
 
 class Logs(BaseModel):
-    """What OpenRLHF logs of each answer: 1.0 where it is so."""
+    """Values that OpenRLHF logs for each answer: 1.0 for yes, 0.0 for no."""
 
     timeout: list[float]
     unknown: list[float]
 
 
 class Rewards(BaseModel):
-    """What OpenRLHF reads; a reward that nobody knows is null."""
+    """The answer to OpenRLHF; an unknown reward is null."""
 
     rewards: list[float | None]
     scores: list[float | None]
@@ -97,13 +97,13 @@ class Rewards(BaseModel):
 
 @router.post("/rewards/openrlhf", responses={200: {"model": Rewards}, 400: {"model": Problem}})
 async def openrlhf(
-    asked: Queries, submission: TheSubmission, address: Annotated[Address, Query()]
+    body: Queries, submission: TheSubmission, address: Annotated[Address, Query()]
 ) -> Response:
-    """Return the rewards of a batch of answers as OpenRLHF reads them."""
-    if len(asked.labels) != len(asked.query) or len(asked.prompts) not in (0, len(asked.query)):
+    """Return the rewards of a batch of answers, in the form of OpenRLHF."""
+    if len(body.labels) != len(body.query) or len(body.prompts) not in (0, len(body.query)):
         raise UsageError("query, prompts and labels are not equally long")
-    prompts = asked.prompts or [""] * len(asked.query)
-    said = list(zip(asked.query, prompts, asked.labels, strict=True))
+    prompts = body.prompts or [""] * len(body.query)
+    said = list(zip(body.query, prompts, body.labels, strict=True))
 
     def item(number: int, each: tuple[str, str, object]) -> requests.Item:
         query, prompt, label = each
@@ -122,9 +122,9 @@ async def openrlhf(
 
 
 @router.post("/rewards/slime", responses={200: {"model": float | None}, 400: {"model": Problem}})
-async def slime(asked: Sample, submission: TheSubmission, address: Annotated[Address, Query()]) -> Response:
-    """Return the reward of an answer as slime reads it: a number."""
-    items = [_item(asked.response, asked.label, "label")]
+async def slime(body: Sample, submission: TheSubmission, address: Annotated[Address, Query()]) -> Response:
+    """Return the reward of an answer, in the form of slime: a number."""
+    items = [_item(body.response, body.label, "label")]
     results = await _results(submission, items, _SLIME_SECONDS, address)
     return results if isinstance(results, Response) else Json(results[0]["reward"])
 
@@ -133,7 +133,7 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
     try:
         label = Label.model_validate(strict(said) if isinstance(said, str) else said)
     except ValidationError as error:
-        raise UsageError(f"{where} does not say what to prove: {problem_of(error)}") from error
+        raise UsageError(f"{where} has no statement to prove: {problem_of(error)}") from error
     except Unfit as error:
         place = ".".join(map(str, (where, *error.place)))
         raise UsageError(f"{place}: {error.words}") from error
@@ -156,7 +156,7 @@ async def _results(
     seconds: float,
     address: Address,
 ) -> list[dict[str, Any]] | Response:
-    """Return the results of all items, or what to answer while some of them are not judged."""
+    """Return the results of all items, or the response 503 while some of them are not judged."""
     results = await judged(submission, items, seconds=seconds, **address.model_dump())
     if not (pending := list(filter(_is_pending, results))):
         return results

@@ -1,7 +1,7 @@
-"""Drop-in step, SandboxFusion: `POST /run_code` for the language lean.
+"""The drop-in for clients of SandboxFusion: `POST /run_code` for the language lean.
 
-Its clients take the status for the answer and look for no warning. So what is admitted is Failed here, with
-Lean's warning on stdout. What was not judged in time is 504, which they ask again.
+These clients read the status and no warning. So an admitted program is Failed here, with Lean's warning on
+stdout. A program that is not judged in time is 504, which they retry.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field
 from farm.errors import FarmError, UsageError
 from farm.service import requests
 from farm.service.dependencies import TheSubmission
-from farm.service.dropins.checking import Ignored, Stated, readings
-from farm.service.dropins.lean_outcome import Kind, Reading, printed
+from farm.service.dropins.checking import Ignored, Stated, outcomes
+from farm.service.dropins.lean_outcome import Kind, LeanOutcome, printed
 from farm.service.json_body import Json, Route
 from farm.service.refusals import DROPIN_REFUSALS, Problem
 
@@ -27,7 +27,7 @@ _FILE = "main.lean"
 
 
 class Run(Stated):
-    """What is to be run; nothing is compiled apart, so `run_timeout` is the check's."""
+    """A program to run; nothing is compiled separately, so `run_timeout` is the check's timeout."""
 
     code: requests.Text
     language: str
@@ -41,7 +41,7 @@ class Run(Stated):
 
 
 class Ended(BaseModel):
-    """How a program ended."""
+    """The end of a program."""
 
     status: Literal["Finished", "TimeLimitExceeded"]
     execution_time: float
@@ -51,7 +51,7 @@ class Ended(BaseModel):
 
 
 class Ran(BaseModel):
-    """What SandboxFusion answers."""
+    """The answer of SandboxFusion."""
 
     status: Literal["Success", "Failed", "SandboxError"]
     message: str
@@ -69,41 +69,41 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/run_code", responses=_ANSWERS)
-async def run_code(asked: Run, submission: TheSubmission) -> Response:
+async def run_code(body: Run, submission: TheSubmission) -> Response:
     """Judge a program as SandboxFusion runs one; its language must be lean."""
-    if asked.language != "lean":
-        return _failure(f"this farm runs lean only, not {asked.language}", 400)
-    if asked.files:
+    if body.language != "lean":
+        return _failure(f"this farm runs lean only, not {body.language}", 400)
+    if body.files:
         return _failure("this farm gives a program no files beside it; send files empty", 400)
     try:
-        (reading,) = await readings(
+        (outcome,) = await outcomes(
             submission,
-            [asked.item(asked.code)],
-            seconds=asked.compile_timeout + asked.run_timeout + _GRACE_SECONDS,
-            timeout=asked.run_timeout,
-            environment=asked.environment,
+            [body.item(body.code)],
+            seconds=body.compile_timeout + body.run_timeout + _GRACE_SECONDS,
+            timeout=body.run_timeout,
+            environment=body.environment,
         )
     except UsageError as error:
         return _failure(str(error), 400)
     except FarmError as error:
         return _failure(str(error), 504)
-    return _answer(reading)
+    return _answer(outcome)
 
 
 def _failure(why: str, status: int) -> Response:
     return Json(_body("SandboxError", None, message=why), status_code=status)
 
 
-def _answer(reading: Reading) -> Response:
-    if reading.kind is Kind.UNKNOWN:
-        return _failure(reading.why, 504 if reading.is_pending else 200)
-    has_ended = reading.kind is not Kind.TIMEOUT
-    is_good = reading.kind is Kind.SUCCESS
+def _answer(outcome: LeanOutcome) -> Response:
+    if outcome.kind is Kind.UNKNOWN:
+        return _failure(outcome.why, 504 if outcome.is_pending else 200)
+    has_ended = outcome.kind is not Kind.TIMEOUT
+    is_good = outcome.kind is Kind.SUCCESS
     result = {
         "status": "Finished" if has_ended else "TimeLimitExceeded",
-        "execution_time": reading.seconds,
+        "execution_time": outcome.seconds,
         "return_code": int(not is_good) if has_ended else None,
-        "stdout": printed(reading.remarks, file=_FILE),
+        "stdout": printed(outcome.remarks, file=_FILE),
         "stderr": "",
     }
     return Json(_body("Success" if is_good else "Failed", result))

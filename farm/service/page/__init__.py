@@ -1,1 +1,1 @@
-"""The page of the service: runs, lines and verdicts for a person with a browser."""
+"""The page of the service, for people with a browser: runs, lines and verdicts."""

@@ -1,4 +1,4 @@
-"""How far runs are, for many pages at once: a count costs PostgreSQL work, so it is used for a while."""
+"""The progress of runs, for all open pages: PostgreSQL counts slowly, so counts are cached for a while."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from farm.store.queries import Tally
 
-#: A count that took a second is used for so many: whoever asks, counting takes this share of one thread.
+#: A count is cached for this many times its duration, so counting takes at most 1/20 of one thread.
 _SHARE = 20.0
 _LEAST_SECONDS = 0.5
-#: So many runs are counted at once, so that the API's calls find free threads.
+#: Runs that are counted at once; the other threads stay free for API calls.
 _AT_ONCE = 2
-#: Runs whose counts are kept.
+#: Runs in the cache.
 _MOST = 500
 
 
@@ -25,7 +25,7 @@ class _Counted:
 
 
 class Counts:
-    """The counts of runs, each by `count`, as fresh as they can be had cheaply; for one event loop."""
+    """A cache of the counts that `count` returns for a run; for one event loop."""
 
     def __init__(
         self, count: Callable[[str], Awaitable[Tally]], *, clock: Callable[[], float] = time.monotonic
@@ -36,12 +36,12 @@ class Counts:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def of(self, run_id: str) -> Tally:
-        """Return how far a run is; raises `ServerDown`."""
+        """Return the tally of a run; raises `ServerDown`."""
         known = self._fresh(run_id)
         return known if known is not None else await asyncio.shield(self._begun(run_id))
 
     async def some(self, run_ids: Sequence[str], *, seconds: float) -> dict[str, Tally]:
-        """Return how far those runs are that could be counted in so many seconds; the others go on."""
+        """Return the tallies that are ready within `seconds`; the other counts continue."""
         found = {run_id: known for run_id in run_ids if (known := self._fresh(run_id)) is not None}
         tasks = {self._begun(run_id): run_id for run_id in run_ids if run_id not in found}
         if tasks:
@@ -50,7 +50,7 @@ class Counts:
         return found
 
     def forget(self, run_id: str) -> None:
-        """Count a run anew: something has changed it."""
+        """Drop the count of a run that was changed."""
         self._known.pop(run_id, None)
 
     def _fresh(self, run_id: str) -> Tally | None:
@@ -67,7 +67,7 @@ class Counts:
     def _ended(self, run_id: str, task: asyncio.Task[Tally]) -> None:
         del self._under_way[run_id]
         if not task.cancelled():
-            task.exception()  # whoever waits has it; nobody may wait
+            task.exception()  # fetched, so that asyncio does not warn about an error without a reader
 
     async def _counted(self, run_id: str) -> Tally:
         async with self._slots:

@@ -1,4 +1,4 @@
-"""A line's program for the page: numbered lines, where each came from, and what was said beside it. Pure."""
+"""A line's program for the page: numbered lines, the origin of each, and the messages beside it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farm.assembly.segments import Segment
 from farm.service.page.escaping import cut
 from farm.store.records import Judged, StoredVerdict, parsed
 
-#: What is shown of a program, and of what was said about it; the rest can be downloaded, or is left out.
+#: Limits of the shown part of a program and of its messages; the whole program can be downloaded.
 MOST_LINES = 3_000
 MOST_CHARACTERS = 200_000
 MOST_COLUMNS = 2_000
@@ -19,7 +19,7 @@ MOST_NOTES = 150
 MOST_SAID = 60_000
 MOST_IN_A_NOTE = 6_000
 
-#: Where a piece of a program came from, by the field of its segment.
+#: The origin of a piece of a program, by the field of its segment.
 _ORIGINS = {
     "header": "header",
     "context": "header",
@@ -27,14 +27,14 @@ _ORIGINS = {
     "generation": "answer",
     "predicted_proof": "answer",
 }
-#: What the model wrote before the statement, and what joins the pieces.
+#: The origin of the model's text before the statement, and of the farm's text between the pieces.
 PREAMBLE, FARM = "preamble", "farm"
-#: The origins in the order in which they are explained.
+#: The origins in the order of the legend.
 ORIGINS = ("header", "preamble", "statement", "answer", "farm")
 
 
 class Span(NamedTuple):
-    """A piece of the whole program by its offsets, and where it came from."""
+    """A piece of the whole program by its offsets, with its origin."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of one line, and where it came from."""
+    """A piece of one line, with its origin."""
 
     text: str
     origin: str
@@ -50,9 +50,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """What was said about a place of the program; line 0 stands for none.
+    """A message about a place of the program; line 0 means no place.
 
-    `kind` is ``error``, ``warning``, ``information``, ``goal`` or ``policy``. `left_out` counts characters.
+    `kind` is ``error``, ``warning``, ``information``, ``goal`` or ``policy``. `left_out` counts omitted
+    characters.
     """
 
     kind: str
@@ -67,8 +68,8 @@ class Note:
 class Row:
     """A line of the program.
 
-    `origin` is where it begins to come from; an empty line belongs to the one before. `label` names all
-    its origins where they are not those of the line before.
+    `origin` is the first of its origins; an empty line has that of the line before. `label` names all its
+    origins if they differ from those of the line before, else it is "".
     """
 
     number: int
@@ -80,20 +81,20 @@ class Row:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Where its pieces came from that are not blank."""
+        """The origins of its pieces that are not blank."""
         return tuple(dict.fromkeys(piece.origin for piece in self.pieces if piece.text.strip()))
 
     @property
     def is_mixed(self) -> bool:
-        """Whether its pieces came from different places."""
+        """Whether its pieces have different origins."""
         return len(self.origins) > 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """A program as it is shown.
+    """The shown part of a program.
 
-    `elsewhere` was said about no line that is shown. `lines_left_out` and `notes_left_out` count what is not.
+    `elsewhere` has the messages about no shown line. `lines_left_out` and `notes_left_out` count the rest.
     """
 
     rows: tuple[Row, ...]
@@ -104,7 +105,7 @@ class Program:
 
 
 def program(job: Judged) -> Program:
-    """Return a line's program with everything that was said about it."""
+    """Return a line's program with its messages, goals and policy hits."""
     text = job.program
     notes, notes_left_out = _bounded(list(_notes(job.verdict)) if job.verdict else [])
     lines = text.split("\n")
@@ -123,7 +124,7 @@ def program(job: Judged) -> Program:
 
 
 def spans(length: int, segments: Sequence[Segment]) -> Iterator[Span]:
-    """Yield the spans of a program of so many characters; what lies between its segments the farm wrote."""
+    """Yield the spans of a program of this length; the text between segments is the farm's."""
     stated = max((each.start for each in segments if each.origin == "formal_statement"), default=0)
     at = 0
     for each in segments:
@@ -139,13 +140,13 @@ def spans(length: int, segments: Sequence[Segment]) -> Iterator[Span]:
 
 
 def _kept(lines: Sequence[str]) -> int:
-    """Return how many lines are shown, at least one."""
+    """Return the number of shown lines, at least one."""
     sizes = accumulate(min(len(line), MOST_COLUMNS) + 1 for line in lines[:MOST_LINES])
     return max(1, sum(size <= MOST_CHARACTERS for size in sizes))
 
 
 def _rows(lines: Sequence[str], found: Iterator[Span]) -> Iterator[Row]:
-    """Yield a row for each line, cut into the spans that the text has in their order."""
+    """Yield a row for each line, cut at the borders of the spans, which come in order."""
     span, start = next(found, None), 0
     for number, line in enumerate(lines, 1):
         end, behind, got = start + len(line), start + min(len(line), MOST_COLUMNS), list[Piece]()
@@ -162,13 +163,13 @@ def _rows(lines: Sequence[str], found: Iterator[Span]) -> Iterator[Row]:
 
 def _labelled(rows: Iterator[Row]) -> list[Row]:
     before: tuple[str, ...] = (FARM,)
-    told = list[Row]()
+    labelled = list[Row]()
     for row in rows:
         now = row.origins or before
-        label = " + ".join(now) if now != before or not told else ""
-        told.append(replace(row, origin=now[0], label=label))
+        label = " + ".join(now) if now != before or not labelled else ""
+        labelled.append(replace(row, origin=now[0], label=label))
         before = now
-    return told
+    return labelled
 
 
 def _notes(verdict: StoredVerdict) -> Iterator[Note]:
@@ -182,7 +183,7 @@ def _notes(verdict: StoredVerdict) -> Iterator[Note]:
 
 
 def _note(kind: str, title: str, text: str, at: dict[str, Any]) -> Note:
-    """Return a note; what a submission may have written in Lean's place can be anything."""
+    """Return a note; a submission may have forged Lean's message, so no field is trusted."""
     kind = kind if kind in ("error", "warning", "goal", "policy") else "information"
     line, column = (each if isinstance(each, int) and each >= 0 else 0 for each in (at["line"], at["column"]))
     head, left_out = cut(str(text), MOST_IN_A_NOTE)
@@ -190,7 +191,7 @@ def _note(kind: str, title: str, text: str, at: dict[str, Any]) -> Note:
 
 
 def _bounded(notes: Sequence[Note]) -> tuple[list[Note], int]:
-    """Return the first notes that may be shown, and how many are not."""
+    """Return the first notes within the limits, and the number of the others."""
     sizes = accumulate(len(note.text) for note in notes[:MOST_NOTES])
     kept = sum(size <= MOST_SAID for size in sizes)
     return list(notes[:kept]), len(notes) - kept

@@ -1,4 +1,4 @@
-"""What a request asks for: the words of its address, and the fields of its form."""
+"""The parameters of a page's request: those of its address, and the fields of its form."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from farm.service.auth.sessions import Session
 from farm.service.page import views
 from farm.store.looking import START, Place, Wanted
 
-#: Seconds in which a form arrives: anybody may send one to sign in.
+#: A form must arrive within this time: the sign-in takes forms without a token.
 FORM_SECONDS = 10.0
 _LONGEST_FORM = 16_384
 _LONGEST_WORD = 300
 
 
 async def require_own(request: Request, session: Session) -> None:
-    """Raise `Forbidden` unless the form was given to this session."""
+    """Raise `Forbidden` unless the form comes from this session."""
     if not session.allows((await form(request)).get("csrf", "")):
-        raise Forbidden("the form is not one that this page gave; go back, load the page anew, and try again")
+        raise Forbidden("the form is not one that this page gave; go back, reload the page, and try again")
 
 
 async def form(request: Request) -> dict[str, str]:
-    """Return the fields of a form, which is short; raises `Forbidden` for any other."""
+    """Return the fields of a short form; raises `Forbidden` for a longer, late or broken one."""
     body = b""
     try:
         async with asyncio.timeout(FORM_SECONDS):
@@ -43,22 +43,22 @@ async def form(request: Request) -> dict[str, str]:
 
 
 def word(request: Request, name: str) -> str:
-    """Return what an address says by a name, "" where it says nothing."""
+    """Return a parameter of the address, "" if it is absent."""
     return request.query_params.get(name, "")[:_LONGEST_WORD]
 
 
 def wanted(request: Request) -> Wanted:
-    """Return which lines are asked for."""
+    """Return the filter of the lines."""
     return Wanted(**{name: word(request, name) for name in ("state", "reason", "name", "group")})
 
 
 def after(request: Request) -> Place:
-    """Return behind which line the page begins."""
+    """Return the line after which the page begins."""
     return views.place(word(request, "after")) or START
 
 
 def hour(request: Request) -> datetime:
-    """Return the hour that is asked for, as in ``2026-01-31T14``; raises `UnknownRun` for anything else."""
+    """Return the parameter `hour`, such as ``2026-01-31T14``; raises `UnknownRun` for any other text."""
     try:
         return datetime.strptime(word(request, "hour"), "%Y-%m-%dT%H").replace(tzinfo=UTC)
     except ValueError as error:
@@ -66,7 +66,7 @@ def hour(request: Request) -> datetime:
 
 
 def place(request: Request) -> Place:
-    """Return which line is asked for; raises `UnknownRun` for a number that none has."""
+    """Return the line in the address; raises `UnknownRun` for a number that no line can have."""
     found = views.place("{manifest}:{line}".format(**request.path_params))
     if found is None:
         raise UnknownRun("the run has no such line")
@@ -74,15 +74,15 @@ def place(request: Request) -> Place:
 
 
 def following(request: Request, last: Place | None) -> str:
-    """Return the address of the page after this one, "" where there is none."""
+    """Return the address of the next page, "" if this is the last."""
     if last is None:
         return ""
-    asked = {name: value for name, value in request.query_params.items() if value}
-    asked["after"] = f"{last.manifest}:{last.line}"
-    return f"{request.url.path}?{urlencode(asked, errors='replace')}"
+    parameters = {name: value for name, value in request.query_params.items() if value}
+    parameters["after"] = f"{last.manifest}:{last.line}"
+    return f"{request.url.path}?{urlencode(parameters, errors='replace')}"
 
 
 def first(request: Request) -> str:
     """Return the address of the first page."""
-    asked = {name: value for name, value in request.query_params.items() if value and name != "after"}
-    return f"{request.url.path}?{urlencode(asked, errors='replace')}"
+    parameters = {name: value for name, value in request.query_params.items() if value and name != "after"}
+    return f"{request.url.path}?{urlencode(parameters, errors='replace')}"

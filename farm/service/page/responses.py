@@ -1,4 +1,4 @@
-"""What the page answers with: HTML of templates, files, and the headers that keep browsers strict."""
+"""The page's answers to browsers: HTML from templates, files, and strict security headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from farm.service.page.escaping import cut, shown
 from farm.service.page.views import SIGNS, STATES
 from farm.store.looking import Place
 
-#: Nothing runs, styles or loads but the page's own files, whatever text gets into the HTML.
+#: Only the page's own files run, style or load, whatever text gets into the HTML.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -30,7 +30,7 @@ POLICY = "; ".join(
         "base-uri 'none'",
     )
 )
-#: Referrer-Policy: with no-referrer, forms would not say their origin, by which strangers' are known.
+#: Referrer-Policy: with no-referrer, forms would not carry the origin by which foreign ones are refused.
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -46,24 +46,24 @@ _YEAR = 365 * 86_400
 
 
 def html(template: str, *, status: int = 200, **values: Any) -> Response:
-    """Return a page made of a template."""
+    """Return a page rendered from a template."""
     text = _environment().get_template(template).render(**values)
     return Response(text, status, HEADERS, "text/html; charset=utf-8")
 
 
 def to(address: str) -> Response:
-    """Send the browser to another address, which it asks for by GET."""
+    """Redirect the browser to another address, by GET."""
     return RedirectResponse(address, 303, HEADERS)
 
 
 def program(source: bytes, name: str) -> Response:
-    """Return a program as a file to keep; no browser shows it as anything."""
+    """Return a program as a download, which no browser renders."""
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(source, 200, HEADERS | disposition, "text/plain; charset=utf-8")
 
 
 def asset(name: str) -> Response | None:
-    """Return a file of the page, None where there is none of this name."""
+    """Return a static file of the page, None if it has no file of this name."""
     if name not in _KINDS:
         return None
     headers = HEADERS | {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
@@ -71,7 +71,7 @@ def asset(name: str) -> Response | None:
 
 
 def _address(name: str) -> str:
-    """Return where a file of the page is; a changed one is at another address."""
+    """Return the address of a static file; a changed file gets another address."""
     return f"{ROOT}/assets/{name}?v={_asset(name)[1]}"
 
 
@@ -89,7 +89,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Whatever a template shows goes through here, so that no template can forget it.
+        # Every value of a template passes through this function, so no template can forget to escape.
         finalize=_shown,
     )
     environment.globals.update(root=ROOT, signs=SIGNS, states=STATES, asset=_address, utc=UTC)

@@ -1,4 +1,4 @@
-"""The page's addresses: which are there, and how a browser gets in and out."""
+"""The routes of the page, and the sign-in and sign-out of browsers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _Page = Callable[[Request, Viewer], Awaitable[Response]]
 
 
 def page(backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]) -> Starlette:
-    """Return the application that answers below `ROOT`, behind the gate, over the service's backend.
+    """Return the application below `ROOT`, which expects `AuthMiddleware` in front.
 
-    The `schema` is that of the service's addresses, which the page shows as well.
+    `schema` returns the OpenAPI document of the service, which the page shows too.
     """
     site = Site(backend, schema)
     routes = [
@@ -52,9 +52,9 @@ def page(backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]
 
 
 def _to_viewers(show: _Page) -> Callable[[Request], Awaitable[Response]]:
-    """Return what shows a page to who is signed in, and else where to sign in.
+    """Return a handler that shows a page to a signed-in viewer, and redirects others to the sign-in.
 
-    Raises `Forbidden` for a key that may not read.
+    The handler raises `Forbidden` for a key that may not read.
     """
 
     async def answer(request: Request) -> Response:
@@ -71,14 +71,14 @@ def _to_viewers(show: _Page) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _ask_in(request: Request) -> Response:
-    """Show the form to sign in by."""
+    """Show the sign-in form."""
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
     return html("sign_in.html", viewer=None, problem="", next=way(query.word(request, "next")))
 
 
 async def _sign_in(request: Request) -> Response:
-    """Sign a browser in with a token. The gate has seen that the form is this page's own."""
+    """Sign a browser in with a token. `AuthMiddleware` has verified that the form is this page's own."""
     form = await query.form(request)
     browser_auth, leads_to = _browser_auth(request), way(form.get("next", ""))
     token = form.get("token", "").strip()
@@ -93,7 +93,7 @@ async def _sign_in(request: Request) -> Response:
 
 
 async def _enter(request: Request) -> Response:
-    """Sign a browser in by the link that `farm serve` printed, once."""
+    """Sign a browser in by the one-time link that `farm serve` printed."""
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
     is_looked_up = request.method == "GET" and "sec-purpose" not in request.headers
@@ -114,7 +114,7 @@ async def _sign_out(request: Request, viewer: Viewer) -> Response:
 
 
 def _from_elsewhere(request: Request) -> Response:
-    """Have the person go on by a link of this page's own, with which the browser sends its cookie."""
+    """Show a link of this page's own, with which the browser sends its cookie."""
     return html("elsewhere.html", viewer=None, address=_own_address(request))
 
 
@@ -133,7 +133,7 @@ def _signed_in(request: Request, token: str, leads_to: str) -> Response:
 
 
 def _set_cookie(answer: Response, request: Request, session: Session | None) -> None:
-    # A proxy in front may have taken HTTPS off; the gate has seen that the origin is the service's own.
+    # A proxy in front may have terminated TLS; `AuthMiddleware` has verified the origin.
     is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:")
     answer.headers.append("Set-Cookie", cookie(session, host=_host(request), is_secure=is_secure))
 

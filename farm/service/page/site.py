@@ -1,4 +1,4 @@
-"""The page's pages: which questions each asks of the store, and what it shows of the answers."""
+"""The handlers of the page: the queries of each, and the values for its template."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from farm.store.keys import Scope
 from farm.store.looking import PAGE, START, Looking, Place, SeenRun
 from farm.store.queries import Tally
 
-#: Runs, and batches, that are listed.
+#: Runs and batches in a list.
 _MOST_RUNS, _MOST_BATCHES = 30, 10
-#: Hours in which single checks were sent, that are listed.
+#: Hours with single checks in a list.
 _MOST_HOURS = 12
-#: How long the list of runs waits for their counts; what is not counted by then is there the next time.
+#: The list of runs waits so long for its counts; the rest appear at the next load.
 _COUNT_SECONDS = 0.25
-#: So many questions of the page are asked at once: the API's calls find free threads.
+#: Queries of the page that run at once; the other threads stay free for API calls.
 _AT_ONCE = 3
 
 _T = TypeVar("_T")
 
 
 class Site:
-    """What each page shows to a viewer, over the backend that the service has once it has begun."""
+    """The handlers, over the backend that exists once the service has started."""
 
     def __init__(self, backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]) -> None:
         self._backend, self._schema = backend, schema
@@ -53,7 +53,7 @@ class Site:
             return await self._ask(question)
 
     async def _seen(self, viewer: Viewer, run_id: str) -> SeenRun:
-        """Return a run; for one that the viewer may not see, as for one that there is not, `UnknownRun`."""
+        """Return a run; raises `UnknownRun` if it does not exist or the viewer may not see it."""
         found = await self._look(lambda looking: looking.run(run_id))
         if not viewer.sees(found):
             raise UnknownRun("no run has this id")
@@ -82,8 +82,8 @@ class Site:
         return html(
             "runs.html",
             viewer=viewer,
-            runs=_told(runs, counts),
-            batches=_told(batches, counts),
+            runs=_listed_runs(runs, counts),
+            batches=_listed_runs(batches, counts),
             hours=[(each, views.parts_of(each.counts)) for each in hours[:_MOST_HOURS]],
             is_first=not before,
             next=f"{ROOT}/?before={quote(runs[-1].id)}" if len(listed) > len(runs) else "",
@@ -112,7 +112,7 @@ class Site:
         return html("docs.html", viewer=viewer, operations=operations(self._schema()))
 
     async def run(self, request: Request, viewer: Viewer) -> Response:
-        """Show a run: its verdicts, and those of its lines that are asked for."""
+        """Show a run: its verdicts, and the lines that pass the filter."""
         run = await self._seen(viewer, request.path_params["run"])
         wanted, after = query.wanted(request), query.after(request)
         found = self._look(lambda looking: looking.lines(run.id, wanted, after=after, most=PAGE + 1))
@@ -136,7 +136,7 @@ class Site:
         )
 
     async def problems(self, request: Request, viewer: Viewer) -> Response:
-        """Show the problems of a run: how many answers each has, and how many of them are proved."""
+        """Show the problems of a run, each with its number of answers and of proved ones."""
         run = await self._seen(viewer, request.path_params["run"])
         state, after = query.word(request, "state"), query.after(request)
         found = await self._look(
@@ -155,22 +155,22 @@ class Site:
         )
 
     async def line(self, request: Request, viewer: Viewer) -> Response:
-        """Show a line whole: its program and what was said beside it, its verdict, what that rests on."""
+        """Show a line: its program with the messages, its verdict, and the evidence for that."""
         run = await self._seen(viewer, request.path_params["run"])
         place = query.place(request)
         async with self._slots:
-            # Made in the thread: a long program would keep the loop, and so the API's calls, waiting.
+            # Rendered in the thread: a long program would block the event loop, and so the API calls.
             return await self._backend().ask(lambda connections: _line(connections, viewer, run, place))
 
     async def program(self, request: Request, viewer: Viewer) -> Response:
-        """Give a line's program as a file."""
+        """Return a line's program as a file."""
         run, place = await self._seen(viewer, request.path_params["run"]), query.place(request)
         async with self._slots:
             job = await self._backend().ask(lambda connections: connections.queries.line(run.id, *place))
         return program(job.source, f"{run.id}-{place.manifest}-{place.line}.lean")
 
     async def cancel(self, request: Request, viewer: Viewer) -> Response:
-        """Cancel what is unfinished of a run."""
+        """Cancel the unfinished lines of a run."""
         await query.require_own(request, viewer.session)
         viewer.require(Scope.CANCEL)
         run = await self._seen(viewer, request.path_params["run"])
@@ -179,7 +179,7 @@ class Site:
         return to(f"{ROOT}/runs/{quote(run.id)}")
 
     async def compare(self, request: Request, viewer: Viewer) -> Response:
-        """Show which lines, or which problems, came to something else in another run."""
+        """Show the lines, or the problems, with another verdict in another run."""
         listed, ids = await self._recent(viewer), [query.word(request, name) for name in ("one", "other")]
         if not all(ids):
             recent = _named(listed)
@@ -212,8 +212,8 @@ class Site:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
-    """A run as it stands in the list; `tally` is None while it is being counted."""
+class _ListedRun:
+    """A run in a list; `tally` is None while it is being counted."""
 
     run: SeenRun
     title: str
@@ -225,9 +225,9 @@ def _named(runs: list[SeenRun]) -> list[tuple[SeenRun, str]]:
     return [(run, views.title(run)) for run in runs]
 
 
-def _told(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_Told]:
+def _listed_runs(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_ListedRun]:
     return [
-        _Told(
+        _ListedRun(
             run=run,
             title=views.title(run),
             tally=counts.get(run.id),

@@ -1,4 +1,4 @@
-"""What the page says of runs and lines, as its templates need it. Pure."""
+"""The values of runs and lines that the page's templates show. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farm.store.looking import Place, SeenRun
 from farm.store.queries import Tally
 from farm.store.records import Judged, StoredVerdict
 
-#: What may become of a line, in the order in which it is told, with the sign that stands beside the word.
+#: The states of a line in the order of display, each with its sign.
 SIGNS = {
     "proved": "✓",
     "rejected": "✗",
@@ -25,14 +25,14 @@ SIGNS = {
     "queued": "…",
     "waiting": "…",
 }
-#: What lines are picked by on the page.
+#: The states by which the page filters lines.
 STATES = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "waiting", "cancelled")
 _PARTS = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "cancelled", "running", "queued")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """How many lines of a run have come to what, and from where to where that is in a bar of 100."""
+    """The number of a run's lines in one state, and its place in a bar from 0 to 100."""
 
     word: str
     count: int
@@ -46,7 +46,7 @@ class Part:
 
 
 def parts(tally: Tally) -> list[Part]:
-    """Return what the lines of a run have come to; without what none has."""
+    """Return the states of a run's lines as parts of a bar, without empty ones."""
     return parts_of(_counts(tally))
 
 
@@ -58,24 +58,24 @@ def _counts(tally: Tally) -> dict[str, int]:
 
 
 def parts_of(counts: Mapping[str, int]) -> list[Part]:
-    """Return these counts of lines as parts of a bar; without what none has."""
-    told, start, total = list[Part](), 0.0, sum(counts.values())
+    """Return these counts of lines as parts of a bar, without empty ones."""
+    bar, start, total = list[Part](), 0.0, sum(counts.values())
     for word in _PARTS:
         if number := counts.get(word, 0):
             width = 100 * number / total
-            told.append(Part(word=word, count=number, start=round(start, 3), width=round(width, 3)))
+            bar.append(Part(word=word, count=number, start=round(start, 3), width=round(width, 3)))
             start += width
-    return told
+    return bar
 
 
 def reasons(tally: Tally) -> list[tuple[str, str, int]]:
-    """Return verdicts with their reasons and how many lines have them, the most first."""
+    """Return verdicts with their reasons and numbers of lines, the most frequent first."""
     found = [(verdict, reason, number) for (verdict, reason), number in tally.verdicts.items()]
     return sorted(found, key=lambda each: (-each[2], each))
 
 
 def title(run: SeenRun) -> str:
-    """Return by what people know a run: its manifests or the batch's name; and what it judges again."""
+    """Return the title of a run: its manifests or the batch's name, and the run that it rechecks."""
     names = ", ".join(path.name for path in run.manifests[:3]) or run.batch_name or "batch"
     more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
     again = f"recheck of {run.rechecks} in {run.options.get('environment')}: " if run.rechecks else ""
@@ -83,7 +83,7 @@ def title(run: SeenRun) -> str:
 
 
 def place(words: str) -> Place | None:
-    """Return the place that an address names as ``manifest:line``, None for what names none."""
+    """Return the place in a text ``manifest:line``, None for any other text."""
     manifest, _, line = words.partition(":")
     if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in (manifest, line)):
         return None
@@ -92,7 +92,7 @@ def place(words: str) -> Place | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seal:
-    """What a *proved* rests on, or what an audit found instead; each finding and doubt is a sentence."""
+    """The evidence of a *proved*, or the findings of its audit; each finding and doubt is a sentence."""
 
     is_accepted: bool | None
     target: str
@@ -105,7 +105,7 @@ class Seal:
 
 
 def seal(verdict: StoredVerdict) -> Seal | None:
-    """Return what the audit of a compiled module said, None where there was none."""
+    """Return the audit of a compiled module, None if the line has no audit."""
     audit = verdict.audit
     if audit is None:
         return None
@@ -127,7 +127,7 @@ def seal(verdict: StoredVerdict) -> Seal | None:
 
 
 def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
-    """Return in sentences what a *proved* leaves open."""
+    """Return the doubts about a *proved*, as sentences."""
     if verdict.outcome != "proved":
         return []
     trusted = [what for what in verdict.trusts if what != ADMITTED]

@@ -33,7 +33,7 @@ from farm.store.records import Item
 
 router = APIRouter(route_class=Route, responses=REFUSALS)
 
-#: An event stream sends a comment after so many silent seconds: proxies close silent connections.
+#: An event stream sends a comment after this much silence: proxies close silent connections.
 _PING_SECONDS = 15.0
 _PING = b": \n\n"
 _PENDING: Responses = {202: {"model": Results, "description": "Not all items are done."}}
