@@ -1,6 +1,6 @@
 """Offers the farm to language models: a server of the Model Context Protocol on stdin and stdout.
 
-Protocol: https://modelcontextprotocol.io. The server asks the farm over HTTP, with `farm.client` alone.
+Protocol: https://modelcontextprotocol.io. The server reaches the farm over HTTP, with `farm.client` alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from farm.client import AsyncClient, ClientError, Result
 from farm.version import VERSION
 
-#: A model that waits longer than this is told that there is no verdict yet.
+#: After this time the model gets the answer that there is no verdict yet.
 _DEADLINE_SECONDS = 600.0
 
 _MEANINGS = {
@@ -25,7 +25,7 @@ _MEANINGS = {
     "judge_error": "The farm failed. This says nothing about the answer; ask again.",
     None: "The farm has no verdict. This says nothing about the answer; ask again.",
 }
-#: What is said of a reason in place of its verdict: the farm would answer the same each time.
+#: Explanations of reasons that replace those of the verdict: a repeated check would have the same end.
 _REASONS = {
     "bad_challenge": "What you gave as formal_statement, header or context is at fault, so no answer can be "
     "judged. Correct that, or report it to the person who gave you the problem.",
@@ -43,7 +43,7 @@ _LACKS = {
 
 
 def server(client: AsyncClient) -> MCPServer[Any]:
-    """Return a server whose tools ask a farm with this client."""
+    """Return a server whose tools use this client."""
     tools = Tools(client)
     made = MCPServer[Any](
         "farm", version=VERSION, instructions="Checks Lean 4 proofs; its verdicts are final."
@@ -54,7 +54,7 @@ def server(client: AsyncClient) -> MCPServer[Any]:
 
 
 def run() -> None:
-    """Serve the farm that FARM_URL names, or this machine's, until stdin ends. Raises NoService."""
+    """Serve the farm at FARM_URL, or this machine's, until stdin ends. Raises NoService."""
     server(AsyncClient(deadline=_DEADLINE_SECONDS)).run("stdio")
 
 
@@ -113,7 +113,7 @@ class Tools:
 
 
 def explanation(result: Result) -> str:
-    """Return in plain words what a result means, what it rests on, and what Lean said."""
+    """Return the meaning of a result, the trust in it and Lean's messages, for a model to read."""
     lines = [f"{result.verdict or result.status} ({result.reason or 'no reason'}): {_meaning(result)}"]
     lines += [text for text in (result.detail, result.waits_for) if text]
     lines += [f"It is weaker than a full proof: {_LACKS.get(word, word)}." for word in result.weaker]

@@ -1,10 +1,10 @@
-"""Asks a farm that is served over HTTP, and needs nothing but httpx.
+"""The client of a farm over HTTP, for Python programs; it needs only httpx.
 
     from farm.client import Client
 
     with Client() as farm:
         result = farm.check({"header": ..., "formal_statement": ..., "generation": ...})
-        result.reward  # 1.0, 0.0, or None where nobody knows
+        result.reward  # 1.0, 0.0, or None if unknown
 
 `AsyncClient` has the same methods for asyncio. docs/rl.md has examples.
 """

@@ -1,4 +1,4 @@
-"""Finds the service: by arguments, by variables, or by the files of a service on this machine."""
+"""Finds the service for a client: by arguments, by variables, or by the files of this machine's service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from farm.client.errors import NoService
 
-# What stands for a user and a password in an address, and must not be shown.
+# The user and password in an address, which must not be shown.
 _SECRET = re.compile(r"//[^/@]*@")
 _TOKEN = re.compile(r"[!-~]+")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -21,10 +21,10 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where the service is; `socket` is its unix socket, `token_file` is read anew for each request.
+    """The address of the service; `socket` is its unix socket, `token_file` is read again for each request.
 
-    Who makes tokens may replace them at any time: a service on this machine makes one at each start. One that
-    `is_private` must be this user's own file that nobody else can read.
+    A token may be replaced at any time: a service on this machine makes one at each start. A token file that
+    `is_private` must belong to this user, and no other user may be able to read it.
     """
 
     url: str
@@ -35,20 +35,20 @@ class Address:
 
     @property
     def local(self) -> bool:
-        """Whether the service is on this machine, where no proxy stands between."""
+        """Whether the service is on this machine, so that no proxy is between."""
         return self.socket is not None or urlsplit(self.url).hostname in _LOCAL
 
     @property
     def shown(self) -> str:
-        """The address as it is shown to people."""
+        """The address for messages."""
         return str(self.socket) if self.socket else self.url
 
     def token(self) -> str | None:
-        """Return the token to show now, None where none is needed. Raises NoService."""
+        """Return the current token, None if the service needs none. Raises NoService."""
         token = self.given_token if self.token_file is None else self._read(self.token_file)
         if token and not _TOKEN.fullmatch(token):
             raise NoService(
-                "the token of the farm contains a space, or what is not ASCII. Correct FARM_TOKEN."
+                "the token of the farm contains a space, or a character outside ASCII. Correct FARM_TOKEN."
             )
         return token or None
 
@@ -63,9 +63,9 @@ class Address:
 
 
 def find(url: str | None, token: str | None, environ: Mapping[str, str] = os.environ) -> Address:
-    """Return the address of the service. Raises NoService, which says where it was looked for.
+    """Return the address of the service. Raises NoService, whose message names the place of the search.
 
-    A url may be that of a unix socket: ``unix:/run/farm/http.sock``.
+    A url may name a unix socket: ``unix:/run/farm/http.sock``.
     """
     home = _home(environ)
     url = url or environ.get("FARM_URL") or None
@@ -77,7 +77,7 @@ def find(url: str | None, token: str | None, environ: Mapping[str, str] = os.env
 
 
 def _at(url: str, token: str | None, file: Path | None) -> Address:
-    """Return the address that a url says; it may contain the token in place of a password."""
+    """Return the address in a url, which may contain the token in place of a password."""
     parts = urlsplit(url)
     shown = _SECRET.sub("//", url)
     if parts.password and token is None:
@@ -92,7 +92,7 @@ def _at(url: str, token: str | None, file: Path | None) -> Address:
 
 
 def _on_this_machine(home: Path, token: str | None) -> Address:
-    """Return the address that a service left in its home: that of a port, or else its socket."""
+    """Return the address that a service published in its home: a port, or else a socket."""
     socket, facts = home / "http.sock", home / "http.json"
     if not facts.exists() and _is_own_socket(socket):
         return Address(url="http://localhost", socket=socket, given_token=token)
@@ -117,20 +117,20 @@ def _is_own_socket(path: Path) -> bool:
 def _private(path: Path) -> str:
     """Return the text of a file that only this user can read or change. Raises OSError.
 
-    Who could change it would be sent the token.
+    A user who could change the address would get the token.
     """
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise PermissionError("others than its owner can read or change it")
+            raise PermissionError("other users can read or change it")
         return os.read(file, 4096).decode()
     finally:
         os.close(file)
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the farm's own servers, as `farm.settings` does with platformdirs."""
+    """Return the folder of the farm's own servers, the same as `farm.settings` with platformdirs."""
     given = environ.get("FARM_HOME")
     if given:
         return Path(given).expanduser()

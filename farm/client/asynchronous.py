@@ -1,4 +1,4 @@
-"""`AsyncClient`: carries out with tasks what `farm.client.exchange` says; the twin of `farm.client.sync`."""
+"""`AsyncClient`: carries out `farm.client.exchange` with tasks; the twin of `farm.client.sync`."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class AsyncClient(AsyncCalls):
     ) -> list[Result]:
         """Check items, wait, and return their results in the same order.
 
-        What is not known at the deadline has no reward. `progress` is called with how many are done, and how
-        many there are. Raises `Refused` where the request is at fault.
+        An item without a verdict at the deadline has no reward. `progress` is called with the number of done
+        items and the number of all. Raises `Refused` if the request is at fault.
         """
         if progress is not None:
             return await self._watched(list(items), progress, deadline, options)
@@ -124,7 +124,7 @@ class AsyncClient(AsyncCalls):
     async def _in_parts(
         self, sent: Sent, options: Mapping[str, object], call: Call
     ) -> AsyncGenerator[Result, None]:
-        """Yield the results of a batch, in parts where the service takes no batch so large."""
+        """Yield the results of a batch, in parts if the service refuses a batch of this size."""
         try:
             async with aclosing(self._followed(Following(sent, options, call), call)) as found:
                 async for result in found:
@@ -139,7 +139,7 @@ class AsyncClient(AsyncCalls):
     ) -> str:
         """Submit at most 4096 items as one batch and return its id at once.
 
-        The farm cancels what has not begun after `deadline` seconds.
+        After `deadline` seconds the farm cancels items that have not begun.
         """
         call, chosen, sent = self._call(), self._chosen(options), self._together(items)
         return await self._done(exchange.submit(sent, chosen, call, deadline=deadline), call)
@@ -171,7 +171,7 @@ class AsyncClient(AsyncCalls):
                     await self.cancel(str(following.batch))
 
     async def _each(self, many: Sequence[Steps[_T]], call: Call) -> list[_T]:
-        """Carry out many exchanges, several at once, and return what they return in their order."""
+        """Carry out several exchanges at once, and return their results in order."""
 
         async def one(place: int, steps: Steps[_T]) -> AsyncGenerator[tuple[int, _T], None]:
             yield place, await self._done(steps, call)
@@ -181,7 +181,7 @@ class AsyncClient(AsyncCalls):
         return [done[place] for place in range(len(many))]
 
     async def _done(self, steps: Steps[_T], call: Call) -> _T:
-        """Carry out an exchange and return what it returns."""
+        """Carry out an exchange and return its result."""
         answer: Reply | Lost | None = None
         while True:
             try:
@@ -203,7 +203,7 @@ class AsyncClient(AsyncCalls):
 
     @property
     def _http(self) -> httpx.AsyncClient:
-        """The connections of this process and event loop: those of another would mix up answers, or hang."""
+        """The connections of this process and event loop; those of another would mix up answers, or hang."""
         here = os.getpid(), asyncio.get_running_loop()
         if self._made is None or self._made[0] != here:
             self._made = here, httpx.AsyncClient(**self._http_arguments(httpx.AsyncHTTPTransport))

@@ -1,4 +1,4 @@
-"""What both clients are made with: where they ask, with which options, and how long a call may take."""
+"""The base of both clients: the address, the options of calls, the deadlines, and the arguments for httpx."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from farm.client.results import Result
 from farm.client.retry import Lost, Reply
 from farm.version import VERSION
 
-#: An hour: a call must end even where nobody ever judges its items.
+#: An hour: a call must end even if its items are never judged.
 DEADLINE_SECONDS = 3600.0
-#: Requests without a wait are answered much sooner; waits are added to this.
+#: The deadline of an answer without a wait; the seconds of a wait are added to it.
 _ANSWER_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-#: Connections of one client: calls beyond them wait for one that is free.
+#: Connections of one client; further calls wait for a free one.
 _CONNECTIONS = 256
 
-#: What leaves a request without an answer; a service that starts anew takes its token away for a moment.
+#: Failures without an answer; a service that restarts removes its token for a moment.
 FAILURES = (httpx.RequestError, NoService)
-_NOBODY = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, NoService)
+_UNREACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, NoService)
 _LIMITS = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=64, keepalive_expiry=30.0)
 _T = TypeVar("_T")
 
 
 class Caller:
-    """The part of a client that asks nobody: its address, its options and its manners."""
+    """The part of a client that sends nothing: its address, its options and its deadlines."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class Caller:
         self._deadline = _positive(deadline)
         self._batch_size, self._concurrency = batch_size, concurrency
         self._options = requests.checked(options)
-        self._address.token()  # raises what it will raise at the first request
+        self._address.token()  # raises now, not at the first request
         self._reached = False
         self._contact = Contact()
         self._most_items = requests.MOST_ITEMS
 
     @property
     def url(self) -> str:
-        """Where this client asks."""
+        """The address of the service."""
         return self._address.shown
 
     def _call(self, deadline: float | None = None) -> Call:
@@ -82,9 +82,9 @@ class Caller:
         return list(requests.batches(items, size=min(size or self._batch_size, self._most_items)))
 
     def _pieces(self, sent: Sent, refused: Refused) -> list[Sent]:
-        """Return a batch in parts that the key may have unfinished; raises what refused it where none fits.
+        """Return a batch in parts within the key's limit of unfinished items; raises `refused` if no part fits.
 
-        A quarter of the key's limit each, so that the next part is taken long before the last proof ends.
+        Each part is a quarter of the limit, so that the next part is taken long before the last proof ends.
         """
         most = refused.most_items
         if not most or len(sent.items) <= most:
@@ -109,18 +109,18 @@ class Caller:
         )
 
     def _lost(self, error: Exception) -> Lost:
-        """Return what became of a request without an answer; raises Unreachable for a wrong certificate."""
+        """Return the failure of a request without an answer; raises Unreachable for a wrong certificate."""
         if (fault := _certificate_fault(error)) is not None:
             raise Unreachable(
                 f"the certificate of {self.url} is not accepted: {fault}. Correct FARM_URL, or set "
                 "SSL_CERT_FILE to the file of the authority that signed it."
             ) from error
-        # Whoever took the connection is there, whatever became of the answer.
-        self._reached |= not isinstance(error, _NOBODY)
+        # A server that accepted the connection was reached, even if its answer was lost.
+        self._reached |= not isinstance(error, _UNREACHED)
         return Lost(why=str(error) or type(error).__name__, reached=self._reached)
 
     def _http_arguments(self, transport: type[_T]) -> dict[str, Any]:
-        """Return what an httpx client of this address is made with."""
+        """Return the arguments for an httpx client of this address."""
         socket = None if self._address.socket is None else str(self._address.socket)
         return {
             "transport": transport(uds=socket, limits=_LIMITS) if self._address.local else None,  # type: ignore[call-arg]
@@ -128,7 +128,7 @@ class Caller:
             "base_url": self._address.url,
             "auth": _Shown(self._authorized),
             "headers": {"User-Agent": f"farm-client/{VERSION} python/{platform.python_version()}"},
-            # A proxy of the environment would be asked for this machine's own service.
+            # A proxy from the environment must not get requests for this machine's own service.
             "trust_env": not self._address.local,
         }
 
@@ -138,7 +138,7 @@ class Caller:
         except NoService as error:
             if not self._reached:
                 raise
-            # A service takes its token along when it ends, and may start again.
+            # A service removes its token when it ends, and may restart.
             raise httpx.ConnectError(str(error), request=request) from error
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"
@@ -146,16 +146,16 @@ class Caller:
 
 
 class _Shown(httpx.Auth):
-    """Shows the token with a request, and once more where a service has started with another meanwhile.
+    """Sends the token with a request, and repeats the request if the service restarted with a new token.
 
-    A request waits for a connection with the token of before.
+    A request that waits for a connection already carries the earlier token.
     """
 
     def __init__(self, authorized: Callable[[httpx.Request], httpx.Request]) -> None:
         self._authorized = authorized
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Yield the request, and again with another token where there is one."""
+        """Yield the request, and once more if it was refused and the token has changed."""
         shown = self._authorized(request).headers.get("Authorization")
         response = yield request
         if response.status_code == 401 and self._authorized(request).headers.get("Authorization") != shown:
@@ -163,7 +163,7 @@ class _Shown(httpx.Auth):
 
 
 def wire(request: Request, call: Call, *, silence: float | None = None) -> dict[str, Any]:
-    """Return the arguments with which httpx makes a request, in the time that the call has left."""
+    """Return httpx's arguments for a request, with timeouts within the rest of the call's deadline."""
     left = max(0.001, call.left)
     answer = min(left, silence or request.wait_seconds + _ANSWER_SECONDS)
     return {
@@ -187,9 +187,9 @@ def _headers(request: Request, call: Call) -> dict[str, str]:
 
 
 def _traceparent() -> str | None:
-    """Return the caller's current span as W3C's header has it, None where nothing is traced.
+    """Return the caller's current span in the form of W3C's header, None if there is no span.
 
-    Who traces has imported OpenTelemetry; nobody else needs it.
+    A program with traces has imported OpenTelemetry already; others need not install it.
     """
     current = getattr(sys.modules.get("opentelemetry.trace"), "get_current_span", None)
     span = None if current is None else current()
@@ -200,7 +200,7 @@ def _traceparent() -> str | None:
 
 
 def _certificate_fault(error: BaseException | None) -> str | None:
-    """Return why the TLS library refuses the service's certificate, None where it is not at fault."""
+    """Return why the TLS library refuses the service's certificate, None for another error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message

@@ -1,11 +1,11 @@
-"""Every error that the client raises, in one tree.
+"""The errors that the client raises, in one tree.
 
 ClientError
 ├── NoService           no address of a service is known
 ├── Unreachable         nothing has answered at the address since the client was made
 ├── Unanswered          the service gave no answer before the deadline
 ├── ServiceFailed       the service failed, or its answer breaks the contract
-│   └── NotAFarm        what answers at the address has never answered as a farm does
+│   └── NotAFarm        another server answers at the address, and no farm has answered there before
 └── Refused             the request is at fault; `status` and `detail` are the service's words
     ├── Unauthorized    401: no token, or a wrong one
     ├── Forbidden       403: the token does not allow this
@@ -65,8 +65,8 @@ class Fault:
 class Refused(ClientError):
     """The service refused the request because the request is at fault.
 
-    `faults` are its faults one by one, where the service lists them. `most_items` is how many items the
-    service would take at once, where it says so.
+    `faults` are the faults that the service lists, `most_items` is the number of items that it would take at
+    once; () and None if the service gives none.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Refused(ClientError):
         self.faults, self.most_items = tuple(faults), most_items
 
     def moved(self, places: int) -> Refused:
-        """Return the same refusal of items that stand so many places further on in the caller's list."""
+        """Return the same refusal with indexes of the caller's list, which are higher by `places`."""
         faults = [
             each if each.item is None else replace(each, item=each.item + places) for each in self.faults
         ]
@@ -123,7 +123,7 @@ _REFUSALS: Mapping[int, type[Refused]] = MappingProxyType(
 def failure(
     status: int, detail: str, *, faults: Sequence[Fault] = (), most_items: int | None = None
 ) -> ClientError:
-    """Return the error that an answer with this status stands for."""
+    """Return the error for an answer with this status."""
     if 400 <= status < 500:
         return _REFUSALS.get(status, Invalid)(status, detail, faults=faults, most_items=most_items)
     return ServiceFailed(f"the farm's service failed ({status}): {detail}. Its log says more.")

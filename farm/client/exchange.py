@@ -1,6 +1,6 @@
-"""The client's logic, without a socket: generators that yield requests and pauses, and are sent the answers.
+"""The logic of both clients, without a socket: generators that yield requests and pauses, and get answers.
 
-`farm.client.sync` and `farm.client.asynchronous` carry out what these yield, so the logic stands here once.
+`farm.client.sync` and `farm.client.asynchronous` carry out these steps, so the logic stands here once.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from farm.client.requests import Request, Sent
 from farm.client.results import Batch, Result
 from farm.client.retry import LATER, Lost, Reply, pause_after
 
-#: How long the service may hold an answer back: proxies end connections that are idle for a minute.
+#: The service may hold an answer back for so long: proxies close connections that are idle for a minute.
 LONGEST_POLL = 50.0
-#: A service that answers sooner although nothing is done is not asked again at once.
+#: After an answer that comes sooner without news, the client pauses for the rest of this time.
 SHORTEST_POLL = 0.5
-#: The service says something on a stream of events every 15 s.
+#: The service sends something on an event stream every 15 s.
 LONGEST_SILENCE = 45.0
-#: So often in a row a stream that tells nothing is opened; then the results are asked for.
+#: After this number of streams in a row without a result, the client polls instead.
 MOST_LISTENS = 3
-#: How long a client tries an address at which nothing ever answered: a wrong one, or a service that starts.
+#: The client tries an address that has never answered for so long: a service may be starting there.
 FIRST_CONTACT_SECONDS = 30.0
 
-#: What a proxy before a farm may answer by itself, about the same request: it is a refusal all the same.
+#: Statuses that a proxy before a farm may answer by itself; they are refusals too.
 _OF_PROXIES = frozenset({401, 403, 413})
 
 _T = TypeVar("_T")
@@ -47,7 +47,7 @@ _log = logging.getLogger("farm.client")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pause:
-    """Nothing is to be done for so long."""
+    """A pause of the exchange."""
 
     seconds: float
 
@@ -57,17 +57,17 @@ Steps = Generator[Request | Pause, Reply | Lost | None, _T]
 
 @dataclass(slots=True)
 class Contact:
-    """What one client has learnt of its address: `is_farm` once an answer was one that only a farm gives."""
+    """The state of one client's address: `is_farm` after the first answer that only a farm gives."""
 
     is_farm: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call of the caller: when it began, and after how many seconds it must end.
+    """One call: its start, and the seconds until its deadline.
 
-    The `traceparent` is that of the span in which it is made, None where there is none; `contact` is shared
-    by all calls of a client.
+    `traceparent` is the header of the caller's span, None without a span; `contact` is shared by all calls
+    of a client.
     """
 
     url: str
@@ -92,19 +92,19 @@ class Call:
 
     @property
     def poll(self) -> float:
-        """The seconds for which the service may hold its next answer back; 0 at the end of the call.
+        """The seconds for which the service may hold back its next answer; 0 at the end of the call.
 
-        The margin lets the last answer arrive before the deadline.
+        A margin lets the last answer arrive before the deadline.
         """
         margin = 1.0 if self.seconds is None else min(1.0, self.seconds / 10)
         return max(0.0, min(LONGEST_POLL, self.left - margin))
 
 
 def ask(request: Request, call: Call) -> Steps[Any]:
-    """Make a request until the service answers it for good, and return the answer's JSON.
+    """Repeat a request until its answer is final, and return the answer's JSON.
 
-    Raises `Unanswered` at the deadline, `Unreachable` where nothing ever answered, `Refused` and
-    `ServiceFailed` as the service's answer says.
+    Raises `Unanswered` at the deadline, `Unreachable` if no server has ever answered, and `Refused` or
+    `ServiceFailed` for the service's own refusals and failures.
     """
     answer: Reply | Lost | None = None
     attempt = 0
@@ -114,7 +114,7 @@ def ask(request: Request, call: Call) -> Steps[Any]:
         pause = pause_after(answer, attempt)
         if pause is None:
             return _content(answer)
-        _look_for_hope(answer, call)
+        _require_contact(answer, call)
         if pause >= call.left:
             break
         _log.warning("%s: %s; asking again in %.1f s", call.url, _trouble(answer), pause)
@@ -126,10 +126,10 @@ def ask(request: Request, call: Call) -> Steps[Any]:
 
 
 def begin(sent: Sent, options: Mapping[str, object], call: Call, *, wait: bool) -> Steps[Batch]:
-    """Submit a batch and return what is known of it, waiting for the verdicts where `wait` says so.
+    """Submit a batch and return its results so far; with `wait`, after waiting for the verdicts.
 
-    What the service could not be asked comes back without a reward, its trouble in `detail`. Raises
-    `Refused`, whose faults name places in the whole call, and `NotAFarm` where no farm ever answered here.
+    If the service fails, the items come back without a reward and with the reason in `detail`. Raises
+    `Refused`, whose faults have indexes of the whole call, and `NotAFarm` if no farm has ever answered.
     """
     request = requests.post(sent, options, wait_seconds=call.poll if wait else 0.0, deadline=call.seconds)
     nothing = results.unknown(sent)
@@ -147,7 +147,7 @@ def begin(sent: Sent, options: Mapping[str, object], call: Call, *, wait: bool) 
 
 
 def finish(batch: Batch, call: Call) -> Steps[Batch]:
-    """Wait until a submitted batch is done or the deadline has come, and return what is known then."""
+    """Wait until a submitted batch is done or the deadline has come, and return its results."""
     own = True
     try:
         while batch.id is not None and not batch.done and (wait := call.poll) > 0:
@@ -160,7 +160,7 @@ def finish(batch: Batch, call: Call) -> Steps[Batch]:
                 answer = yield from ask(requests.look_at_item(item, wait_seconds=wait), call)
                 news = results.parse_news({"items": [answer]}, wanted=item)
             batch = results.updated(batch, news)
-            # What was asked for before under a key of the caller's is an item of the batch of then.
+            # An item with a key of an earlier call belongs to that call's batch, so it is polled by itself.
             own = own and not all(each.over for each in news)
             if not batch.done and call.spent - asked < min(wait, SHORTEST_POLL):
                 yield Pause(seconds=min(wait, SHORTEST_POLL))
@@ -170,22 +170,22 @@ def finish(batch: Batch, call: Call) -> Steps[Batch]:
 
 
 def judge(sent: Sent, options: Mapping[str, object], call: Call) -> Steps[Batch]:
-    """Submit a batch and wait for it, in one request where that suffices."""
+    """Submit a batch and wait for it, in one request if that suffices."""
     batch = yield from begin(sent, options, call, wait=True)
     return (yield from finish(batch, call))
 
 
 def submit(sent: Sent, options: Mapping[str, object], call: Call, *, deadline: float | None) -> Steps[str]:
-    """Submit a batch, which the service ends after `deadline` seconds, and return its id."""
+    """Submit a batch, which the service cancels after `deadline` seconds, and return its id."""
     answer = yield from ask(requests.post(sent, options, wait_seconds=0.0, deadline=deadline), call)
     return str(results.parse_batch(answer, sent).id)
 
 
 class Following:
-    """Follows one batch by its events: what was heard, what is still to be heard, and when to listen again.
+    """Follows one batch by its event stream: the results so far, the open items, and when to reconnect.
 
-    The service tells a batch from its beginning each time, so a broken stream loses nothing; what is told
-    twice is yielded once.
+    The service sends all events of a batch on each connection, so a broken stream loses nothing; a repeated
+    result is yielded once.
     """
 
     def __init__(self, sent: Sent, options: Mapping[str, object], call: Call) -> None:
@@ -198,26 +198,26 @@ class Following:
 
     @property
     def batch(self) -> str | None:
-        """The id of the batch, None where the service never confirmed it."""
+        """The id of the batch, None if the service never confirmed it."""
         return self._batch.id
 
     @property
     def listens(self) -> bool:
-        """Whether the batch's events have more to tell, and there is time to hear it."""
+        """Whether items are open, the events have not ended, and there is time left."""
         return bool(self._open) and not self._ended and self._call.left > 0
 
     @property
     def request(self) -> Request:
-        """The request whose answer is the stream of events."""
+        """The request whose answer is the event stream."""
         return requests.events(str(self.batch))
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody listens any more although the batch is unfinished and there was time."""
+        """Whether the caller stopped listening while items were open; their batch is to be cancelled."""
         return bool(self._open)
 
     def submit(self) -> Steps[list[Result]]:
-        """Submit the batch, and return the results that are known already."""
+        """Submit the batch, and return the results that are done already."""
         self._batch = yield from begin(self._sent, self._options, self._call, wait=False)
         if self._batch.id is None:
             return []
@@ -235,10 +235,10 @@ class Following:
         elif name == "data":
             self._data.append(value.removeprefix(" "))
         elif not line:
-            return self._happened()
+            return self._end_of_event()
         return []
 
-    def _happened(self) -> list[Result]:
+    def _end_of_event(self) -> list[Result]:
         event, data = self._event, "\n".join(self._data)
         self._event, self._data = "", []
         if event == "end":
@@ -258,9 +258,9 @@ class Following:
         return found
 
     def paused(self, answer: Reply | Lost) -> Steps[None]:
-        """Pause before listening again, or end the listening where the service has no events.
+        """Pause before the next connection, or stop listening if the service has no events.
 
-        Raises `Refused` where the request is at fault.
+        Raises `Refused` if the request is at fault.
         """
         self._event, self._data = "", []
         if not self.listens:
@@ -275,14 +275,14 @@ class Following:
             yield Pause(seconds=min(pause, max(0.0, self._call.left)))
 
     def _end(self, answer: Reply | Lost) -> None:
-        """Listen no more; the results are asked for instead."""
+        """Stop listening; `finish` polls for the results instead."""
         self._ended = True
         if isinstance(answer, Reply) and 400 <= answer.status < 500 and answer.status not in LATER:
             raise _failure(answer)
         _log.warning("%s: no events: %s; asking for the results instead", self._call.url, _trouble(answer))
 
     def finish(self) -> Steps[list[Result]]:
-        """Return the results that no event told, waiting for them while there is time."""
+        """Return the results without an event, after waiting for them until the deadline."""
         if self._batch.id is None:
             return list(self._batch.results)
         rest = replace(self._batch, done=not self._open, results=tuple(self._open.values()))
@@ -292,12 +292,12 @@ class Following:
 
 
 def _given_up(batch: Batch, error: Exception) -> Batch:
-    """Return what is known of a batch, its failure told in its results: other batches go on."""
+    """Return a batch with the failure in its results' `detail`; other batches continue."""
     _log.warning("%s Its items have no reward.", error)
     return results.explained(batch, error)
 
 
-def _look_for_hope(answer: Reply | Lost, call: Call) -> None:
+def _require_contact(answer: Reply | Lost, call: Call) -> None:
     if isinstance(answer, Lost) and not answer.reached and call.spent > FIRST_CONTACT_SECONDS:
         raise Unreachable(
             f"nothing answers at {call.url}: {answer.why}. "
@@ -329,8 +329,8 @@ def _json(body: bytes) -> Any:
 
 
 def _failure(answer: Reply) -> ClientError:
-    """Return the error that an answer stands for; a farm explains each of its own in JSON."""
-    told = _told(answer)
+    """Return the error for an answer; a farm explains each of its refusals in JSON."""
+    told = _explained(answer)
     if "detail" not in told and answer.status not in _OF_PROXIES:
         to = f" with a redirect to {answer.location}" if answer.location else ""
         return NotAFarm(
@@ -347,7 +347,7 @@ def _failure(answer: Reply) -> ClientError:
 
 
 def _faults(told: Mapping[str, Any]) -> list[Fault]:
-    """Return the faults that a refusal lists, or those of the items that it names."""
+    """Return the faults that a refusal lists, or a fault for each item that it names."""
     if faults := _listed(told.get("detail")):
         return [_fault(each) for each in faults]
     places = told.get("items")
@@ -355,7 +355,7 @@ def _faults(told: Mapping[str, Any]) -> list[Fault]:
     return [Fault(place, "", str(told["detail"])) for place in named]
 
 
-def _told(answer: Reply) -> Mapping[str, Any]:
+def _explained(answer: Reply) -> Mapping[str, Any]:
     try:
         told = json.loads(answer.body)
     except ValueError:
@@ -368,8 +368,8 @@ def _listed(detail: object) -> list[dict[str, Any]]:
 
 
 def _detail(answer: Reply) -> str:
-    """Return the service's own words: a text, or its list of faults."""
-    told = _told(answer)
+    """Return the service's message: its text, or its list of faults."""
+    told = _explained(answer)
     if "detail" not in told:
         return answer.body[:200].decode(errors="replace").strip()
     if faults := _listed(told["detail"]):
@@ -378,7 +378,7 @@ def _detail(answer: Reply) -> str:
 
 
 def _fault(fault: Mapping[str, Any]) -> Fault:
-    """Return a fault as FastAPI lists it, with the path of the field in `loc`."""
+    """Return a fault from FastAPI's form, which has the path of the field in `loc`."""
     path = [each for each in fault.get("loc", ()) if each != "body"]
     item = path[1] if path[:1] == ["items"] and len(path) > 1 and isinstance(path[1], int) else None
     if item is not None:

@@ -1,4 +1,4 @@
-"""What the client asks, as values: items with their keys, batches of them, and the bodies of requests."""
+"""The client's requests as values: items with their keys, batches of them, and the bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
 
 
 class Fields(TypedDict, total=False):
-    """The fields of an item: one of `program`, `proof` and `generation`, and what it is to prove."""
+    """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove."""
 
     program: str
     proof: str
@@ -33,7 +33,7 @@ class Fields(TypedDict, total=False):
     key: str
 
 
-#: A whole program, or an item with the fields of the contract.
+#: A whole program, or a mapping with the fields of an item.
 Item = str | Fields | Mapping[str, object]
 
 #: The largest batch that the service takes.
@@ -42,12 +42,12 @@ _MOST_BYTES = 4 << 20  # far below what services and proxies accept, and large e
 
 
 class Options(TypedDict, total=False):
-    """What may be asked of the checks of a call; what is left out is the service's default.
+    """The options of a call's checks; an absent option has the service's default.
 
-    `timeout` and `cpu` are seconds for each item. `accept` names what a reward of 1.0 may rest on besides the
-    kernel: ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals`
-    results say what was to be proved at errors and sorries. With `require_all_parts` a proof has to prove
-    every theorem that its statement leaves open. `batch_name` is what the page shows of the call.
+    `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
+    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals` results have the
+    goals at errors and sorries. With `require_all_parts` a proof has to prove every theorem that its
+    statement leaves open. `batch_name` is the name of the batch on the page.
     """
 
     environment: str
@@ -68,7 +68,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Keyed:
-    """An item as it is sent, with the key by which a repeated request finds it again."""
+    """An item as JSON, with its idempotency key."""
 
     json: str
     key: str
@@ -78,7 +78,7 @@ class Keyed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """Items that are sent together; `first` is the place of the first of them in the call."""
+    """Items of one batch; `first` is the index of the first of them in the call."""
 
     first: int
     items: tuple[Keyed, ...]
@@ -86,7 +86,7 @@ class Sent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """One HTTP request; the answer may take `wait_seconds` because the service waits so long."""
+    """One HTTP request; the service may hold its answer back for `wait_seconds`."""
 
     method: str
     path: str
@@ -96,9 +96,9 @@ class Request:
 
 
 def keyed(item: Item) -> Keyed:
-    """Return an item as it is sent; one without a key gets a random one.
+    """Return an item as JSON; one without a key gets a random one.
 
-    Raises TypeError for what is neither a text nor a mapping, or holds what JSON cannot.
+    Raises TypeError for an item that is neither text nor mapping, or has a value that JSON cannot hold.
     """
     if isinstance(item, str):
         item = {"program": item}
@@ -117,7 +117,7 @@ def keyed(item: Item) -> Keyed:
 
 
 def batches(items: Iterable[Item], *, size: int) -> Iterator[Sent]:
-    """Yield the items in batches of at most `size` items, and of few enough bytes for one request."""
+    """Yield the items in batches of at most `size` items and 4 MiB."""
     first, together, length = 0, list[Keyed](), 0
     for item in map(keyed, items):
         if together and (len(together) >= size or length + len(item.json) > _MOST_BYTES):
@@ -130,7 +130,7 @@ def batches(items: Iterable[Item], *, size: int) -> Iterator[Sent]:
 
 
 def pieces(sent: Sent, *, size: int) -> Iterator[Sent]:
-    """Yield a batch in parts of at most `size` items, with the keys that its items have."""
+    """Yield a batch in parts of at most `size` items, which keep their keys."""
     for start in range(0, len(sent.items), size):
         yield Sent(first=sent.first + start, items=sent.items[start : start + size])
 
@@ -141,7 +141,7 @@ def together(items: Iterable[Item]) -> Sent:
 
 
 def checked(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the options that are given. Raises TypeError for one that there is not."""
+    """Return the given options with sets and tuples as lists. Raises TypeError for an unknown option."""
     for name in options:
         if name not in Options.__annotations__:
             known = ", ".join(Options.__annotations__)
@@ -157,9 +157,9 @@ def checked(options: Mapping[str, object]) -> Mapping[str, object]:
 def post(
     sent: Sent, options: Mapping[str, object], *, wait_seconds: float, deadline: float | None = None
 ) -> Request:
-    """Return the request that submits a batch; repeated, it joins the batch instead of making another.
+    """Return the request that submits a batch; the keys of its items make it safe to repeat.
 
-    The service cancels what has not begun after `deadline` seconds, when the caller has given up.
+    After `deadline` seconds, when the caller gives up, the service cancels items that have not begun.
     """
     rest = {**options, "deadline_seconds": deadline, "wait_seconds": wait_seconds}
     given = json.dumps({name: value for name, value in rest.items() if value is not None}, allow_nan=False)
@@ -168,7 +168,7 @@ def post(
 
 
 def look(batch: str, *, wait_seconds: float = 0.0) -> Request:
-    """Return the request for what is known of a batch, answered when it is done or after so long."""
+    """Return the request for a batch's results, answered when it is done or after `wait_seconds`."""
     return Request(
         method="GET",
         path=_of(batch),
@@ -178,7 +178,7 @@ def look(batch: str, *, wait_seconds: float = 0.0) -> Request:
 
 
 def look_at_item(item: str, *, wait_seconds: float = 0.0) -> Request:
-    """Return the request for what is known of one item, answered when it is done or after so long."""
+    """Return the request for one item's result, answered when it is done or after `wait_seconds`."""
     return Request(
         method="GET",
         path=f"/v1/items/{quote(item, safe='')}",
@@ -188,7 +188,7 @@ def look_at_item(item: str, *, wait_seconds: float = 0.0) -> Request:
 
 
 def cancellation(batch: str, items: Sequence[str] | None, groups: Sequence[str] | None) -> Request:
-    """Return the request that cancels these items and groups of a batch; all of it where both are None."""
+    """Return the request that cancels items and groups of a batch, or all of it if both are None."""
     chosen = {
         "items": None if items is None else list(items),
         "groups": None if groups is None else list(groups),
@@ -197,7 +197,7 @@ def cancellation(batch: str, items: Sequence[str] | None, groups: Sequence[str] 
 
 
 def events(batch: str) -> Request:
-    """Return the request for the results of a batch in the order of their completion."""
+    """Return the request for the event stream of a batch."""
     return Request(method="GET", path=f"{_of(batch)}/events")
 
 

@@ -1,4 +1,4 @@
-"""Decides whether a request is made again, and after which pause."""
+"""The retries of the client: whether a request is repeated, and after which pause."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-#: The answers that say "later": 408, 429 and 503 of a farm that accepted nothing, 502 and 504 of a proxy
-#: that lost the farm for a moment. Keys make a repeated request safe. All other answers are final.
+#: Statuses that are retried: 408, 429 and 503 of a farm that accepted nothing, 502 and 504 of a proxy that
+#: lost the farm for a moment. Keys make the repetition safe. All other answers are final.
 LATER = frozenset({408, 429, 502, 503, 504})
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.25, 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What the service answered."""
+    """The service's answer to a request."""
 
     status: int
     body: bytes
@@ -25,16 +25,16 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """A request without an answer; `reached` tells whether anything ever answered at the address."""
+    """A request without an answer; `reached`: a server has answered at the address before."""
 
     why: str
     reached: bool
 
 
 def pause_after(answer: Reply | Lost, attempt: int) -> float | None:
-    """Return the seconds to wait before the next attempt, None where the answer is final.
+    """Return the seconds to wait before the next attempt, None if the answer is final.
 
-    Full jitter keeps clients that failed together from asking again together:
+    Full jitter keeps clients that failed together from retrying together:
     https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
     """
     if isinstance(answer, Reply) and answer.status not in LATER:
@@ -45,7 +45,7 @@ def pause_after(answer: Reply | Lost, attempt: int) -> float | None:
 
 
 def _seconds(retry_after: str | None) -> float:
-    """Return what a `Retry-After` header asks for: seconds, or a date (RFC 9110, 10.2.3)."""
+    """Return the seconds of a `Retry-After` header, which may be a date (RFC 9110, 10.2.3)."""
     if retry_after is None:
         return 0.0
     try:

@@ -1,4 +1,4 @@
-"""`Client`: carries out with threads and blocking sockets what `farm.client.exchange` says."""
+"""`Client`: carries out `farm.client.exchange` with threads and blocking sockets."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _T = TypeVar("_T")
 
 
 class Client(Calls):
-    """A client of a farm that is served over HTTP; for many threads. A context manager.
+    """A client of a farm over HTTP; for many threads. A context manager.
 
-    Without `url` it asks the farm that FARM_URL and FARM_TOKEN (or FARM_TOKEN_FILE) name, or else the one
-    that `farm serve` serves on this machine. `deadline` is how many seconds a call may take. Options given
-    here are those of every call that does not give its own.
+    Without `url` it uses FARM_URL and FARM_TOKEN (or FARM_TOKEN_FILE), or else the service that `farm serve`
+    runs on this machine. `deadline` is how many seconds a call may take. Options given here hold for every
+    call that does not give its own.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Client(Calls):
     ) -> list[Result]:
         """Check items, wait, and return their results in the same order.
 
-        What is not known at the deadline has no reward. `progress` is called with how many are done, and how
-        many there are. Raises `Refused` where the request is at fault.
+        An item without a verdict at the deadline has no reward. `progress` is called with the number of done
+        items and the number of all. Raises `Refused` if the request is at fault.
         """
         if progress is not None:
             return self._watched(list(items), progress, deadline, options)
@@ -127,7 +127,7 @@ class Client(Calls):
     def _in_parts(
         self, sent: Sent, options: Mapping[str, object], call: Call
     ) -> Generator[Result, None, None]:
-        """Yield the results of a batch, in parts where the service takes no batch so large."""
+        """Yield the results of a batch, in parts if the service refuses a batch of this size."""
         try:
             yield from self._followed(Following(sent, options, call), call)
         except TooLarge as error:
@@ -138,7 +138,7 @@ class Client(Calls):
     ) -> str:
         """Submit at most 4096 items as one batch and return its id at once.
 
-        The farm cancels what has not begun after `deadline` seconds.
+        After `deadline` seconds the farm cancels items that have not begun.
         """
         call, chosen, sent = self._call(), self._chosen(options), self._together(items)
         return self._done(exchange.submit(sent, chosen, call, deadline=deadline), call)
@@ -167,7 +167,7 @@ class Client(Calls):
                     self.cancel(str(following.batch))
 
     def _each(self, many: Sequence[Steps[_T]], call: Call) -> list[_T]:
-        """Carry out many exchanges, several at once, and return what they return in their order."""
+        """Carry out several exchanges at once, and return their results in order."""
 
         def one(place: int, steps: Steps[_T]) -> Generator[tuple[int, _T], None, None]:
             yield place, self._done(steps, call)
@@ -177,7 +177,7 @@ class Client(Calls):
         return [done[place] for place in range(len(many))]
 
     def _done(self, steps: Steps[_T], call: Call) -> _T:
-        """Carry out an exchange and return what it returns."""
+        """Carry out an exchange and return its result."""
         answer: Reply | Lost | None = None
         while True:
             try:
@@ -199,7 +199,7 @@ class Client(Calls):
 
     @property
     def _http(self) -> httpx.Client:
-        """The connections of this process: those of another, from before a fork, would mix up answers."""
+        """The connections of this process; after a fork, the parent's connections would mix up answers."""
         if self._made[0] != os.getpid():
             self._made = self._connections()
         return self._made[1]

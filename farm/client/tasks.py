@@ -1,4 +1,4 @@
-"""Runs several asynchronous iterators at once, each in a task; the twin of `farm.client.threads`."""
+"""Merges several asynchronous iterators for `AsyncClient`, in tasks; the twin of `farm.client.threads`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 async def merged(
     sources: Sequence[Callable[[], AsyncGenerator[_T, None]]], *, most: int
 ) -> AsyncGenerator[_T, None]:
-    """Yield what the iterators yield, as it comes, running at most `most` of them at once.
+    """Yield the values of the iterators as they come, running at most `most` iterators at once.
 
     The first error ends it, and its end ends all of them.
     """

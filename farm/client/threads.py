@@ -1,4 +1,4 @@
-"""Runs several generators at once, each in a thread."""
+"""Merges several generators for `Client`, in threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Heard = queue.SimpleQueue[tuple[_T] | BaseException | None]
 def merged(
     sources: Sequence[Callable[[], Generator[_T, None, None]]], *, most: int
 ) -> Generator[_T, None, None]:
-    """Yield what the generators yield, as it comes, running at most `most` of them at once.
+    """Yield the values of the generators as they come, running at most `most` generators at once.
 
     The first error ends it. The threads are daemons and stop at their next value, so an interrupted program
     does not wait for the network.

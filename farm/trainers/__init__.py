@@ -1,6 +1,6 @@
-"""Rewards for trainers: one thin adapter each, over `farm.client`, that never takes a failure for a 0.0.
+"""Rewards for trainers: a thin adapter for each, over `farm.client`, that never turns a failure into 0.0.
 
-| module | for | what it does where the farm has no verdict |
+| module | for | without a verdict of the farm |
 |---|---|---|
 | `farm.trainers.trl` | TRL | returns None; TRL leaves the sample out |
 | `farm.trainers.verl` | verl | raises; verl leaves the prompt's group out, or stops |

@@ -1,4 +1,4 @@
-"""Asks the farm for the trainers: one client for each process, and one for each event loop."""
+"""Checks answers for all trainers: one client for each process, and one for each event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from farm.trainers.rows import Asking, faults_of
 
 _log = logging.getLogger("farm.trainers")
 
-#: What becomes of a row at which the dataset is at fault: the call raises `BadRow`, or the row has no reward.
+#: If the dataset is at fault at a row, the call raises `BadRow`, or that row has no reward.
 BadRows = Literal["raise", "leave_out"]
 
 
@@ -30,9 +30,9 @@ class Options(_CheckOptions, total=False):
 
 
 class NoReward(Exception):
-    """The farm gave no verdict, so nobody knows what the answer is worth.
+    """The farm gave no verdict, so the reward of the answer is unknown.
 
-    `rewards` are those of the whole call in the order of its rows, None where nobody knows.
+    `rewards` are those of the whole call in the order of its rows, None for an unknown one.
     """
 
     def __init__(self, words: str, rewards: Sequence[float | None] = ()) -> None:
@@ -49,9 +49,9 @@ def ask(
 ) -> list[Result]:
     """Check the answers, wait, and return their results in the same order; a failure has no reward.
 
-    A row at which the dataset is at fault keeps no other row from its reward. The option ``bad_rows``, or
-    else the argument, says what becomes of it. Raises BadRow, BadColumn where all rows lack a statement, and
-    what the client raises.
+    A row at which the dataset is at fault does not affect other rows; the option ``bad_rows``, or else the
+    argument, decides about that row. Raises BadRow, BadColumn if all rows lack a statement, and the errors of
+    the client.
     """
     where, how, chosen = _parted(options, bad_rows)
     asking, client = Asking(rows), _client(*where)
@@ -64,7 +64,7 @@ def ask(
 async def ask_async(
     rows: Sequence[Item | BadColumn], options: Mapping[str, Any], *, bad_rows: BadRows = "leave_out"
 ) -> list[Result]:
-    """Do as `ask` does, for asyncio."""
+    """Check the answers as `ask` does, for asyncio."""
     where, how, chosen = _parted(options, bad_rows)
     asking, client = Asking(rows), _async_client(*where)
     while asking.is_open:
@@ -80,9 +80,9 @@ async def close() -> None:
 
 
 def known(results: Sequence[Result]) -> list[float | None]:
-    """Return the rewards of results, None where the dataset is at fault at a row that is left out.
+    """Return the rewards of results, None for a row that is left out because the dataset is at fault.
 
-    Raises NoReward where the farm failed.
+    Raises NoReward if the farm failed.
     """
     rewards = [each.reward for each in results]
     faults = faults_of(results)
@@ -102,7 +102,7 @@ def _why(result: Result) -> str:
 
 
 def _reported(results: list[Result], bad_rows: BadRows) -> list[Result]:
-    """Return the results, and log which have no reward; raises BadRow unless bad rows are left out."""
+    """Return the results, and log those without a reward; raises BadRow unless bad rows are left out."""
     faults = faults_of(results)
     if faults:
         words = _blame(faults, len(results))
@@ -132,9 +132,9 @@ def _blame(faults: Mapping[int, str], count: int) -> str:
 def _parted(
     options: Mapping[str, Any], bad_rows: BadRows
 ) -> tuple[tuple[str | None, str | None], dict[str, Any], BadRows]:
-    """Return where to ask, how, and what becomes of bad rows.
+    """Return url and token, the options of the call, and the treatment of bad rows.
 
-    A configuration library's list becomes a list that JSON knows.
+    The list type of a configuration library becomes a list that JSON can hold.
     """
     how = dict(options)
     where = how.pop("url", None), how.pop("token", None)

@@ -1,6 +1,6 @@
-"""Rewards for NeMo-Gym: what a resources server of the farm answers to `/verify`.
+"""Rewards for NeMo-Gym: the answers of a resources server of the farm to `/verify`.
 
-`examples/rl/nemo_gym/app.py` is that server. It answers null, masked, where nobody knows. NeMo-Gym's own
+`examples/rl/nemo_gym/app.py` is that server. It answers null, masked, without a verdict. NeMo-Gym's own
 server `math_formal_lean` has no such answer: it makes 0.0 of every failure.
 """
 
@@ -16,10 +16,10 @@ from farm.trainers.rows import faults_of
 
 
 async def verify(body: Mapping[str, Any], output_text: str, **options: Any) -> dict[str, Any]:
-    """Return the fields of a verify response: `reward` is 1.0, 0.0, or None where nobody knows.
+    """Return the fields of a verify response: `reward` is 1.0, 0.0, or None without a verdict.
 
     `body` is the request, which has `formal_statement` and optionally `header`, `context`, `name`,
-    `environment` and `timeout`; `output_text` is the model's answer. Where the statement does not compile the
+    `environment` and `timeout`; `output_text` is the model's answer. If the statement does not compile, the
     reward is None too, and `failure_reason` says that the dataset is at fault. Raises BadColumn without a
     statement, BadRow in place of None with ``bad_rows="raise"``.
     """

@@ -15,18 +15,18 @@ from typing import Any
 from farm.trainers.asking import ask, known
 from farm.trainers.problems import BadColumn, row
 
-#: What ends an answer in the vocabularies of models: OpenRLHF decodes it with the answer.
+#: Tokens that end an answer in the vocabularies of models: OpenRLHF decodes them with the answer.
 _END = re.compile(r"<\|[\w\s-]+\|>|<｜[^｜<>]+｜>|</s>|<eos>|<end_of_turn>|<pad>")
 
 
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[object], **options: Any
 ) -> dict[str, Any]:
-    """Return what OpenRLHF reads: 1.0 for a proof and 0.0 for none, as tensors `rewards` and `scores`.
+    """Return the rewards for OpenRLHF, 1.0 for a proof and 0.0 for none, as tensors `rewards` and `scores`.
 
-    Raises NoReward where nobody knows, BadRow where a label does not say what is to be proved or its
-    statement does not compile; `rewards` of either has what is known of the others. With
-    ``bad_rows="leave_out"`` such a reward is NaN. The caller must replace it: it would spoil a training step.
+    Raises NoReward without a verdict, BadRow if a label has no statement or one that does not compile;
+    `rewards` of either error has those of the other rows. With ``bad_rows="leave_out"`` the reward of such a
+    row is NaN. The caller must replace it: it would spoil a training step.
     """
     import torch
 
@@ -40,7 +40,7 @@ def reward_func(
 
 
 def _answer(query: str, prompt: str) -> str:
-    """Return what the model added to the prompt, before which the tokenizer may have put its beginning."""
+    """Return the model's text after the prompt, which a start token of the tokenizer may precede."""
     start = query.find(prompt)
     if start < 0:
         raise BadColumn(
@@ -51,7 +51,7 @@ def _answer(query: str, prompt: str) -> str:
 
 
 def _without_end(answer: str) -> str:
-    """Return an answer without the tokens that end it, and without the white space around those."""
+    """Return an answer without its end tokens and the white space around them."""
     end = len(answer)
     for token in reversed(list(_END.finditer(answer))):
         if answer[token.end() : end].strip():

@@ -1,4 +1,4 @@
-"""Finds the theorem and the model's answer where a trainer keeps them; pure."""
+"""Finds the theorem and the model's answer in the data of each trainer; pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _TEXTS = frozenset({"formal_statement", "header", "context", "environment"})
 
 
 class BadColumn(ValueError):
-    """The dataset or the trainer does not say what is to be proved; the message names the column."""
+    """The dataset or the trainer gives no statement to prove; the message names the column."""
 
 
 def row(answer: object, **sources: object) -> Item | BadColumn:
-    """Do as `item` does for one of several rows: what a row lacks is returned, and keeps no other back."""
+    """Return the item of one of several rows, or the error of `item`, so that other rows go on."""
     try:
         return item(answer, **sources)
     except BadColumn as error:
@@ -25,10 +25,10 @@ def row(answer: object, **sources: object) -> Item | BadColumn:
 
 
 def item(answer: object, **sources: object) -> Item:
-    """Return the item that asks whether an answer proves the theorem of the first source that has one.
+    """Return the item of an answer and the theorem of the first source that has one.
 
     An answer is text or chat messages. A source is a mapping with some of `FIELDS`, or the JSON text of one;
-    its keyword is the trainer's name for it. Raises BadColumn where no source has a `formal_statement`.
+    its keyword is the trainer's name for it. Raises BadColumn if no source has a `formal_statement`.
     """
     for name, source in sources.items():
         fields = _fields(source)

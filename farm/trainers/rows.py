@@ -1,4 +1,4 @@
-"""Tells rows at which the dataset is at fault from those that the farm judged; pure."""
+"""Separates rows at which the dataset is at fault from rows that the farm judged, for all trainers; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from farm.client import Fault, Item, Refused, Result
 from farm.trainers.problems import BadColumn
 
-#: The reason in the result of a row that the farm was not asked about, or refused: its `detail` says why.
+#: The reason in the result of a row that was not sent to the farm or was refused; its `detail` explains it.
 BAD_ROW = "bad_row"
 #: The farm's own reason for a statement that does not compile.
 _BAD_CHALLENGE = "bad_challenge"
@@ -18,9 +18,9 @@ _SHOWN = 60
 
 
 class Asking:
-    """The rows of one call: which are still to be asked about, and what is known of the others.
+    """The rows of one call: those still to be checked, and the results of the others.
 
-    Raises BadColumn, that of the first row, where no row can be asked about.
+    Raises the BadColumn of the first row if no row can be checked.
     """
 
     def __init__(self, rows: Sequence[Item | BadColumn]) -> None:
@@ -34,12 +34,12 @@ class Asking:
 
     @property
     def is_open(self) -> bool:
-        """Whether the farm is still to be asked."""
+        """Whether rows are still to be checked."""
         return bool(self._open)
 
     @property
     def items(self) -> list[Item]:
-        """What the farm is to be asked about next."""
+        """The items to check next."""
         return list(self._open.values())
 
     @property
@@ -48,14 +48,14 @@ class Asking:
         return [self._found[number] for number in range(self._count)]
 
     def take(self, results: Sequence[Result]) -> None:
-        """Take what the farm answered about `items`."""
+        """Take the results of `items`."""
         for number, result in zip(list(self._open), results, strict=True):
             self._found[number] = self._blamed(replace(result, index=number))
         self._open = {}
 
     @contextmanager
     def refusals(self) -> Generator[None, None, None]:
-        """Take a refusal that names rows as these rows' fault; raises any other."""
+        """Turn a refusal that names rows into results of these rows; raises any other refusal."""
         try:
             yield
         except Refused as error:
@@ -72,7 +72,7 @@ class Asking:
         self._found[number] = Result(index=number, reason=BAD_ROW, detail=shown)
 
     def _blamed(self, result: Result) -> Result:
-        """Return a result whose detail names the row and the field where the dataset is at fault."""
+        """Return a result; if the dataset is at fault, its detail names the row and the field."""
         if result.reason != _BAD_CHALLENGE:
             return result
         origins = [each.origin for each in result.messages if each.severity == "error"]
@@ -80,7 +80,7 @@ class Asking:
         return replace(result, detail=f"{self._shown(result.index)}: {field}: {result.detail}")
 
     def _shown(self, number: int) -> str:
-        """Return the row's place in the call and its name, or else the beginning of its statement."""
+        """Return the row's number in the call, with its name or the beginning of its statement."""
         row = self._open.get(number)
         fields = row if isinstance(row, Mapping) else {}
         name = str(fields.get("name") or fields.get("formal_statement") or "")
@@ -89,7 +89,7 @@ class Asking:
 
 
 def faults_of(results: Sequence[Result]) -> dict[int, str]:
-    """Return the rows at which the dataset is at fault; the words name the row, the field and the fault."""
+    """Return the messages for rows at which the dataset is at fault; each names row, field and fault."""
     return {each.index: each.detail for each in results if each.reason in (BAD_ROW, _BAD_CHALLENGE)}
 
 

@@ -1,7 +1,7 @@
 """Rewards for slime: `--custom-rm-path farm.trainers.slime.reward`.
 
-Also give `--dynamic-sampling-filter-path farm.trainers.slime.keep_known`: it leaves out each group with a
-reward that nobody knows, and slime samples another. A sample's `label` (JSON text), or else its `metadata`,
+Also give `--dynamic-sampling-filter-path farm.trainers.slime.keep_known`: it leaves out each group with an
+unknown reward, and slime samples another. A sample's `label` (JSON text), or else its `metadata`,
 has `formal_statement`, and optionally `header`, `context`, `name`, `environment` and `timeout`.
 """
 
@@ -16,10 +16,10 @@ from farm.trainers.problems import BadColumn, row
 
 
 async def reward(args: object, sample: Any, **options: Any) -> float | list[float | None] | None:
-    """Return the reward of a sample, or the rewards of several: 1.0, 0.0, or None where nobody knows.
+    """Return the reward of a sample, or the rewards of several: 1.0, 0.0, or None without a verdict.
 
-    It is None too where the dataset is at fault at the sample; the log names the sample. Raises BadRow there
-    with ``bad_rows="raise"``, and BadColumn where no sample says what is to be proved.
+    It is None too if the dataset is at fault at the sample, and the log names the sample; with
+    ``bad_rows="raise"`` the function raises BadRow. Raises BadColumn if no sample has a statement.
     """
     if isinstance(sample, Sequence):
         return [each.reward for each in await ask_async([_row(each) for each in sample], options)]
@@ -27,7 +27,7 @@ async def reward(args: object, sample: Any, **options: Any) -> float | list[floa
 
 
 def keep_known(args: object, samples: Sequence[Any], **rest: Any) -> Any:
-    """Return whether every sample of a group has a reward, as slime's dynamic sampling filters say it."""
+    """Return whether every sample of a group has a reward, for slime's dynamic sampling."""
     kept = all(each.reward is not None for each in _flat(samples))
     try:
         from slime.rollout.filter_hub.base_types import DynamicFilterOutput

@@ -1,7 +1,7 @@
 """Rewards for TRL: `GRPOTrainer(reward_funcs=farm.trainers.trl.rewards())`.
 
 The dataset has a column `formal_statement`, and optionally `header`, `context`, `name`, `environment` and
-`timeout`. TRL leaves a sample out where the reward is None (`GRPOTrainer`, custom reward functions).
+`timeout`. TRL leaves out a sample whose reward is None (`GRPOTrainer`, custom reward functions).
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from farm.trainers.asking import Options, ask, ask_async
 from farm.trainers.problems import FIELDS, BadColumn, row
 
 _Rewards = list[float | None]
-#: What TRL gives a reward function besides the columns of the dataset.
+#: Arguments of TRL for a reward function besides the columns of the dataset.
 _OF_TRL = frozenset(
     {"prompts", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments", "kwargs"}
 )
 
 
 def rewards(**options: Unpack[Options]) -> Callable[..., _Rewards]:
-    """Return a reward function for TRL: 1.0 for a proof, 0.0 for none, None where nobody knows.
+    """Return a reward function for TRL: 1.0 for a proof, 0.0 for none, None without a verdict.
 
-    It is None too where the dataset is at fault at a row; the log names the row. The function raises BadRow
-    there with ``bad_rows="raise"``, and BadColumn where the dataset lacks the column `formal_statement`.
+    The reward of a row at which the dataset is at fault is None too, and the log names the row; with
+    ``bad_rows="raise"`` the function raises BadRow. It raises BadColumn if the dataset lacks the column
+    `formal_statement`.
     """
 
     def lean_proof(*, completions: Sequence[object], **columns: Any) -> _Rewards:
@@ -60,7 +61,7 @@ def _rows(completions: Sequence[object], columns: Mapping[str, Any]) -> list[Ite
 
 
 def _logged(results: Sequence[Result], columns: Mapping[str, Any]) -> _Rewards:
-    """Tell TRL's log the verdicts, and which share of them is not known."""
+    """Log the verdicts and the share of unknown ones to TRL, and return the rewards."""
     if log_extra := columns.get("log_extra"):
         log_extra("lean_verdict", [each.verdict or each.status for each in results])
     if results and (log_metric := columns.get("log_metric")):
