@@ -77,11 +77,11 @@ class Tools:
 
         answer: the Lean code, bare or in a ```lean4 block; it may repeat the statement.
         formal_statement: the theorem up to its `:= by`. Without it the answer is a whole program, and nothing
-        checks that it proves what was asked.
+        checks which theorem it proves.
         header: imports and options that precede the statement, such as `import Mathlib`.
         context: in place of a header, all of the theorem's file before it.
         environment: the name of the Lean environment; timeout: seconds that Lean may take.
-        A reward of 1.0 means proved, 0.0 not proved, null that nobody knows.
+        A reward of 1.0 means proved, 0.0 not proved, null unknown.
         """
         item: dict[str, Any] = (
             {"formal_statement": formal_statement, "header": header, "generation": answer}
@@ -98,7 +98,7 @@ class Tools:
         return {**_shown(result), "explanation": explanation(result)}
 
     async def explain_verdict(self, id: str) -> str:  # noqa: A002 # the name that check_proof answers with
-        """Explain a verdict: what it means, what it rests on, and all that Lean said.
+        """Explain a verdict: its meaning, how far to trust it, and all messages of Lean.
 
         id: the id that check_proof or the farm's HTTP service gave.
         """

@@ -82,7 +82,7 @@ class Caller:
         return list(requests.batches(items, size=min(size or self._batch_size, self._most_items)))
 
     def _pieces(self, sent: Sent, refused: Refused) -> list[Sent]:
-        """Return a batch in parts within the key's limit of unfinished items; raises `refused` if no part fits.
+        """Return a batch in parts within the key's limit of unfinished items; raises `refused` if none fits.
 
         Each part is a quarter of the limit, so that the next part is taken long before the last proof ends.
         """

@@ -29,7 +29,7 @@ class Calls(Caller):
     def cancel(
         self, batch: str, *, items: Sequence[str] | None = None, groups: Sequence[str] | None = None
     ) -> int:
-        """Cancel these items and groups of a batch, or all of it, and return how many were unfinished."""
+        """Cancel these items and groups of a batch, or the whole batch; return how many were unfinished."""
         return self._once(requests.cancellation(batch, items, groups), results.parse_cancelled)
 
     def environments(self) -> list[Environment]:
@@ -55,7 +55,7 @@ class AsyncCalls(Caller):
     async def cancel(
         self, batch: str, *, items: Sequence[str] | None = None, groups: Sequence[str] | None = None
     ) -> int:
-        """Cancel these items and groups of a batch, or all of it, and return how many were unfinished."""
+        """Cancel these items and groups of a batch, or the whole batch; return how many were unfinished."""
         return await self._once(requests.cancellation(batch, items, groups), results.parse_cancelled)
 
     async def environments(self) -> list[Environment]:

@@ -312,7 +312,7 @@ def _trouble(answer: Reply | Lost | None) -> str:
 
 
 def _content(answer: Reply | Lost) -> Any:
-    assert isinstance(answer, Reply)  # noqa: S101 # what is lost is asked for again
+    assert isinstance(answer, Reply)  # noqa: S101 # `ask` retries a lost answer
     if answer.status >= 300 or answer.status < 200:
         raise _failure(answer)
     return _json(answer.body)

@@ -188,7 +188,7 @@ def look_at_item(item: str, *, wait_seconds: float = 0.0) -> Request:
 
 
 def cancellation(batch: str, items: Sequence[str] | None, groups: Sequence[str] | None) -> Request:
-    """Return the request that cancels items and groups of a batch, or all of it if both are None."""
+    """Return the request that cancels items and groups of a batch, or the whole batch if both are None."""
     chosen = {
         "items": None if items is None else list(items),
         "groups": None if groups is None else list(groups),

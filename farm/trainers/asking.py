@@ -80,7 +80,7 @@ async def close() -> None:
 
 
 def known(results: Sequence[Result]) -> list[float | None]:
-    """Return the rewards of results, None for a row that is left out because the dataset is at fault.
+    """Return the rewards of results, None for a row without one because the dataset is at fault.
 
     Raises NoReward if the farm failed.
     """

@@ -125,7 +125,7 @@ def test_who_presents_wrong_tokens_has_the_keys_read_five_times_a_second_at_most
         assert ring.verify(Token.new().text) is None
         clock.now += 0.001
     assert 4 <= stored.reads <= 6
-    assert len(vars(ring)["_reading"].keys) == 1
+    assert len(vars(ring)["_snapshot"].keys) == 1
 
 
 @contextmanager
