@@ -35,7 +35,7 @@ def listening(farm: Command, key: Key = LOCAL) -> Iterator[str]:
         app = AuthMiddleware(
             application(lambda: Backend(connections)),
             hosts=allowed_hosts(port=port),
-            browser_auth=BrowserAuth(lambda token: key if token in ("", TOKEN) else None),
+            browsers=BrowserAuth(lambda token: key if token in ("", TOKEN) else None),
             most_bytes=64 << 20,
         )
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))

@@ -9,13 +9,13 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi.telemetry import TelemetryConfig
 
-from farm.service import refusals
 from farm.service.auth.browser import ROOT
 from farm.service.backend import Backend
 from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
 from farm.service.json_body import Json
 from farm.service.openapi import describe
 from farm.service.page.routes import page
+from farm.service.refusals import HANDLERS
 from farm.service.routers import batches, health, items
 from farm.version import VERSION
 
@@ -44,10 +44,10 @@ def application(make_backend: Callable[[], Backend]) -> FastAPI:
         version=VERSION,
         lifespan=lifespan,
         default_response_class=Json,
+        exception_handlers=HANDLERS,
         docs_url=None,  # these pages load their scripts from other hosts
         redoc_url=None,
     )
-    refusals.handle(app)
     for module in (batches, items, health, nemo, kimina, sandbox_fusion, rewards):
         app.include_router(module.router)
     describe(app)

@@ -250,11 +250,8 @@ class Backend:
         return there
 
     async def _brought(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
-        return await self._do(lambda: self._ask_for(items, owner))
-
-    def _ask_for(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
         """Return the options of the items' batches; batches that their clients had left are wanted again."""
-        return self._ask_again(self._connections.queries.asked_of(items, owner))
+        return await self._do(lambda: self._ask_again(self._connections.queries.asked_of(items, owner)))
 
     def _ask_again(self, brought: dict[str, BroughtBatch]) -> dict[str, BroughtBatch]:
         if left := [batch for batch, each in brought.items() if each.is_left]:

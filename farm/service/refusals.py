@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
@@ -102,22 +102,6 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
-def handle(app: FastAPI) -> None:
-    """Have an application answer every error of the farm with its status and a JSON body."""
-    handlers: dict[type[Exception], Any] = {
-        HTTPException: _http,
-        RequestValidationError: _malformed,
-        Exception: _unexpected,
-        TimeoutError: _late,
-        ManifestError: _manifest,
-        UnknownRun: _unknown,
-        UsageError: _usage,
-        FarmError: _failed,
-    }
-    for error, handler in handlers.items():
-        app.add_exception_handler(error, handler)
-
-
 async def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404 and error.detail == "Not Found":  # the framework's own: no route
         words = f"there is no address {request.url.path[:200]!r}; /openapi.json lists them, /docs shows them"
@@ -152,13 +136,8 @@ async def _late(_request: Request, _error: TimeoutError) -> Response:
 
 
 async def _manifest(_request: Request, error: ManifestError) -> Response:
-    path: tuple[str | int, ...] = (
-        "body",
-        "items",
-        (error.line or 1) - 1,
-        *([error.field] if error.field else []),
-    )
-    return _impossible(path, f"{error.problem}; {error.remedy}")
+    field = [error.field] if error.field else []
+    return _impossible(["body", "items", (error.line or 1) - 1, *field], f"{error.problem}; {error.remedy}")
 
 
 async def _unknown(_request: Request, error: UnknownRun) -> Response:
@@ -169,11 +148,11 @@ async def _unknown(_request: Request, error: UnknownRun) -> Response:
 
 
 async def _usage(_request: Request, error: UsageError) -> Response:
-    return _impossible(("body",), str(error))
+    return _impossible(["body"], str(error))
 
 
-def _impossible(path: Sequence[str | int], words: str) -> Response:
-    return Json({"detail": [{"loc": list(path), "msg": words, "type": "impossible"}]}, status_code=422)
+def _impossible(path: list[str | int], words: str) -> Response:
+    return Json({"detail": [{"loc": path, "msg": words, "type": "impossible"}]}, status_code=422)
 
 
 async def _failed(_request: Request, error: FarmError) -> Response:
@@ -186,3 +165,16 @@ async def _failed(_request: Request, error: FarmError) -> Response:
         problem |= {} if error.most is None else {"most_items": error.most}
     headers = None if seconds is None else {"Retry-After": str(seconds)}
     return Json(problem, status_code=status, headers=headers)
+
+
+#: The answer of the application to each error, by the class of the error.
+HANDLERS: dict[int | type[Exception], Any] = {
+    HTTPException: _http,
+    RequestValidationError: _malformed,
+    Exception: _unexpected,
+    TimeoutError: _late,
+    ManifestError: _manifest,
+    UnknownRun: _unknown,
+    UsageError: _usage,
+    FarmError: _failed,
+}

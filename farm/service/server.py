@@ -85,12 +85,12 @@ def run(
     with _bound(where) as bound:
         if where.uds is not None:
             say(f"Listening on the unix socket {where.uds}, for programs of this user")
-            _serve(connections, where, bound, _browser_auth(where, lambda _: LOCAL))
+            _serve(connections, where, bound, BrowserAuth(lambda _: LOCAL, shown_to=where.page_keys))
         elif is_local:
             _serve_this_machine(connections, where, bound, ring, say=say, tells_token=tells_token)
         else:
             say(f"Listening on {_url(where, bound)}; clients need a token: farm keys add NAME")
-            _serve(connections, where, bound, _browser_auth(where, ring.verify))
+            _serve(connections, where, bound, BrowserAuth(ring.verify, shown_to=where.page_keys))
 
 
 def _serve_this_machine(
@@ -111,17 +111,13 @@ def _serve_this_machine(
                 return LOCAL
             return local.verify(token) or ring.verify(token)
 
-        browser_auth = _browser_auth(where, verify)
+        browsers = BrowserAuth(verify, shown_to=where.page_keys)
         say(f"Listening on {url}" + (f", with the token {local.token}" if tells_token else ""))
         say(_where_found(connections.settings.home, local))
         if tells_token:
-            code = browser_auth.sessions.invite(local.token)
+            code = browsers.sessions.invite(local.token)
             say(f"To look at runs, open {url}{ROOT}/enter?code={code} (once, within an hour)")
-        _serve(connections, where, bound, browser_auth)
-
-
-def _browser_auth(where: Listening, verify: Verify) -> BrowserAuth:
-    return BrowserAuth(verify, shown_to=where.page_keys)
+        _serve(connections, where, bound, browsers)
 
 
 def _where_found(home: Path, local: Local) -> str:
@@ -138,15 +134,13 @@ def _url(where: Listening, bound: socket.socket) -> str:
     return f"{scheme}://{shown_host(where.host)}:{bound.getsockname()[1]}"
 
 
-def _serve(
-    connections: Connections, where: Listening, bound: socket.socket, browser_auth: BrowserAuth
-) -> None:
+def _serve(connections: Connections, where: Listening, bound: socket.socket, browsers: BrowserAuth) -> None:
     port = None if where.uds is not None else bound.getsockname()[1]
     service = application(lambda: Backend(connections))
     app = AuthMiddleware(
         service,
         hosts=allowed_hosts(port=port, names=where.names),
-        browser_auth=browser_auth,
+        browsers=browsers,
         most_bytes=where.body_mib << 20,
     )
     config = uvicorn.Config(

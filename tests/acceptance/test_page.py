@@ -95,7 +95,7 @@ class Page:
 
     quiet: Quiet
     url: str
-    browser_auth: BrowserAuth
+    access: BrowserAuth
     browsers: contextlib.ExitStack
 
     def browser(self) -> Browser:
@@ -127,7 +127,7 @@ def page(quiet: Quiet) -> Iterator[Page]:
 def _served(quiet: Quiet) -> Iterator[Page]:
     connections = Connections(Settings.load(quiet.farm.settings), threads=10)
     ring = KeyRing(Keys(connections.engine).valid)
-    browser_auth = BrowserAuth(
+    access = BrowserAuth(
         lambda token: LOCAL if token == LOCAL_TOKEN else ring.verify(token), shown_to=["anna"]
     )
     config = uvicorn.Config("", port=0, log_config=None, timeout_graceful_shutdown=1)
@@ -136,7 +136,7 @@ def _served(quiet: Quiet) -> Iterator[Page]:
     config.app = AuthMiddleware(
         application(lambda: Backend(connections)),
         hosts=allowed_hosts(port=port),
-        browser_auth=browser_auth,
+        browsers=access,
         most_bytes=1 << 20,
     )
     server = uvicorn.Server(config)
@@ -145,7 +145,7 @@ def _served(quiet: Quiet) -> Iterator[Page]:
     try:
         eventually(lambda: server.started)
         with contextlib.ExitStack() as browsers:
-            yield Page(quiet, f"http://127.0.0.1:{port}", browser_auth, browsers)
+            yield Page(quiet, f"http://127.0.0.1:{port}", access, browsers)
     finally:
         server.should_exit = True
         thread.join(30)
@@ -194,7 +194,7 @@ class TestComingIn:
         planted.get("/page/", status=303)  # the one that was known has ended
 
     def test_the_link_of_the_start_opens_once(self, page: Page) -> None:
-        link = f"/page/enter?code={page.browser_auth.sessions.invite(LOCAL_TOKEN)}"
+        link = f"/page/enter?code={page.access.sessions.invite(LOCAL_TOKEN)}"
         for method, headers in (("HEAD", {}), ("GET", {"Sec-Purpose": "prefetch"})):
             browser = page.browser()
             assert browser.client.request(method, link, headers=headers).status_code == 401
@@ -386,7 +386,7 @@ class TestScopes:
     def test_a_run_is_cancelled_by_a_form_of_this_session_only(self, page: Page, tmp_path: Path) -> None:
         run = page.load(tmp_path, entry(PROVED, 1), entry(PROVED, 2))
         browser, other = page.local(), page.local()
-        for csrf in ("", "x", other.csrf(), page.browser_auth.sessions.anonymous.csrf):
+        for csrf in ("", "x", other.csrf(), page.access.sessions.anonymous.csrf):
             browser.post(f"/page/runs/{run}/cancel", {"csrf": csrf}, status=403)
         assert page.quiet.queries.tally(run).statuses == {"queued": 2}
         browser.post(f"/page/runs/{run}/cancel", {"csrf": browser.csrf()})

@@ -81,19 +81,19 @@ def test_a_code_opens_once_and_within_its_time() -> None:
     assert sessions.redeem(late) is None
 
 
-def viewer_of(browser_auth: BrowserAuth, *cookies: str) -> Key | None:
-    found = asyncio.run(browser_auth.viewer(cookies, host=HOST))
+def viewer_of(browsers: BrowserAuth, *cookies: str) -> Key | None:
+    found = asyncio.run(browsers.viewer(cookies, host=HOST))
     return None if found is None else found.key
 
 
 def test_a_revoked_key_ends_its_sessions() -> None:
     valid = {"token": LOCAL}
-    browser_auth = BrowserAuth(valid.get)
-    session = browser_auth.sessions.begin("token")
+    browsers = BrowserAuth(valid.get)
+    session = browsers.sessions.begin("token")
     header = f"other=1; {cookie_name(HOST, is_secure=False)}={session.id}"
-    assert viewer_of(browser_auth, header) == LOCAL
+    assert viewer_of(browsers, header) == LOCAL
     valid.clear()
-    assert viewer_of(browser_auth, header) is None
+    assert viewer_of(browsers, header) is None
 
 
 @pytest.mark.parametrize("header", ["", "farm-page-8700=", "farm-page-8700", "=;=;", "farm-page-8700=token"])
@@ -102,9 +102,9 @@ def test_a_cookie_that_names_no_session_opens_nothing(header: str) -> None:
 
 
 def test_a_cookie_for_another_port_opens_nothing() -> None:
-    browser_auth = BrowserAuth({"token": LOCAL}.get)
-    session = browser_auth.sessions.begin("token")
-    assert viewer_of(browser_auth, f"farm-page-8701={session.id}") is None
+    browsers = BrowserAuth({"token": LOCAL}.get)
+    session = browsers.sessions.begin("token")
+    assert viewer_of(browsers, f"farm-page-8701={session.id}") is None
 
 
 def test_the_cookie_is_strict_and_for_the_page_alone() -> None:

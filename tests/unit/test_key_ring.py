@@ -277,16 +277,6 @@ def test_a_batch_that_never_fits_is_not_to_be_tried_again(clock: Clock) -> None:
     assert refused(usage, key, 11) is None
 
 
-def test_a_block_releases_what_it_admitted_also_when_it_fails(clock: Clock) -> None:
-    usage, key = usage_of(clock, in_flight=10)
-    with pytest.raises(OSError, match="away"), usage.admitted(key, 10):
-        assert usage.in_flight(key) == 10
-        raise OSError("away")
-    with usage.admitted(key, 10):
-        assert refused(usage, key) == 1
-    assert usage.in_flight(key) == 0
-
-
 def test_what_was_not_admitted_cannot_be_released(clock: Clock) -> None:
     usage, key = usage_of(clock, in_flight=10)
     usage.admit(key, 2)

@@ -37,7 +37,7 @@ class AuthMiddleware:
     """An ASGI application in front of the service that answers requests without access itself.
 
     It puts into a request's state `key`, the API key of its token, and `key_again`, which looks the key up
-    once more. A request for the page gets `browser_auth` instead, which signs browsers in by cookie; an API
+    once more. A request for the page gets `browsers` instead, which signs browsers in by cookie; an API
     call never reads cookies.
     """
 
@@ -46,10 +46,10 @@ class AuthMiddleware:
         app: App,
         *,
         hosts: frozenset[str],
-        browser_auth: BrowserAuth,
+        browsers: BrowserAuth,
         most_bytes: int,
     ) -> None:
-        self._app, self._hosts, self._browser_auth, self._most_bytes = app, hosts, browser_auth, most_bytes
+        self._app, self._hosts, self._browsers, self._most_bytes = app, hosts, browsers, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -71,14 +71,14 @@ class AuthMiddleware:
     async def _refusal(self, scope: Message) -> Refusal | None:
         headers = scope["headers"]
         if is_page(scope["path"]):
-            scope.setdefault("state", {})["browser_auth"] = self._browser_auth
+            scope.setdefault("state", {})["browsers"] = self._browsers
             return page_refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         refused = refusal(scope["method"], scope["scheme"], headers, hosts=self._hosts)
         if refused and not (refused.status == 415 and self._is_unknown(scope)):
             return refused
         token = presented([value.decode("latin-1") for name, value in headers if name == b"authorization"])
         try:
-            key = await self._browser_auth.key(token or "")
+            key = await self._browsers.key(token or "")
         except ServerDown as error:
             return Refusal(status=503, words=str(error))
         except Exception:  # noqa: BLE001 # the edge: no framework stands before this to answer
@@ -87,7 +87,7 @@ class AuthMiddleware:
         if key is None:
             words = "no valid token; send Authorization: Bearer TOKEN (farm keys add NAME makes one)"
             return Refusal(status=401, words=words)
-        scope.setdefault("state", {}).update(key=key, key_again=partial(self._browser_auth.key, token or ""))
+        scope.setdefault("state", {}).update(key=key, key_again=partial(self._browsers.key, token or ""))
         sizes = [value for name, value in headers if name == b"content-length"]
         if any(not size.isdigit() or int(size) > self._most_bytes for size in sizes):
             return Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))

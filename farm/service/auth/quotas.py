@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from farm.errors import OverLimit
@@ -63,15 +62,6 @@ class Quotas:
                     f"{proofs} proofs of key {key.id} are released, {use.in_flight} are admitted"
                 )
             self._uses[key.id] = replace(use, in_flight=use.in_flight - proofs)
-
-    @contextmanager
-    def admitted(self, key: Key, proofs: int = 1) -> Iterator[None]:
-        """Admit proofs, and release them at the end of the block; raises `OverLimit`."""
-        self.admit(key, proofs)
-        try:
-            yield
-        finally:
-            self.release(key, proofs)
 
     def in_flight(self, key: Key) -> int:
         """Return how many proofs of a key are unfinished."""

@@ -60,7 +60,7 @@ def _to_viewers(show: _Page) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         if is_from_elsewhere(request.method, request.headers.raw):
             return _from_elsewhere(request)
-        viewer = await _browser_auth(request).viewer(request.headers.getlist("cookie"), host=_host(request))
+        viewer = await _browsers(request).viewer(request.headers.getlist("cookie"), host=_host(request))
         if viewer is None:
             back = f"?next={quote(_own_address(request), safe='')}" if request.method == "GET" else ""
             return to(f"{ROOT}/sign-in{back}")
@@ -80,9 +80,9 @@ async def _ask_in(request: Request) -> Response:
 async def _sign_in(request: Request) -> Response:
     """Sign a browser in with a token. `AuthMiddleware` has verified that the form is this page's own."""
     form = await query.form(request)
-    browser_auth, leads_to = _browser_auth(request), way(form.get("next", ""))
+    browsers, leads_to = _browsers(request), way(form.get("next", ""))
     token = form.get("token", "").strip()
-    key = await browser_auth.key(token) if token else None
+    key = await browsers.key(token) if token else None
     if key is None:
         problem = "This is no valid token. A key that was revoked opens nothing."
         return html("sign_in.html", status=401, viewer=None, problem=problem, next=leads_to)
@@ -97,7 +97,7 @@ async def _enter(request: Request) -> Response:
     if is_from_elsewhere(request.method, request.headers.raw):
         return _from_elsewhere(request)
     is_looked_up = request.method == "GET" and "sec-purpose" not in request.headers
-    token = _browser_auth(request).sessions.redeem(query.word(request, "code")) if is_looked_up else None
+    token = _browsers(request).sessions.redeem(query.word(request, "code")) if is_looked_up else None
     if token is None:
         problem = "This link was used already, or is too old. Sign in with the token."
         return html("sign_in.html", status=401, viewer=None, problem=problem, next=f"{ROOT}/")
@@ -107,7 +107,7 @@ async def _enter(request: Request) -> Response:
 async def _sign_out(request: Request, viewer: Viewer) -> Response:
     """End the browser's session."""
     await query.require_own(request, viewer.session)
-    _browser_auth(request).sessions.end(viewer.session)
+    _browsers(request).sessions.end(viewer.session)
     answer = to(f"{ROOT}/sign-in")
     _set_cookie(answer, request, None)
     return answer
@@ -124,11 +124,11 @@ def _own_address(request: Request) -> str:
 
 
 def _signed_in(request: Request, token: str, leads_to: str) -> Response:
-    browser_auth = _browser_auth(request)
-    if before := browser_auth.session(request.headers.getlist("cookie"), host=_host(request)):
-        browser_auth.sessions.end(before)
+    browsers = _browsers(request)
+    if before := browsers.session(request.headers.getlist("cookie"), host=_host(request)):
+        browsers.sessions.end(before)
     answer = to(leads_to)
-    _set_cookie(answer, request, browser_auth.sessions.begin(token))
+    _set_cookie(answer, request, browsers.sessions.begin(token))
     return answer
 
 
@@ -138,9 +138,9 @@ def _set_cookie(answer: Response, request: Request, session: Session | None) -> 
     answer.headers.append("Set-Cookie", cookie(session, host=_host(request), is_secure=is_secure))
 
 
-def _browser_auth(request: Request) -> BrowserAuth:
-    browser_auth: BrowserAuth = request.state.browser_auth
-    return browser_auth
+def _browsers(request: Request) -> BrowserAuth:
+    browsers: BrowserAuth = request.state.browsers
+    return browsers
 
 
 def _host(request: Request) -> str:
