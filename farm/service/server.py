@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +81,7 @@ def run(
     # The signal stays blocked until uvicorn handles it: an exit in between could be reported as a failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    with _bound(where) as bound:
+    with listening(where.uds) if where.uds else listening_at(where.host, where.port) as bound:
         if where.uds is not None:
             say(f"Listening on the unix socket {where.uds}, for programs of this user")
             _serve(connections, where, bound, BrowserAuth(lambda _: LOCAL, shown_to=where.page_keys))
@@ -178,11 +177,6 @@ class _Server(uvicorn.Server):
         """End all waits, then stop the server."""
         self._service.state.backend.waiters.release()
         await super().shutdown(sockets)
-
-
-def _bound(where: Listening) -> AbstractContextManager[socket.socket]:
-    """Yield a listening socket for this address or path; raises `UsageError`."""
-    return listening(where.uds) if where.uds is not None else listening_at(where.host, where.port)
 
 
 def _is_loopback(host: str) -> bool:

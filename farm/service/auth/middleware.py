@@ -41,14 +41,7 @@ class AuthMiddleware:
     call never reads cookies.
     """
 
-    def __init__(
-        self,
-        app: App,
-        *,
-        hosts: frozenset[str],
-        browsers: BrowserAuth,
-        most_bytes: int,
-    ) -> None:
+    def __init__(self, app: App, *, hosts: frozenset[str], browsers: BrowserAuth, most_bytes: int) -> None:
         self._app, self._hosts, self._browsers, self._most_bytes = app, hosts, browsers, most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

@@ -107,11 +107,7 @@ async def each_read(submission: Submission, said: Sequence[_S], read: Callable[[
 
 
 async def outcomes(
-    submission: Submission,
-    items: Sequence[requests.Item | LeanOutcome],
-    *,
-    seconds: float,
-    **options: Any,
+    submission: Submission, items: Sequence[requests.Item | LeanOutcome], *, seconds: float, **options: Any
 ) -> list[LeanOutcome]:
     """Return the outcome of each item, unknown if it is not judged within `seconds`.
 
@@ -128,11 +124,7 @@ async def outcomes(
 
 
 async def judged(
-    submission: Submission,
-    items: Sequence[requests.Item],
-    *,
-    seconds: float,
-    **options: Any,
+    submission: Submission, items: Sequence[requests.Item], *, seconds: float, **options: Any
 ) -> list[dict[str, Any]]:
     """Return the result of each item after at most `seconds`; raises the errors of `outcomes`.
 

@@ -151,10 +151,7 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
 
 
 async def _results(
-    submission: Submission,
-    items: Sequence[requests.Item],
-    seconds: float,
-    address: Address,
+    submission: Submission, items: Sequence[requests.Item], seconds: float, address: Address
 ) -> list[dict[str, Any]] | Response:
     """Return the results of all items, or the response 503 while some of them are not judged."""
     results = await judged(submission, items, seconds=seconds, **address.model_dump())

@@ -75,14 +75,14 @@ def place(request: Request) -> Place:
 
 def following(request: Request, last: Place | None) -> str:
     """Return the address of the next page, "" if this is the last."""
-    if last is None:
-        return ""
-    parameters = {name: value for name, value in request.query_params.items() if value}
-    parameters["after"] = f"{last.manifest}:{last.line}"
-    return f"{request.url.path}?{urlencode(parameters, errors='replace')}"
+    return "" if last is None else _address(request, after=f"{last.manifest}:{last.line}")
 
 
 def first(request: Request) -> str:
     """Return the address of the first page."""
-    parameters = {name: value for name, value in request.query_params.items() if value and name != "after"}
+    return _address(request, after="")
+
+
+def _address(request: Request, **changed: str) -> str:
+    parameters = {name: value for name, value in {**request.query_params, **changed}.items() if value}
     return f"{request.url.path}?{urlencode(parameters, errors='replace')}"
