@@ -16,7 +16,8 @@ _log = logger(__name__)
 
 #: How long to wait before asking a server again that did not answer.
 RETRY_SECONDS = 1.0
-#: How long a worker that begins waits for its servers: a restart is outlived, a wrong address is told.
+#: How long a starting worker retries its servers: long enough for a restart, short enough to report a wrong
+#: address.
 START_SECONDS = 30.0
 
 

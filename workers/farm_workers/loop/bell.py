@@ -18,7 +18,7 @@ from farm.broker import refusal, require_broker
 from farm.errors import ServerDown
 from farm.log import logger
 
-#: A consumer tries again after so many seconds to use a Redis that refuses what it asks.
+#: A consumer retries after this many seconds when Redis refuses its commands.
 _RETRY_SECONDS = 1.0
 
 _log = logger(__name__)
@@ -70,11 +70,11 @@ class Bell:
 
     @property
     def is_lost(self) -> bool:
-        """Whether Redis could not be reached when somebody last tried."""
+        """Whether the last attempt to reach Redis failed."""
         return self._is_lost
 
     def hung(self) -> type[Consumer]:
-        """Return Celery's consumer of calls; what Celery logs of its connection is said here instead."""
+        """Return Celery's consumer of calls, which logs the connection's state in the farm's words."""
         bell = self
 
         class Listener(Consumer):  # type: ignore[misc] # Celery ships no types

@@ -1,8 +1,8 @@
-"""Claim step: what a worker will begin in the next moment, claimed for all its threads at once.
+"""Claim step: leases the checks that this worker will begin next, for all its threads together.
 
-A transaction a check would cost more than a small check's own bookkeeping. So checks are claimed ahead, by
-how long the last ones took: as many as will be begun in `AHEAD_SECONDS`. One that was not begun soon after
-all is given back, for another worker may be idle.
+A transaction for each check would cost more than the rest of a small check's bookkeeping. So checks are
+prefetched: as many as the recent durations let begin within `AHEAD_SECONDS`. A check that has not begun after
+`UNBEGUN_SECONDS` is given back, because another worker may be idle.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from farm_workers.loop.groups import Groups
 from farm_workers.loop.leases import Leases
 from farm_workers.metrics import events
 
-#: Checks that will be begun within so many seconds are claimed together.
+#: Checks that are expected to begin within this many seconds are claimed together.
 AHEAD_SECONDS = 0.1
 #: No more than this are.
 MOST = 64
-#: What was claimed and is not begun after so many seconds is given back.
+#: A prefetched check that has not begun after this many seconds is given back.
 UNBEGUN_SECONDS = 0.5
 #: While some are claimed ahead, a worker looks no more often than this for a check of a class before them.
 _LOOK_SECONDS = 0.02
@@ -43,7 +43,8 @@ class Claims:
         self._store, self._leases, self._worker = store, leases, worker
         self._lease_seconds = lease_seconds
         self._environments, self._tiers = deque(environments), environments
-        # The heartbeat asks for what is ahead, and must not wait for a claim, which may hang with PostgreSQL.
+        # The heartbeat reads the prefetched checks; it must not wait for a claim, which may hang with
+        # PostgreSQL.
         self._claiming = threading.Lock()
         self._lock = threading.Lock()
         self._front, self._groups = Front(), Groups()
@@ -76,7 +77,7 @@ class Claims:
             claim, claimed_at = self._ahead.popleft() if self._ahead else (None, 0.0)
         if claim is not None:
             self._leases.begin(claim)
-            if not claim.failures:  # what begins again did not wait for a worker all the time
+            if not claim.failures:  # the wait of a retried check was not all for a worker
                 since = time.monotonic() - claimed_at
                 events.begun(claim, waited_seconds=claim.waited_seconds + since)
         return claim
@@ -87,7 +88,7 @@ class Claims:
         self._mean_seconds = seconds if mean is None else (1 - _NEWEST) * mean + _NEWEST * seconds
 
     def ahead(self) -> set[str]:
-        """Return the environments of what was claimed and is not begun."""
+        """Return the environments of prefetched checks, which have not begun."""
         with self._lock:
             return {claim.environment for claim, _ in self._ahead}
 
@@ -101,18 +102,18 @@ class Claims:
             return claims
 
     def _claim(self, claims: Sequence[Claim]) -> None:
-        """Hold these, and begin them before what was claimed ahead of them."""
+        """Hold these checks, and begin them before those that were prefetched earlier."""
         self._leases.hold(claims)
         now = time.monotonic()
         with self._lock:
-            # What may bring this worker down is begun first: nothing waits beside it.
+            # A check that may crash this worker begins first, so that no other check waits beside it.
             in_order = sorted(claims, key=lambda claim: claim.ahead)
             self._ahead.extendleft((claim, now) for claim in reversed(in_order))
 
     def _claimed(self, most: int) -> list[Claim]:
-        """Claim what needs an image that this worker has, or what is next by turn.
+        """Claim checks that need an image which this worker has, or else the next checks by turn.
 
-        A check of a class before is always next: no image that is at hand holds it up.
+        A check of a higher class always comes first, whether or not its image is loaded.
         """
         if not self._environments:
             return []

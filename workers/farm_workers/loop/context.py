@@ -1,4 +1,4 @@
-"""All that a worker works with, and who of its threads is at work."""
+"""The context of a worker: its store, leases and checker, and the count of its occupied worker slots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.record import Recorder
 
-#: What a worker asks the store at once: claims, verdicts, heartbeat and sweep.
+#: Connections of a worker's pool, one for each concurrent use: claims, verdicts, heartbeat, sweep.
 CONNECTIONS = 4
 
 
@@ -35,9 +35,9 @@ class Threads:
 
     @contextmanager
     def at_work(self) -> Iterator[bool]:
-        """Count this thread as being at work inside the block, if there is a place for it; yields whether.
+        """Occupy a worker slot inside the block; yields False if none is free.
 
-        There is none when Redis is back, and calls threads while those that began without it still work.
+        None is free when Redis is back and calls threads while those that began without it still work.
         """
         with self._lock:
             has_place = self.busy < self.size

@@ -1,10 +1,10 @@
-"""Claim step, groups: what needs the image that this worker has is claimed before what is next by turn.
+"""Claim step, groups: prefers checks that need a loaded image over the next checks by turn.
 
-To make an image costs more than many checks. Where the lines of a run are shuffled, each worker that took
-them by turn would make every image, and make it again when it had no room to keep it. So a worker goes on
-with what needs the image of its last claim, wherever that stands in the queue, then picks an image at random:
-others that do the same are hardly ever at the same one. That is unfair to what waits at the head of the
-queue, so every few seconds a worker takes that, and goes on with what is like it.
+To make an image costs more than many checks. If workers took the shuffled lines of a run by turn, each would
+make every image, and make it again after evicting it. So a worker continues with checks that need the image
+of its last claim, wherever they stand in the queue, then picks an image at random: two workers then rarely
+pick the same one. That is unfair to the head of the queue, so every few seconds a worker claims the head and
+continues with checks like it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from dataclasses import replace
 
 from farm.store.attempt import Alike, Claim
 
-#: For so many seconds at most what is next by turn may be passed over.
+#: The head of the queue is passed over for at most this many seconds.
 UNFAIR_SECONDS = 5.0
-#: So many groups are gone on with: what was passed over for what is next by turn is taken up again.
+#: A worker returns to at most this many groups after it has claimed the head of the queue.
 _MOST = 4
 #: Images have numbers below this one (`farm.assembly.images`).
 _NUMBERS = 1 << 56
-#: Where looks for what is alike take longer than this in the mean, none is made for so many times what the
-#: last one took: the queue is full of entries that PostgreSQL must still keep. How much the newest counts.
+#: If a look for similar checks takes longer than `_CHEAP_SECONDS` on average, the next look waits `_PAUSES`
+#: times the duration of the last one: the queue is full of dead tuples that PostgreSQL cannot remove yet.
+#: `_NEWEST` is the weight of the newest duration in the average.
 _CHEAP_SECONDS, _PAUSES, _NEWEST = 0.02, 20.0, 0.2
 
 
 class Groups:
-    """What one worker asks for before it asks for what is next by turn; its claims come one after another.
+    """The groups that one worker asks for before the head of the queue; claims come one by one.
 
-    Each class has groups of its own: a class before interrupts, and neither ends the groups of this class nor
-    postpones the moment at which the head of its queue is due.
+    Each class has its own groups: a higher class interrupts, but does not end the groups of this class and
+    does not postpone the moment at which the head of its queue is due.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Groups:
         self._asked_at = self._from = self._mean_seconds = 0.0
 
     def wishes(self) -> Iterator[Alike]:
-        """Yield what to ask for, by class, until something is found; give each answer to `found`."""
+        """Yield the groups to look for, by class, until one yields checks; report each result to `found`."""
         for priority in sorted(self._groups):
             groups = self._groups[priority]
             if not groups:
@@ -59,7 +60,7 @@ class Groups:
                 yield group
 
     def found(self, wish: Alike, claims: Sequence[Claim]) -> None:
-        """Say what was claimed of a wish."""
+        """Note the checks that were claimed for a wish."""
         seconds = self._clock() - self._asked_at
         self._mean_seconds += _NEWEST * (seconds - self._mean_seconds)
         if self._mean_seconds > _CHEAP_SECONDS:
@@ -69,9 +70,9 @@ class Groups:
         self._go_on_with(claims)
 
     def took_by_turn(self, claims: Sequence[Claim]) -> None:
-        """Say what was claimed by turn: what is like it comes next.
+        """Note the checks that were claimed by turn: similar ones come next.
 
-        Then nothing waits in the classes before, and another environment of the same class keeps its turn.
+        By then nothing waits in the higher classes, and another environment of the same class keeps its turn.
         """
         if not claims:
             return

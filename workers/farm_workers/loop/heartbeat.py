@@ -1,4 +1,4 @@
-"""Heartbeat step: while checks run, extend their leases and hear what was cancelled; sweep now and then."""
+"""Heartbeat step: extends the leases of running checks, notices cancelled ones, and sweeps now and then."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from farm_workers.loop.memory import Memory
 from farm_workers.loop.presence import Presence
 from farm_workers.metrics import events
 
-#: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
+#: Seconds between two looks for lost leases, and for work that an idle thread could claim.
 LOOK_SECONDS = 1.0
-#: Whoever looks for what waits pauses at least so many times as long as that took.
+#: After a look for waiting work, the worker pauses for at least this many times the duration of the look.
 _PAUSES = 20.0
-#: So many workers each sweep at every beat, and so many look each second for what waits. Of more workers each
-#: does so less often: it sweeps twice in a lease at the least, and looks after so many seconds at most.
+#: Up to `_SWEEPERS` workers sweep at every beat, and up to `_LOOKERS` look for waiting work each second. In
+#: larger fleets each worker does so less often: it still sweeps twice in a lease and looks every
+#: `_LOOKS_AFTER` seconds.
 _SWEEPERS, _LOOKERS, _LOOKS_AFTER = 8, 32, 4.0
-#: Where nobody can be called, idle threads look for work after so many seconds, at least and at most: not all
-#: workers at once.
+#: Without Redis, idle threads poll after a random time between these bounds (seconds), so that workers
+#: spread.
 POLL_SECONDS = (1.0, 3.0)
 #: A call that takes so long is to a Redis that hangs.
 _HANGING_SECONDS = 3.0
@@ -39,17 +40,17 @@ _log = logger(__name__)
 
 
 def of_many(seconds: float, many: int, enough: int, *, at_most: float) -> float:
-    """Return the pause of one of so many workers where `enough` of them would pause for `seconds`."""
+    """Return each worker's pause such that `many` act as often as `enough` with this pause would."""
     return min(seconds * max(1.0, many / enough), at_most)
 
 
 class Heartbeat:
-    """What a worker does beside its checks, in two threads: a Redis that hangs must not cost a lease."""
+    """The background work of a worker, in two threads: a Redis that hangs must not cost a lease."""
 
     def __init__(
         self, context: Context, app: Celery, work: Callable[[Context], None], bell: Bell | None = None
     ) -> None:
-        """Keep what is on `context`; `work` is what its threads do, for those that nobody can call."""
+        """Keep the context; `work` is what a polling thread runs when Redis cannot call it."""
         self._context, self._app, self._work, self._bell = context, app, work, bell or Bell(app)
         self._stopping = threading.Event()
         # Several beats fit into one lease.
@@ -66,11 +67,11 @@ class Heartbeat:
         ]
 
     def keep(self) -> None:
-        """Keep what runs here, let go what was cancelled, give back what was claimed too far ahead."""
+        """Drop lost leases, note which checks began, and give back checks prefetched too early."""
         context = self._context
         if held := context.leases.all():
             context.leases.lose(context.store.lost(held))
-            # What ends within a second is not worth a word: small checks would pay for it.
+            # Checks that end within a second are not noted: the write would slow small checks down.
             if begun := context.leases.begun(seconds=LOOK_SECONDS):
                 context.store.begun(begun)
             self._contact.answered()
@@ -97,7 +98,7 @@ class Heartbeat:
         return is_hanging or self._bell.is_lost
 
     def poll(self) -> None:
-        """Have idle threads begin what waits in PostgreSQL without being called."""
+        """Have idle threads claim waiting work from PostgreSQL without being called."""
         context = self._context
         if not (context.threads.has_idle and context.health.is_well):
             return
@@ -105,7 +106,7 @@ class Heartbeat:
             context.threads.begin(lambda: self._work(context))
 
     def heartbeat(self) -> None:
-        """Extend the leases of what is held here, say which environments are served, and that this lives."""
+        """Extend this worker's leases, and publish its environments and its presence."""
         context = self._context
         self._beaten_at = time.monotonic()
         if held := context.leases.all():
@@ -117,7 +118,7 @@ class Heartbeat:
         self._contact.answered()
 
     def wake(self) -> None:
-        """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
+        """Call idle workers if checks wait that they do not know of; sweep when it is due."""
         context = self._context
         is_due = time.monotonic() - self._swept_at >= self._sweep_seconds
         if is_due and self._contact.seconds >= context.lease_seconds:
@@ -141,14 +142,14 @@ class Heartbeat:
         at_most = min(self._beat_seconds, _LOOKS_AFTER)
         look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=at_most)
         self._idle_seconds = max(look, pause)
-        # What one thread claimed in the belief that it takes no time is there for the idle ones as well.
+        # Checks that a busy thread prefetched are offered to idle threads too.
         if self._context.threads.has_idle:
             names |= self._context.claims.ahead()
         if names:
             self._call(sorted(names))
 
     def _look_for_redis(self) -> bool:
-        """Return whether Redis can be used again; while it cannot, nobody is called."""
+        """Return whether Redis can be used again; until then no worker is called."""
         self._context.calling.clear()
         return self._bell.look()
 
@@ -164,7 +165,7 @@ class Heartbeat:
             self._called_at = None
 
     def sweep(self) -> None:
-        """Take back what dead workers held, and cancel what is too late."""
+        """Requeue the checks of dead workers, and cancel lines whose deadline has passed."""
         swept = self._context.store.sweep(
             checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
         )

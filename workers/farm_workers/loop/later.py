@@ -1,8 +1,9 @@
-"""Worker step, later: checks whose reports come after their thread has gone on are concluded when they do.
+"""Worker step, pending reports: concludes checks whose reports arrive after their thread has gone on.
 
-A judge may ask somebody about many proofs together. No thread waits for that: the check stays held, its
-thread claims the next, and what follows the report is done in a thread of its own. It is not done where the
-report comes from: a conclusion may have to ask that same judge whether this machine is well.
+A judge may send many proofs to another service in one batch. No thread waits for the reply: the check stays
+leased, its thread claims the next, and a separate thread concludes the check when the report arrives. The
+thread that delivers the report does not conclude it, because a conclusion may ask that same judge whether
+this machine is healthy.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from concurrent.futures import Future
 
 from farm.judging.report import Execution, Report
 
-#: So many are waited for at once; a thread that brings one more waits.
+#: At most this many reports are pending at once; a thread that adds one more waits.
 MOST = 256
-#: How often whoever waits looks whether all is given up.
+#: How often a waiting thread looks whether all reports were given up, in seconds.
 _LOOK_SECONDS = 0.2
 
-#: Does what follows a report.
+#: Called with the report of a check.
 Conclude = Callable[[Report], None]
 
 
@@ -73,7 +74,7 @@ class Later:
                 self._conclude(report, Report(run=Execution(box_error=why)))
 
     def _conclude(self, report: Future[Report], come: Report) -> None:
-        """Conclude a check, unless somebody does or did: who takes it out does it."""
+        """Conclude a check unless another thread does: the one that removes it concludes it."""
         with self._changed:
             conclude = self._open.pop(report, None)
             self._concluding += conclude is not None

@@ -1,4 +1,4 @@
-"""What a worker holds: checks, from their claim until the database knows what became of them."""
+"""The leases of a worker: checks from their claim until the database has recorded their outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Leases:
                 self._untold[claim.hold] = time.monotonic()
 
     def begun(self, *, seconds: float) -> list[Hold]:
-        """Return, once each, what was claimed ahead, and began so long ago and still runs."""
+        """Return prefetched checks that began `seconds` ago and still run, each of them once."""
         latest = time.monotonic() - seconds
         with self._lock:
             found = [hold for hold, began in self._untold.items() if began <= latest]
@@ -49,7 +49,7 @@ class Leases:
             return found
 
     def all(self) -> list[Hold]:
-        """Return what is held."""
+        """Return the holds of all leases."""
         with self._lock:
             return list(self._claims)
 
@@ -59,9 +59,9 @@ class Leases:
             self._lost |= self._claims.keys() & set(holds)
 
     def give_up(self, claim: Claim) -> None:
-        """Hold a check no longer that is lost, and count it: somebody else decides about it.
+        """Release a lost lease and count it: another worker decides about the check.
 
-        What only is lost may be recorded at this moment, and is not counted: the recorder lets it go.
+        A check in `_lost` may be recorded at this moment and is not counted: the recorder releases its lease.
         """
         self.let_go([claim])
         events.lease_lost()
@@ -71,7 +71,7 @@ class Leases:
         self._recalled = True
 
     def is_lost(self, claim: Claim) -> bool:
-        """Whether somebody else decides about this check now."""
+        """Whether this lease was lost, so that another worker decides about the check."""
         return claim.hold in self._lost
 
     @property
@@ -80,7 +80,7 @@ class Leases:
         return self._recalled
 
     def has_suspect(self) -> bool:
-        """Whether one of these may be what brings workers down."""
+        """Whether one of the leased checks is suspected of crashing workers."""
         with self._lock:
             return any(claim.suspect for claim in self._claims.values())
 

@@ -1,7 +1,7 @@
-"""Presence step: a worker says that it lives and how busy it is, for people who look at the farm.
+"""Presence step: publishes that a worker lives and how busy it is, for dashboards and `farm workers`.
 
-Nothing depends on it: whether a check is another worker's by now is decided by its lease. Only how often a
-worker does what one of many has to do follows from how many there are.
+No decision about a check depends on it: the lease alone decides whether a check is still this worker's. Only
+the pauses of periodic work follow from the number of workers.
 """
 
 from __future__ import annotations

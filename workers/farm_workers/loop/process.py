@@ -87,8 +87,8 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
     that waits for it costs least, and all share one set of database connections. Raises SettingsError when
     `starting` finds no usable table, and FarmError when Celery ends without a signal.
     """
-    # Celery warns of root because pickled messages could run anything; only JSON is accepted here, and in a
-    # container root is who runs.
+    # Celery warns of root because pickled messages could run anything; this app accepts JSON only, and a
+    # container runs as root.
     warnings.filterwarnings("ignore", category=SecurityWarning)
 
     @app.task(name=VERIFY)  # type: ignore[untyped-decorator] # Celery ships no types
@@ -198,7 +198,7 @@ def _state(context: Context, bell: Bell) -> State:
 
 
 def _leave_logs_alone(**_sent: object) -> None:
-    """Keep the worker's log at its level: unless somebody hears this signal, Celery sets its own for all."""
+    """Keep the worker's log level: without a receiver of this signal, Celery sets its own for all loggers."""
 
 
 def _celery_worker(app: Celery, context: Context, bell: Bell) -> Any:

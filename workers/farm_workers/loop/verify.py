@@ -25,9 +25,9 @@ _log = logger(__name__)
 
 
 def work(context: Context) -> None:
-    """Carry out checks until none is waiting, as one of the worker's threads.
+    """Carry out checks until none waits, as one of the worker's threads.
 
-    Who finds work calls the next: so one call wakes as many as there is work for.
+    A thread that finds work calls the next, so one call wakes as many threads as there are checks.
     """
     with context.threads.at_work() as has_place:
         claim = _next(context) if has_place else None
@@ -50,7 +50,7 @@ def _next(context: Context) -> Claim | None:
 
 
 def verify(context: Context, claim: Claim) -> None:
-    """Carry out one check that is held, and have recorded what became of it; nothing is raised."""
+    """Carry out one leased check and queue its outcome for the recorder; nothing is raised."""
     with (
         tracing.child("farm.check", claim.traceparent, _asked(claim)) as span,
         about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
@@ -79,7 +79,7 @@ def _report(context: Context, claim: Claim) -> Report | Future[Report]:
 
 
 def _conclude(context: Context, claim: Claim, traceparent: str | None, report: Report) -> None:
-    """Have recorded what became of a check whose report has come; nothing is raised."""
+    """Queue the outcome of a check whose report has arrived for the recorder; nothing is raised."""
     with (
         tracing.child("farm.conclude", traceparent, _asked(claim)) as span,
         about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
@@ -88,7 +88,7 @@ def _conclude(context: Context, claim: Claim, traceparent: str | None, report: R
 
 
 def _settle(context: Context, claim: Claim, report: Report, span: Span) -> None:
-    """Have recorded what became of a check; nothing is raised."""
+    """Judge a report and queue the outcome for the recorder; nothing is raised."""
     try:
         ended = _ended(context, claim, report)
     except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
@@ -104,7 +104,7 @@ def _settle(context: Context, claim: Claim, report: Report, span: Span) -> None:
 
 
 def _asked(claim: Claim) -> dict[str, object]:
-    """Return what a span tells of a check: nothing that a proof or a manifest says."""
+    """Return the span attributes of a check; none of them quotes a proof or a manifest."""
     return {
         "check_id": claim.check_id,
         "attempt": claim.attempt,
@@ -115,7 +115,7 @@ def _asked(claim: Claim) -> dict[str, object]:
 
 
 def _traced(ended: Ended | None, span: Span) -> Ended | None:
-    """Tell a check's span what became of the check, and return that with the span."""
+    """Add a check's outcome to its span, and return the outcome with the span."""
     if ended is None or isinstance(ended, Returned):
         span.tell(outcome="lost" if ended is None else ended.outcome)
         return ended
@@ -131,7 +131,7 @@ def _traced(ended: Ended | None, span: Span) -> Ended | None:
 
 
 def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
-    """Return what is to be recorded of a check; None where somebody else decides about it."""
+    """Return the outcome to record of a check; None if its lease was lost."""
     if context.leases.is_lost(claim):
         return None
     if context.leases.is_recalled:
@@ -141,7 +141,7 @@ def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
 
 
 def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Ended:
-    """Return a verdict, or what becomes of a check that the farm, or this machine, failed at."""
+    """Return the verdict, or a requeued check after a failure of the farm or of this machine."""
     _tell(report, verdict)
     if verdict.is_tried_again:
         events.farm_failed(claim.environment, verdict.reason)
