@@ -1,9 +1,9 @@
-"""Box step: namespaces around a check, made by bubblewrap; it sees what is listed here, and no network.
+"""Box step: puts a check into namespaces made by bubblewrap, with the files listed here and no network.
 
-The supervisor (`farm_workers.box.launch`) is process 1 of a pid namespace, so that nothing in the box can
-kill or stop it, and its end is the end of all. What a command sees: the system's programs and libraries in
-``/usr``, the Python that runs the supervisor, and what it is given to read. It can write to ``/tmp``, in
-which its working folder is, and which is gone with it; and to the folder that it is given for that, if any.
+The supervisor (`farm_workers.box.launch`) is process 1 of a pid namespace: nothing in the box can kill or
+stop it, and the kernel kills all other processes when it ends. A command sees the system's programs and
+libraries in ``/usr``, the Python that runs the supervisor, and the paths listed for it. It can write to
+``/tmp``, which contains its working folder and vanishes with the box, and to one listed folder, if any.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from farm_workers.box import seccomp
 from farm_workers.box.launch import FILE_BYTES
 
-#: The user and group that a command of a root worker becomes, nobody on most systems.
+#: The user and group of a root worker's commands, named nobody on most systems.
 NOBODY = 65534
 #: The working folder of a command: empty, its own, in memory.
 HERE = "/tmp/farm-check"  # noqa: S108 - there is no other /tmp in the box
@@ -33,7 +33,8 @@ _ALWAYS = [
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "farm", "--die-with-parent", "--as-pid-1"),
 ]
-#: What the supervisor of a root worker needs to make its command another user, and to kill that.
+#: Capabilities of a root worker's supervisor: it changes the user of its command, and kills that user's
+#: processes.
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL")
 #: Folders that are links into /usr on most systems.
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
@@ -43,10 +44,10 @@ _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rights:
-    """With which rights a command runs.
+    """The rights of a command.
 
-    `arguments` are those of bubblewrap; `user` is whom the supervisor makes the command, None where they are
-    the same; `calls` is the filter of system calls (`farm_workers.box.seccomp`).
+    `arguments` are those of bubblewrap; `user` is the user that the supervisor sets for the command, None if
+    it keeps its own; `calls` is the filter of system calls (`farm_workers.box.seccomp`).
     """
 
     arguments: tuple[str, ...]
@@ -58,8 +59,8 @@ class Rights:
 class Namespaces:
     """How bubblewrap is called on this machine: its program, the supervisor's, and the rights it gives.
 
-    `checks` are the rights of what runs a submission; `trusted` those of a process of ours that never sees
-    one, and makes namespaces of its own for its children.
+    `checks` are the rights of commands that run a submission; `trusted` those of a process of the farm that
+    never sees one, and makes namespaces for its children.
     """
 
     program: str
@@ -134,11 +135,11 @@ def programs() -> list[str]:
 
 def _ways() -> list[tuple[tuple[str, ...], int | None, tuple[str, ...]]]:
     """Return the ways to make namespaces: rights of checks and their user, and the rights of trusted ones."""
-    # Only user 0 may take away what bubblewrap mounted: for another it makes one user namespace in another.
+    # Only user 0 may unmount the mounts of bubblewrap: for another user it nests a second user namespace.
     trusted = ("--unshare-user", "--uid", "0", "--gid", "0", *_only(*_CAPABILITIES, "CAP_SYS_ADMIN"))
     if os.geteuid() != 0:
         return [(("--unshare-user",), None, trusted)]
-    # In a user namespace a root worker's command is nobody by name only: its files are root's files.
+    # In a user namespace a root worker's command is nobody by name only: root's files stay its own.
     as_nobody = ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY))
     return [
         (_only(*_CAPABILITIES), NOBODY, _only(*_CAPABILITIES, "CAP_SYS_ADMIN")),
@@ -169,7 +170,7 @@ def python() -> str:
 
 
 class _Root:
-    """The box's file system in the making, as arguments of bubblewrap; all of it can be read by everybody."""
+    """Builds the box's file system, as arguments of bubblewrap; all users can read all of it."""
 
     def __init__(self) -> None:
         self.arguments: list[str] = []

@@ -29,11 +29,11 @@ PROCESSES = "cgroup.procs"
 _CELL = "cell-"
 #: So far below its limit a full group may be: each core charges some pages ahead.
 _CHARGED_AHEAD_BYTES = 4 << 20
-#: What may still be counted for a group when all in it have ended: the kernel is slow to take some back.
+#: Memory that the kernel may still count for a group whose processes have ended: it returns some late.
 _MOST_LEFT_KIB = 8192
-#: What the kernel says of a group that is gone, or is just going.
+#: Errors of the kernel for a group that is removed or being removed.
 _GONE = (errno.ENOENT, errno.ENODEV)
-#: In memory.stat. All of it is forty lines, too many to take apart after each check.
+#: In memory.stat, of which only these lines are parsed: all forty would take too long after each check.
 _FILE_LINES = re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE)
 
 
@@ -66,9 +66,9 @@ class Group:
             undo.pop_all()
 
     def renew(self, limits: Limits) -> None:
-        """Give a group that is empty other limits, and let its figures count from now on.
+        """Give an empty group other limits, and count its figures from now on.
 
-        What the group has in cache already is not held against it.
+        Pages that the group has in cache already do not count towards the new limit.
         """
         self._limit((limits.memory_mib << 20) + self._file_bytes())
         self._write("pids", "pids.max", limits.processes)
@@ -83,10 +83,10 @@ class Group:
         return [self._descriptor(each, self.door, os.O_WRONLY) for each in controllers.values()]
 
     def usage(self) -> Usage:
-        """Return what the group uses now; memory without the cache of files, which can be taken back.
+        """Return the group's usage; memory without the page cache, which the kernel can reclaim.
 
-        The kernel's peak counts that cache: what is told here is at most too large by what of it was given up
-        since.
+        The kernel's peak includes that cache, so the peak returned is at most too large by the cache that was
+        reclaimed since.
         """
         memory, files = int(self._read("memory", self.memory)), self._file_bytes()
         return Usage(
@@ -146,7 +146,7 @@ class Group:
         return pids_in(self._folders["pids"])
 
     def _is_empty(self) -> bool:
-        """Whether there is nobody in it; the figure is always new, and cheaper than the list of processes."""
+        """Whether the group has no process; this count is always fresh, and cheaper than their list."""
         try:
             return int(self._read("pids", "pids.current")) == 0
         except OSError as error:
@@ -155,7 +155,7 @@ class Group:
             raise
 
     def end(self, seconds: float = GRACE) -> None:
-        """Kill what is left, and return when nothing is. Raises OSError when something stays so long."""
+        """Kill all processes; return when none remains. Raises OSError if one remains after `seconds`."""
         deadline = time.monotonic() + seconds
         while not self._is_empty():
             if time.monotonic() > deadline:
@@ -164,7 +164,7 @@ class Group:
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Kill what is left and remove the group. Raises OSError when it cannot be killed."""
+        """Kill the remaining processes and remove the group. Raises OSError if one cannot be killed."""
         try:
             self.end()
         finally:
@@ -283,7 +283,7 @@ class Group2(Group):
         key = "memory", self.peak, os.O_RDONLY
         if before := self._open.get(key):
             os.close(before)
-        self._open[key] = descriptor  # what is forgotten is forgotten in this descriptor alone
+        self._open[key] = descriptor  # a peak is reset for this descriptor alone
         os.write(descriptor, b"0")
 
     def _cpu_seconds(self) -> float:
@@ -317,7 +317,7 @@ class Groups:
             return self.make(limits)
         try:
             group.renew(limits)
-        except OSError:  # what is still counted for it does not fit into these limits
+        except OSError:  # memory that is still counted exceeds the new limits
             group.close()
             return self.make(limits)
         return group
@@ -341,18 +341,18 @@ class Groups:
         return kind({controller: folder / name for controller, folder in self.folders.items()})
 
     def warm(self) -> None:
-        """Do in advance, while there is nothing else to do, what makes it slow to join a group of version 2.
+        """Move this process to its own group, which makes the next joins of a version 2 group fast.
 
-        Before a process is moved the kernel holds up all others, and waits for that until each core has
-        passed through the scheduler; for some milliseconds thereafter it need not wait. So this moves the
-        process that calls it to where it is.
+        Before the kernel moves a process, it waits until every core has passed through the scheduler; for
+        some milliseconds after that it need not wait again. So an idle process calls this in advance.
         """
         if self.here:
             with contextlib.suppress(OSError):  # it is not ours to move in: then joining takes its time
                 write(self.here / PROCESSES, os.getpid())
 
     def clear(self) -> None:
-        """Kill all cells and remove their groups, then the process's own; what cannot be removed stays."""
+        """Kill all cells and remove their groups, then the process's own; groups that cannot be removed stay.
+        """
         folders = _once(self.folders.values())
         for name in {each.name for folder in folders for each in folder.glob(f"{_CELL}*")}:
             with contextlib.suppress(OSError):

@@ -25,13 +25,13 @@ GRACE = 3.0
 #: Seconds after which a supervisor that has not started is given up: a machine may be very busy.
 START_SECONDS = 30.0
 
-#: Process id, user and group as a socket tells them: struct ucred of unix(7).
+#: Process id, user and group as a socket delivers them: struct ucred of unix(7).
 CREDENTIALS = struct.Struct("iII")
 _MOST_BYTES = 1 << 16
 
 
 class BoxFailed(Exception):
-    """The farm failed to make, watch or end a box; this says nothing about what was to run in it."""
+    """The farm failed to make, watch or end a box; this is no fact about the command."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,11 +52,11 @@ class Command:
 
     It begins in an empty folder of its own, and sees exactly `environment` besides PATH, LANG, and HOME and
     TMPDIR, which name that folder. `visible`: files and folders that it may read besides the system's;
-    `writable`: one folder that it may write to, at its own path, besides its own and /tmp. What it leaves
-    there can be anything, links to elsewhere included. `visible` and `writable` say something only where
-    there are namespaces. A `trusted` command is ours and never runs a submission itself: it may make
-    namespaces and mounts for its children, who are to give that up. A hard limit of processor time stands
-    behind the caller's watch where ``limits.cpu_seconds`` is finite. `stack_bytes` is for its main thread.
+    `writable`: one folder that it may write to, at its own path, besides its own and /tmp; its content is
+    untrusted, links to other places included. `visible` and `writable` have an effect only in namespaces. A
+    `trusted` command belongs to the farm and never runs a submission itself: it may make namespaces and
+    mounts for its children, which must give up that right. If ``limits.cpu_seconds`` is finite, a hard limit
+    of processor time backs the caller's watch. `stack_bytes` is for its main thread.
     """
 
     words: Sequence[str]
@@ -70,11 +70,11 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """Where a supervisor runs: what starts it, its program, its working folder, the user for its command.
+    """The setting of a supervisor: its program and prefix, its working folder, the user of its command.
 
-    `reads_all`: that user is to read all files, whatever their modes. `ways` are those that it takes to some.
-    `joins` are file descriptors of the files by which the command joins its control group; `pass_fds` those
-    that `prefix` speaks of. `meanwhile` is called while the supervisor starts.
+    `reads_all`: that user is to read all files, whatever their modes. `ways` are descriptors of files that it
+    reads. `joins` are file descriptors of the files by which the command joins its control group; `pass_fds`
+    those that `prefix` refers to. `meanwhile` is called while the supervisor starts.
     """
 
     program: Sequence[str]
@@ -133,7 +133,7 @@ class BoxSupervisor:
         self.pid = self._process.pid
         self._files.enter_context(self._process)  # closes its pipes and waits for it
         self._files.callback(self.kill_hard)
-        assert self._process.stdout and self._process.stderr  # noqa: S101 - they were asked for
+        assert self._process.stdout and self._process.stderr  # noqa: S101 # both are pipes
         self.stdout, self.stderr = self._process.stdout.fileno(), self._process.stderr.fileno()
         self.over = self._socket.fileno()
         for descriptor in (self.stdout, self.stderr):
@@ -167,7 +167,7 @@ class BoxSupervisor:
 
     def go(self) -> None:
         """Let the command run."""
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it: the result will say so
+        with contextlib.suppress(BrokenPipeError):  # it was killed: the result will report that
             self._socket.send(launch.GO)
 
     def end(self) -> None:
@@ -180,7 +180,7 @@ class BoxSupervisor:
                     signal.pidfd_send_signal(self._handle, number)
 
     def result(self, seconds: float) -> Result | None:
-        """Return what the supervisor says at its end; None when it says nothing within `seconds`."""
+        """Return the supervisor's result; None if none comes within `seconds`."""
         self._socket.settimeout(seconds)
         try:
             while said := self._received():
@@ -195,12 +195,13 @@ class BoxSupervisor:
         """Return the next message, empty when there are no more."""
         try:
             said = self._socket.recv(_MOST_BYTES)
-        except ConnectionResetError:  # said once, when the other side left a message unread: ours to go
+        except ConnectionResetError:  # raised once if the peer left a message unread: continue
             said = self._socket.recv(_MOST_BYTES)
         return said.decode(errors="replace")
 
     def kill_hard(self) -> None:
-        """Kill what is left of the tree, then its supervisor: nothing, unless that failed at its work."""
+        """Kill the rest of the tree, then its supervisor; does nothing unless the supervisor failed to do so.
+        """
         if self._process.poll() is not None:
             return
         if self._handle is None:
@@ -219,7 +220,7 @@ class BoxSupervisor:
             self._handle = None
 
     def close(self) -> None:
-        """Kill what is left, and forget it; returns when the supervisor is gone."""
+        """Kill the remaining processes and close the pipes; returns when the supervisor is gone."""
         self._files.close()
 
 
@@ -230,7 +231,7 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
         ",".join(map(str, setting.joins)) or "-",
         -1 if setting.user is None else setting.user,
         int(setting.reads_all),
-        # The box looks first; this is for what it does not see.
+        # A second line of defence: the box notices the limit first.
         -1 if math.isinf(limits.cpu_seconds) else math.ceil(limits.cpu_seconds) + 1,
         (limits.memory_mib << 20) + launch.RESERVED_BYTES,
         launch.FILE_BYTES,

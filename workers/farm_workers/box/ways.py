@@ -1,7 +1,7 @@
-"""Box step: ways to files behind closed folders, for a command of another user: descriptors instead of paths.
+"""Box step: gives a command of another user files behind closed folders, as descriptors instead of paths.
 
-A folder such as ``/root`` is not ours to open, and what lies below it can be read all the same by whoever has
-a descriptor of it: ``/proc/self/fd/9/file`` asks for no right to any folder above number 9.
+Other users cannot enter a folder such as ``/root``, but a process with a descriptor of a file or folder below
+it can read that: ``/proc/self/fd/9/file`` needs no right to any folder above number 9.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def is_reached(path: Path) -> bool:
 
 
 def closed_folder(path: Path, *, above: bool) -> Path | None:
-    """Return the first folder on a path that other users may not go through, None where there is none.
+    """Return the first folder on a path that other users may not enter, None if they may enter all.
 
-    With `above` the folders above it count as well: without namespaces a command comes through them.
+    With `above` the folders above it count as well: without namespaces a command passes through them.
     """
     real = path.resolve()
     places = [*reversed(real.parents), real] if above else [real]
