@@ -60,7 +60,7 @@ class LeanRunner:
         )
 
     def close(self) -> None:
-        """End every process; nothing may be asked any more."""
+        """End every process; the object cannot be used afterwards."""
         self.images.close()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
@@ -71,9 +71,9 @@ class LeanRunner:
 
     @contextlib.contextmanager
     def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
-        """Give what came of compiling a program; its module is closed at the end of the block.
+        """Give the reply to a program; its module is closed at the end of the block.
 
-        Raises NotShared for a question that shares its context, where that cannot be.
+        Raises NotShared if the question shares its context and no image can.
         """
         with tracing.step("farm.lean") as span:
             if question.shares_context:
@@ -86,10 +86,10 @@ class LeanRunner:
 
     @contextlib.contextmanager
     def apart(self, question: Question) -> Iterator[Reply]:
-        """Give what came of compiling a program, and its context as a module of its own.
+        """Give the reply to a program, with the module of its context apart from its own.
 
-        A question that shares its context is asked of an image that has read that, any other one of a fork
-        of the header's image. Raises NotShared.
+        If the question shares its context, a fork of an image that has read the context answers, otherwise a
+        fork of the header's image. Raises NotShared.
         """
         with tracing.step("farm.context"):
             reply = self._shared(question, self._forked.compile_apart)
@@ -97,9 +97,9 @@ class LeanRunner:
             yield reply
 
     def _shared(self, question: Question, ask: Callable[[Question], Reply]) -> Reply:
-        """Return what a fork says of a program with a context that is shared, if it ends by itself.
+        """Return the reply of a fork of a shared context, if the fork ends by itself.
 
-        A context runs a stranger's code: where its image, or a fork, fails, that is no fault of a proof yet.
+        A context runs untrusted code: a failure of its image, or of a fork, is not yet a fault of the proof.
         """
         try:
             reply = ask(question)
@@ -112,7 +112,7 @@ class LeanRunner:
         return reply
 
     def report(self, question: Question, reply: Reply) -> Report:
-        """Return the facts of a reply, and what is wrong with the environment where that is to blame."""
+        """Return the facts of a reply, with the environment's error if the environment caused the failure."""
         if self._refused.get(_short(question)) is not None:
             return reply.report
         wrong = self._environment_error(reply.report, question)
@@ -131,12 +131,12 @@ class LeanRunner:
                 self._refused.put(_short(question), alone.report)
 
     def _compiled(self, question: Question, way: str) -> Reply:
-        """Return what came of a program; where a fork crashes, the answer of a fresh Lean decides.
+        """Return the reply to a program; if a fork crashes, the reply of a fresh Lean decides.
 
-        A fork that crashes alone may have got that from its image, such as one whose file was replaced under
-        the map. That image serves no further check. A program that crashes in a fork only, because it can
-        tell, gains nothing: a fresh Lean's answer is sealed as any other, an end without one is no answer,
-        and images are not given up for it again and again.
+        The image may have caused the crash of a fork, for example if a mapped file was replaced. That image
+        serves no further check. A program that detects a fork and crashes in it only gains nothing: a fresh
+        Lean's reply is sealed like any other, a run without one is no reply, and images are not given up for
+        the same program again.
         """
         if (refused := self._refused.get(_short(question))) is not None:
             run = Execution(exit_status=1, isolation=self._isolation.name)
@@ -166,10 +166,10 @@ class LeanRunner:
         raise AssertionError("a fresh Lean has no doubts")
 
     def _environment_error(self, report: Report, question: Question) -> str | None:
-        """Say what is broken when imports fail that the environment itself promises.
+        """Return the error of the environment if imports fail that it promises itself.
 
-        A program may ask for a module that never was; then its own header is to blame. So the text of the
-        error only asks the question: the environment's header, alone, answers it.
+        A program may import a module that does not exist, which is its own fault. So the text of the error
+        only prompts a check: the environment's header is compiled alone, and decides.
         """
         first = report.answer.first_error
         if first is None or not _IMPORT_FAILED.match(first.text):
@@ -188,7 +188,7 @@ _IMPORT_FAILED = re.compile(
 #: How Lean says that a module is not there, which stays so for the digest of an environment. A file that
 #: could not be read may be read the next time: it is not among them.
 _NOT_THERE = re.compile(r"unknown (module prefix|package) '|object file '.*' of module .* does not exist")
-#: So many headers that cannot be imported are remembered, with so many bytes of messages.
+#: At most this many headers that cannot be imported are cached, with at most this many bytes of messages.
 _MOST_REFUSED, _MOST_REFUSED_BYTES = 1000, 4 << 20
 
 

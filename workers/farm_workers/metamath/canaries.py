@@ -1,4 +1,4 @@
-"""Metamath step, canaries: blocks of known worth, made of what a database declares itself. Pure."""
+"""Metamath step, canaries: builds blocks of known verdict from a database's own assertions. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = "ABCDEFGHIJKLMNOPQRST"
 
 
 class Canary(NamedTuple):
-    """A block with the reason that judging it must give; `challenge` is what it is to prove."""
+    """A block and the reason that its verdict must have; `challenge` is the statement to prove."""
 
     name: str
     program: str
@@ -53,7 +53,7 @@ def canaries(database: Database) -> list[Canary]:
 
 
 def _is_sayable(database: Database, frame: Frame) -> bool:
-    """Whether what an assertion states can be stated behind the database, with its types still active."""
+    """Whether an assertion can be stated behind the database, with its types still active."""
     variables = database.variables.intersection(frame.statement)
     return len(variables) < len(_NUMBERS) and variables <= database.types().keys()
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-#: What a source may not have (4.1.1): all but printable ASCII and four characters of white space.
+#: Characters that a source may not have (4.1.1): all but printable ASCII and four kinds of white space.
 _FOREIGN = re.compile(r"[^\t\n\f\r -~]")
 _COMMENT_BEGINS = re.compile(r"(?<!\S)\$\((?=\s)")
 _COMMENT_ENDS = re.compile(r"(?<=\s)\$\)(?!\S)")
@@ -22,7 +22,7 @@ _STATEMENT = re.compile(
     r"(?:(?<=\s)\$=(?=\s)(?P<proof>[^$]*))?(?<=\s)\$\.)(?!\S)"
 )
 _LABEL = re.compile(r"[A-Za-z0-9._-]+")
-#: Labels and symbols are told to people only so far.
+#: Messages quote labels and symbols up to this length.
 _SHOWN = 60
 #: Characters that are half of a pair in other encodings stand for no symbol.
 _FIRST_SYMBOL, _FIRST_HALF, _AFTER_HALVES = 0x21, 0xD800, 0xE000
@@ -31,7 +31,7 @@ Pair = tuple[str, str]
 
 
 class MalformedText(Exception):
-    """A text is not what Metamath's language allows; `offset` is where in the text, -1 for no place."""
+    """A text breaks the rules of Metamath's language; `offset` is the place in the text, -1 if unknown."""
 
     def __init__(self, what: str, offset: int = -1) -> None:
         super().__init__(what)
@@ -65,10 +65,10 @@ class Frame(NamedTuple):
 
 
 class Theorem(NamedTuple):
-    """A theorem as its proof is read: its frame, and what else is active where it stands.
+    """A theorem as its proof is read: its frame and its active context.
 
-    `proof` is its text, and `proof_at` where that begins. `active` are the hypotheses that a proof may name,
-    `disjoint` the pairs that it may rely on.
+    `proof` is its text, and `proof_at` the offset of the proof. `active` are the hypotheses that a proof may
+    name, `disjoint` the pairs that it may rely on.
     """
 
     frame: Frame
@@ -79,7 +79,7 @@ class Theorem(NamedTuple):
 
 
 class _Scope:
-    """What is active in a block."""
+    """The active declarations of a block."""
 
     __slots__ = ("active", "disjoint", "essential", "floating", "variables")
 
@@ -144,10 +144,10 @@ def shown(token: str) -> str:
 
 
 class Database:
-    """What the statements of a database declare.
+    """The declarations of a database.
 
-    `frames` are all assertions by label. `proofs_to`, where it is given, is called with each theorem as it is
-    read, before anything can name it.
+    `frames` are all assertions by label. `proofs_to`, if given, is called with each theorem as it is read,
+    before another statement can name it.
     """
 
     def __init__(self, text: str, proofs_to: Callable[[Theorem], None] | None = None) -> None:
@@ -190,7 +190,7 @@ class Database:
         finally:
             self._scopes, self._proofs_to = outside, told
             for labels, before in labelled:
-                # Not copied: that would touch, and so copy, what a fork shares with the process it came of.
+                # Not copied: a copy would touch, and so duplicate, pages that a fork shares with its parent.
                 while len(labels) > before:
                     self._incomplete.discard(labels.popitem()[0])
         return found[-1]
@@ -342,7 +342,7 @@ class Database:
             frame = frame._replace(is_proved=self._is_complete(label, statement.proof))
             if self._proofs_to is not None:
                 scope = self._scopes[-1]
-                # Copied: what the block declares behind the theorem is not active in its proof.
+                # Copied: declarations behind the theorem are not active in its proof.
                 active, pairs = dict(scope.active), frozenset(scope.disjoint)
                 self._proofs_to(Theorem(frame, active, pairs, statement.proof, statement.proof_at))
         self.frames[label] = frame

@@ -39,7 +39,7 @@ _log = logger(__name__)
 
 #: How a proof is verified, as `Report.way` has it.
 _WAY = "forked"
-#: A canary is judged by what it is worth: the database may have to be read first.
+#: Ample limits: a canary may have to wait until the database is read.
 _CANARY_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=1024)
 
 
@@ -56,7 +56,7 @@ class MetamathJudge:
     def check(
         self, check: Check, environment: MetamathEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report | Future[Report]:
-        """Report what happened, or will have when ``metamath`` has been asked about an accepted proof."""
+        """Return the report, or its future if ``metamath`` must verify the accepted proof as well."""
         tier = Tier.KERNEL if check.assurance is None else check.assurance.tier
         base = Report(way=_WAY, tier=tier, kind=Kind.METAMATH)
         if check.challenge is not None and not check.challenge.name:
@@ -76,7 +76,7 @@ class MetamathJudge:
         return self._confirmed(report, self.confirm(check.program, environment))
 
     def confirm(self, program: str, environment: MetamathEnvironment) -> Future[Confirmation]:
-        """Return what ``metamath`` will say of a block that has passed the gate."""
+        """Return the future result of ``metamath`` for a block that has passed the gate."""
         with self._lock:
             confirmer = self._confirmers.get(environment)
             if confirmer is None:
@@ -150,14 +150,14 @@ class MetamathJudge:
         self._images.prewarm(environment, Recipe())
 
     def require_sound(self, environment: MetamathEnvironment) -> None:
-        """Judge canaries made of what the database declares; raises FarmError when one comes out wrong."""
+        """Judge canaries made from the database's assertions; raises FarmError if one verdict is wrong."""
         wrong = self._wrong(environment, self._canaries(environment))
         if wrong:
             told = "; ".join(wrong)
             raise FarmError(f"environment {environment.name!r} ({environment.toolchain}) is not fit: {told}")
 
     def trial(self, environment: MetamathEnvironment) -> tuple[str, ...]:
-        """Judge one canary, and say what is wrong with what came out."""
+        """Judge one canary, and return a sentence for a wrong verdict."""
         return self._wrong(environment, self._canaries(environment)[:1])
 
     def _canaries(self, environment: MetamathEnvironment) -> list[Canary]:
@@ -174,7 +174,9 @@ class MetamathJudge:
         return [Canary(**each) for each in made]
 
     def _wrong(self, environment: MetamathEnvironment, canaries: list[Canary]) -> tuple[str, ...]:
-        """Say which canaries came out wrong; what the verifier rejects, ``metamath`` is to reject as well."""
+        """Return a sentence for each wrong verdict; ``metamath`` must reject the proofs that the verifier
+        rejects.
+        """
         asked = [(canary, self.check(_check(canary), environment)) for canary in canaries]
         wrong = [canary for canary in canaries if canary.expected == "error"]
         confirmed = [(canary, self.confirm(canary.program, environment)) for canary in wrong]
@@ -224,7 +226,7 @@ def _message(program: str, severity: str, kind: str, what: str, offset: int) -> 
 
 
 def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
-    """Return the report with what the verifier found."""
+    """Return the report with the verifier's findings."""
     word, said, offset = found["found"], found.get("said", ""), found.get("offset", -1)
     if word == "limit":
         limit = "memory" if found["limit"] == "memory" else "cpu"
@@ -253,7 +255,7 @@ def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
 
 
 def _with_second(report: Report, confirmation: Confirmation) -> Report:
-    """Return the report of an accepted proof with what ``metamath`` says of it."""
+    """Return the report of an accepted proof with the result of ``metamath``."""
     if confirmation.limit is not None:
         return replace(report, kernel_limit=confirmation.limit, audit=None)
     second = {"accepted": confirmation.accepted, "said": confirmation.said, "checker": "metamath"}
