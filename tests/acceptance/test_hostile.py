@@ -1,4 +1,4 @@
-"""A Lean that means harm: what it gets, and that nothing is left of it."""
+"""A malicious Lean: the files and rights that it gets, and that the box leaves none of its processes."""
 
 from __future__ import annotations
 

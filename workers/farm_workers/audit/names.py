@@ -1,4 +1,4 @@
-r"""Audit step, names: how a name is written, and read from what was written.
+r"""Audit step, names: writes a name as text, and parses it again.
 
 A part of a name that is no identifier is written between ``«`` and ``»``, as Lean does; a numeral is written
 as one, so ``a.«1»`` and ``a.1`` are two names. Within the quotes, backslashes, ``»`` and control characters

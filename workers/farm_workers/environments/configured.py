@@ -27,7 +27,7 @@ _KEYS = frozenset(
 
 
 def tables(file: Path, *, required: bool) -> dict[str, object]:
-    """Return the tables of an environments file by name, none where no file is required and there is none.
+    """Return the tables of an environments file by name; none if the file is missing and not `required`.
 
     Raises SettingsError when the file cannot be read as a whole.
     """
@@ -61,7 +61,7 @@ def _with_known_keys(table: object) -> Mapping[str, object]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """All that decides what a check in an environment means: what its digest covers, where it lies here."""
+    """The parts of an environment that its digest covers, with their places on this machine."""
 
     toolchain: Toolchain
     packages: str
@@ -229,7 +229,7 @@ class Table:
         return found
 
 
-#: What a path in a word of a command may consist of, so that a script for a shell is searched as well.
+#: The characters of a path inside a word of a command, so that shell scripts are searched as well.
 _PATH = re.compile(r"/[^\s'\"`;|&<>()=,:]+")
 
 
@@ -268,7 +268,7 @@ def _line(header: str) -> str:
 
 
 def _packages(manifest: Path | None) -> str:
-    """Return what a Lake manifest pins, "" where there is none."""
+    """Return the pinned packages of a Lake manifest, "" without one."""
     if manifest is None:
         return ""
     try:

@@ -1,10 +1,4 @@
-"""Environment step, inside: the toolchain that elan would choose, found without elan, which would install it.
-
-elan's programs on PATH, such as ``lean``, are elan itself under other names. They download a toolchain that
-is not there, and there is no setting against it. Read of elan's source (``src/elan/config.rs`` and
-``toolchain.rs`` of version 4): ELAN_TOOLCHAIN comes first; then, from the folder upwards, an override in
-``settings.toml`` or a file ``lean-toolchain``; then the default toolchain of ``settings.toml``.
-"""
+"""Environment step, inside: finds the toolchain that elan would choose, without letting elan install it."""
 
 from __future__ import annotations
 
@@ -26,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 def is_shim(program: Path) -> bool:
-    """Whether a program on PATH is elan under another name: a link to it, or a copy of it beside it."""
+    """Whether a program on PATH is elan under another name: a link to elan, or a copy beside it."""
     real = program.resolve()
     if real.name in ("elan", "elan-init"):
         return True

@@ -1,7 +1,7 @@
-"""Environment step, inside: the places outside of some folders that symbolic links in them lead to.
+"""Environment step, inside: finds the places that symbolic links in some folders lead to.
 
 A toolchain can consist of links: Nix, the modules of a cluster and ``elan toolchain link`` make such ones. A
-box shows nothing but what it is given, so each place on the way of a link is given, too.
+box shows only listed paths, so each place on the way of a link is listed, too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _outside(folder: Path, shown: Sequence[Path]) -> Iterator[Path]:
 
 
 def _hops(path: Path) -> Iterator[Path]:
-    """Yield each place on the way of a link, and where it really is; nothing for what is no link."""
+    """Yield each place on the way of a link, and its real path; nothing for a path that is no link."""
     for _ in range(_MOST_HOPS):
         if not path.is_symlink():
             return
@@ -62,7 +62,7 @@ def _hops(path: Path) -> Iterator[Path]:
 
 
 def _together(files: dict[Path, None], shown: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that no shown folder has, or their folder where there are many of them in it."""
+    """Yield the files outside the shown folders, or the folder of files that share it in large numbers."""
     left = [file for file in files if not any(map(file.is_relative_to, shown))]
     number = Counter(file.parent for file in left)
     many = {folder for folder, times in number.items() if times > _MOST_FILES}
