@@ -1,4 +1,4 @@
-"""Groups of flags: what several flags of a command ask for together, as one frozen value."""
+"""Groups of flags: combines several flags of a command into one frozen value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer import Option
 from farm.assembly.program import AssemblyOptions
 from farm.cli.options import AllParts, CpuSeconds, Native, PolicyActions, TierName, seconds_of
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.judging.assurance import Assurance
     from farm.runs.pick import Pick
@@ -89,7 +89,7 @@ class AssemblyFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitFlags:
-    """Where a check runs, and what it may use."""
+    """The environment of a check, and its limits."""
 
     environment: Annotated[
         str | None, Option(help="The Lean environment; a line's own takes precedence.")
@@ -103,7 +103,7 @@ class LimitFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeFlags:
-    """What is different about a check that is done again; None leaves it as it was."""
+    """The changes to a check that runs again; None keeps the earlier value."""
 
     timeout: Annotated[
         float | None,
@@ -144,7 +144,7 @@ class ChangeFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecheckFlags:
-    """Under which environment the lines of a run are judged again, and what else is different."""
+    """The environment in which the lines of a run are judged again, and the changed options."""
 
     environment: Annotated[
         str, Option(help="The Lean environment to judge the lines in: farm environments lists them.")
@@ -183,7 +183,7 @@ class RecheckFlags:
     ] = "batch"
 
     def asked(self) -> Recheck:
-        """Return what is asked for. Raises UsageError for a limit, a tier or a class that is none."""
+        """Return the recheck. Raises UsageError for an unknown tier or class, or an impossible limit."""
         from farm.judging.assurance import Assurance
         from farm.judging.states import Priority
         from farm.limits import Limits, require_possible
@@ -288,7 +288,7 @@ class ScheduleFlags:
     deadline: Annotated[
         str | None,
         Option(
-            help="Cancel what has not started after this time, such as 90s, 30m or 2h.", show_default=False
+            help="Cancel lines that have not started after this time, such as 90s, 30m or 2h.", show_default=False
         ),
     ] = None
     stop_on_first_proof: Annotated[
@@ -312,13 +312,13 @@ class ScheduleFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyFlags:
-    """What a key of the HTTP service may do."""
+    """The rights of a key of the HTTP service."""
 
     scope: Annotated[
         list[str] | None,
         Option(
-            help="What it may do: submit proofs and get the verdicts in the answer; read later, or cancel, "
-            "what it submitted itself; all by default. Repeatable.",
+            help="Its rights: submit proofs and get the verdicts in the answer; read later, or cancel, "
+            "its own batches; all by default. Repeatable.",
             show_default=False,
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""The commands that look at runs and write what is known of them: status, list, show and export."""
+"""The commands that read runs and print or write their state: status, list, show and export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from farm.cli.options import AsJson, Output, RunId, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.export import Exported
     from farm.runs.glance import Glance
@@ -37,15 +37,15 @@ def status(
         str | None,
         Argument(
             metavar="[RUN]",
-            help="Id of a run, or a prefix of it; by default the whole farm, or with --wait the newest run.",
+            help="Id of a run, or a prefix of the id; by default the whole farm, or with --wait the newest run.",
         ),
     ] = None,
     wait: Annotated[bool, Option("--wait", help="Wait for the verdicts.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the progress and the verdicts of a run, or without one what is unfinished in the whole farm.
+    """Show the progress and the verdicts of a run, or without one the unfinished work of the whole farm.
 
-    Without a run, --json prints the newest run as with one, and beside it what is unfinished.
+    Without a run, --json prints the newest run as with one, and beside it the unfinished work.
     """
     site = Connections.here()
     if run is None and not wait:
@@ -219,13 +219,13 @@ def export(
 
 
 def _written(file: Exported) -> dict[str, object]:
-    """Return what an export wrote, for scripts."""
+    """Return the facts of an exported file, for scripts."""
     facts: dict[str, object] = {"path": str(file.path), "verdicts": file.lines}
     return facts | {"partial": True} if file.is_partial else facts
 
 
 def _partial(run: StoredRun, manifest: StoredManifest, output: Path) -> str:
-    """Return what to do about a manifest that is not where it was, or not what it was."""
+    """Return the remedy for a manifest that has moved or changed."""
     from farm.cli.terminal import visible
 
     which = f" --manifest {manifest.number}" if manifest.number else ""

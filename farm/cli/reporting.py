@@ -15,7 +15,7 @@ from farm.connections import Connections
 from farm.errors import UsageError
 from farm.files import write_whole
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.reports.report import Report
     from farm.store.queries import StoredRun

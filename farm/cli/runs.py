@@ -1,4 +1,4 @@
-"""What commands do with a run: have it begun, wait for it, write its verdicts, print them."""
+"""The parts of commands that act on a run: wait for it, write its verdicts, print them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farm.cli.options import SOME_UNJUDGED, print_json
 from farm.connections import Connections
 from farm.errors import FarmError, NotExported, ServerDown
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.export import Exported
     from farm.runs.summary import Summary
@@ -42,21 +42,22 @@ def say_unserved(connections: Connections, run: StoredRun) -> None:
 
 
 def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:
-    """Tell a user who interrupts, from the moment the run is stored, how to come `back` to it."""
+    """On an interrupt inside the block, print how to follow the stored run; `back` replaces the usual words.
+    """
     from farm.cli.terminal import how_to_come_back
 
     return _telling(f"\nRun {run_id} continues in the background.\n{back or how_to_come_back(run_id)}")
 
 
 def may_stop() -> AbstractContextManager[None]:
-    """Tell a user who interrupts before the run is stored that there is none."""
+    """On an interrupt inside the block, print that no run was stored."""
     # An interrupt while PostgreSQL ends the transaction may come too late.
     return _telling("\nNothing was stored, unless farm list shows the run already.")
 
 
 @contextmanager
 def _telling(words: str) -> Iterator[None]:
-    """Tell a user who interrupts these words."""
+    """On an interrupt inside the block, print these words."""
     from farm.cli import terminal
 
     try:
@@ -112,7 +113,7 @@ def conclude(connections: Connections, run: StoredRun, *, exports: bool, as_json
 
 
 def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
-    """Print what the verdicts are; exits with `SOME_UNJUDGED` where some are none of the proofs'."""
+    """Print the verdicts of a run; exits with `SOME_UNJUDGED` if the farm failed on some lines."""
     from farm.cli import terminal
     from farm.runs.summary import Summary
 
@@ -169,7 +170,7 @@ def progress(run: StoredRun, tally: Tally) -> dict[str, object]:
 
 
 def export(connections: Connections, run: StoredRun) -> list[Exported]:
-    """Write the verdicts that there are into the run's manifests, and return what was written."""
+    """Write the present verdicts into the run's manifests, and return the written files."""
     from farm.cli import terminal
     from farm.runs.export import export as exporting
 

@@ -1,4 +1,4 @@
-"""What a person sees of the whole farm: its workers, its queues, its pace."""
+"""Live tables of the whole farm for a person: workers, queues and rates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farm.store.environments import STARTING, UNFIT
 from farm.store.overview import AtWork, Queue, Unfinished
 from farm.store.workers import State, Worker
 
-#: Of each queue no more checks are counted by who looks every second.
+#: A live display counts at most this many checks of each queue
 MOST_COUNTED = 10_000
 #: And no more workers are shown.
 MOST_SHOWN = 20
@@ -23,10 +23,10 @@ _CUT = (
     "tiers, may wait behind them. To count all: farm status"
 )
 
-#: Said in the place of a table of workers.
+#: Replaces the table of workers if the farm has none.
 NO_WORKERS = "There are no workers; start one with: farm worker"
 
-#: So many silent workers are named.
+#: At most this many silent workers are named.
 _MOST_NAMED = 3
 _STATE_COLOURS = {
     "silent": "bold red",
@@ -39,7 +39,7 @@ _STATE_COLOURS = {
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the two largest units that tell something, such as 3 min 20 s."""
+    """Return a time in the largest unit and the next smaller one, such as 3 min 20 s."""
     whole = max(0, int(seconds))
     for unit, size, lesser, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if whole >= size:
@@ -49,7 +49,7 @@ def duration(seconds: float) -> str:
 
 
 def at_work_words(found: Sequence[AtWork]) -> str:
-    """Return in words what a worker is at: how many checks, and the longest of them."""
+    """Return a worker's current work in words: the number of its checks, and the longest of them."""
     if not found:
         return ""
     longest, others = found[0], len(found) - 1
@@ -60,7 +60,7 @@ def at_work_words(found: Sequence[AtWork]) -> str:
 
 
 def by_worker(found: Iterable[AtWork]) -> dict[str, list[AtWork]]:
-    """Return what is worked at by the name of the worker."""
+    """Return the current checks by the name of their worker."""
     grouped: dict[str, list[AtWork]] = {}
     for each in found:
         grouped.setdefault(each.worker, []).append(each)
@@ -87,7 +87,7 @@ def workers_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWo
 
 
 def _busy_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> Table:
-    """Return one row for each worker, with what it is at."""
+    """Return a table with the current work of each worker."""
     table = _table("worker", "state", "busy", "at work on", "heard of")
     for each in workers:
         table.add_row(*_doing(each, at_work), f"{duration(each.silent_seconds)} ago")
@@ -96,7 +96,7 @@ def _busy_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork
 
 def _table(name: str, *others: str) -> Table:
     table = Table()
-    table.add_column(name, overflow="fold")  # of a name that is cut nobody finds the node
+    table.add_column(name, overflow="fold")  # a truncated name would not identify the node
     for each in others:
         table.add_column(each)
     return table
@@ -113,7 +113,7 @@ def _doing(worker: Worker, at_work: Mapping[str, Sequence[AtWork]]) -> tuple[Tex
 
 
 def remedies(workers: Iterable[Worker]) -> Iterator[str]:
-    """Say what to do about workers that take no checks and do not end; one sentence for all silent ones."""
+    """Yield remedies for workers that take no checks and do not end; one sentence for all silent ones."""
     found = list(workers)
     if silent := [each for each in found if each.is_silent]:
         yield _silent(silent)
@@ -165,7 +165,7 @@ def queues_table(queues: Iterable[Queue], workers: Sequence[Worker]) -> Table:
 
 
 def unserved(queues: Iterable[Queue], workers: Sequence[Worker]) -> Iterator[str]:
-    """Say what waits for a worker that there is not."""
+    """Yield a sentence for each queue that no worker serves."""
     for each in queues:
         if not any(worker.takes(each.environment, each.tier) for worker in workers):
             waits = "waits" if each.waiting == 1 else "wait"

@@ -1,4 +1,4 @@
-"""What a person sees: tables on stdout, progress and talk on stderr."""
+"""Output for a person: tables on stdout, progress and messages on stderr."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from farm.store.records import Judged
 #: Columns of a table that does not go to a terminal: enough that nothing a script may look for is cut.
 _WIDE = 200
 
-#: Seconds between two lines of progress where there is no terminal to draw a bar on.
+#: Seconds between two lines of progress if the output is no terminal with a bar.
 _PLAIN_SECONDS = 10.0
 
 #: How each verdict is shown.
@@ -51,7 +51,7 @@ COLOURS = {
     "judge_error": "bold magenta",
 }
 
-#: How each change is told.
+#: The words for each change.
 _CHANGES = {
     Change.BROKEN: "broken",
     Change.OVER_LIMIT: "over a limit",
@@ -70,7 +70,7 @@ err = Console(stderr=True, highlight=False)
 
 
 def say(words: str) -> None:
-    """Tell the user something, on stderr; an event of the log where that is JSON."""
+    """Print a message on stderr; with a JSON log, log it as an event instead."""
     if log.is_json():
         _log.info("%s", words)
     else:
@@ -83,7 +83,7 @@ def how_to_come_back(run_id: str) -> str:
 
 
 def say_exported(file: Exported) -> None:
-    """Tell that a manifest has its verdicts now."""
+    """Print that a manifest has its verdicts."""
     say(f"Wrote {count(file.lines, 'verdict')} into {file.path}")
 
 
@@ -108,7 +108,8 @@ def busy(words: str) -> Iterator[None]:
 
 @contextmanager
 def following(words: str) -> Iterator[Callable[[str], None]]:
-    """Show what a long task says last, in one line or now and then in a line; yields what to call with it."""
+    """Show the last message of a long task, in a live line or now and then as a new line; yields its setter.
+    """
     bar = _bar(
         SpinnerColumn(), TextColumn("{task.fields[last]}", markup=False), TimeElapsedColumn(), last=words
     )
@@ -138,7 +139,7 @@ def storing() -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def trying(programs: int) -> Iterator[Callable[[], None]]:
-    """Show how many programs of so many are tried; yields the function to call for each."""
+    """Show how many of `programs` were tried; yields the function to call for each."""
     bar = _bar(TextColumn("trying"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn())
     (task,) = bar.task_ids
     bar.update(task, total=programs)
@@ -157,7 +158,7 @@ def judging() -> Iterator[Callable[[Tally], None]]:
 
 
 class _RunProgress:
-    """What is shown of a run in a bar, or in its place."""
+    """The progress of a run, as a bar or as lines."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -208,7 +209,7 @@ def _coloured(verdict: str) -> Text:
 
 
 def print_summary(run: StoredRun, summary: Summary) -> None:
-    """Print how far a run is and what its verdicts are."""
+    """Print the progress and the verdicts of a run."""
     _print_tally(run, summary.tally)
     tally, solved = summary.tally, summary.solved
     judged = sum(tally.verdicts.values())
@@ -270,7 +271,7 @@ def _left_open(tally: Tally) -> Iterator[str]:
 
 
 def _holed_words(holed: Mapping[str, int]) -> Iterator[str]:
-    """Say how many proofs rest on a kernel that is known to accept what it should not."""
+    """Yield how many proofs rest on a kernel with known holes."""
     for toolchain, lines in holed.items():
         holes = ", ".join(known.id for known in advisories(toolchain) or ())
         proved = f"Of the proved lines, {count(lines, 'line')}"
@@ -296,7 +297,7 @@ def print_runs(rows: Iterable[tuple[StoredRun, Tally]]) -> None:
 
 
 def _title(run: StoredRun) -> str:
-    """Return by what people know a run: its manifests, and which run it judges again."""
+    """Return the title of a run: its manifests, and the run that it judges again."""
     names = ", ".join(path.name for path in run.manifests[:3])
     more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
     again = f"recheck of {run.rechecks} in {run.options['environment']}" if run.rechecks else ""
@@ -326,7 +327,7 @@ def print_lines(judged: Iterable[Judged]) -> None:
 def print_changes(
     run: StoredRun, found: Iterator[tuple[Change, Turned]], changes: Changes, *, most: int
 ) -> None:
-    """Print the first lines that a recheck changed, and then what became of all, which `found` counts."""
+    """Print the first lines that a recheck changed, then the counts of all, which `found` fills in."""
     table = Table(title="changed lines", title_justify="left")
     for column in ("line", "name", "before", "now"):
         table.add_column(column, no_wrap=column == "line")
@@ -368,7 +369,7 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
 
 
 def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
-    """Print one line whole: its program with line numbers, what Lean and the assembly said, every attempt."""
+    """Print one line whole: its numbered program, the messages of Lean and the assembly, every attempt."""
     print_lines([job])
     out.print(
         Syntax(visible(job.program), "lean", line_numbers=True, theme="ansi_dark", background_color="default")
@@ -391,7 +392,7 @@ def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
 
 
 def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
-    """Return in words what an audit found, was about, and could not check."""
+    """Return the findings, the target and the unchecked parts of an audit in words."""
     if audit is None:
         return []
     words = [f"audit: {finding['word']}: {finding['sentence']}" for finding in audit.get("findings", ())]
@@ -416,7 +417,7 @@ _PART_WIDTH = 22
 
 
 def print_finding(finding: Diagnosis) -> None:
-    """Print what was found of one part: its words stand in a column of their own."""
+    """Print the finding about one part, its words in a column of their own."""
     word, style = ("works", "green") if finding.ok else ("broken", "bold red")
     word, style = ("weak", "yellow") if finding.ok and finding.weak else (word, style)
     row = Table.grid(padding=(0, 2))
@@ -436,7 +437,7 @@ def print_environments(rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_keys(rows: Iterable[Sequence[str]]) -> None:
-    """Print one row for each key: id, name, what it may do, its limits, when it was added and revoked."""
+    """Print one row for each key: id, name, rights, limits, and when it was added and revoked."""
     table = Table(
         "id", "name", "scopes", "priorities", "per second", "in flight", "seconds", "added", "revoked"
     )

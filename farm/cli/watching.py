@@ -1,4 +1,4 @@
-"""The commands that look at the whole farm: workers and top."""
+"""The commands that show the whole farm: workers and top."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import ServerDown
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def workers(as_json: AsJson = False) -> None:
-    """List the workers: what each serves, how busy it is, what it is at, and when it was last heard of."""
+    """List the workers: environments, load, current check, and seconds since their last heartbeat."""
     from farm.cli import screen, terminal
     from farm.store.overview import Overview
     from farm.store.workers import Workers
@@ -51,7 +51,7 @@ def workers(as_json: AsJson = False) -> None:
 
 
 def _facts(worker: Worker, at_work: list[AtWork]) -> dict[str, object]:
-    """Return what is known of a worker, for scripts."""
+    """Return the facts of a worker, for scripts."""
     return {
         **asdict(worker),
         "age_seconds": round(worker.age_seconds, 3),
@@ -73,9 +73,9 @@ def _facts(worker: Worker, at_work: list[AtWork]) -> dict[str, object]:
 
 
 def top(as_json: AsJson = False) -> None:
-    """Show the farm at work, anew every second, until q or Ctrl-C; without a terminal, once.
+    """Show the farm at work, updated every second, until q or Ctrl-C; without a terminal, once.
 
-    It shows how many checks are decided a second and how, what waits, and what each worker is at. With --json
+    It shows the rate of verdicts by result, the waiting checks, and each worker's current check. With --json
     it prints that once.
     """
     from farm.cli import terminal
@@ -93,7 +93,7 @@ def top(as_json: AsJson = False) -> None:
 
 
 def _pictured(connections: Connections, pace: Pace) -> dict[str, object]:
-    """Return what a picture shows, for scripts; all workers, each with its longest check."""
+    """Return the content of the live display, for scripts; all workers, each with its longest check."""
     from farm.cli import screen
     from farm.store.overview import Overview
     from farm.store.workers import Workers
@@ -137,7 +137,7 @@ def _keep_showing(connections: Connections, pace: Pace) -> None:
 
 
 def _picture_or_trouble(connections: Connections, pace: Pace) -> RenderableType:
-    """Return the picture, or why there is none at the moment."""
+    """Return the live display, or the reason why it is not available at the moment."""
     from farm.cli.terminal import visible
 
     try:

@@ -1,4 +1,5 @@
-"""Tracing step, spans to the collector: one that is away is told of once, and never waited for."""
+"""Tracing step, export: sends spans to the collector; logs an unreachable one once, and never waits for it.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from farm.errors import SettingsError
 from farm.log import logger
 
-#: What the SDK's exporter can speak here.
+#: The only protocol of the SDK's exporter here.
 _PROTOCOL = "http/protobuf"
-#: Who of the SDK logs that spans are lost: each try of an export, and a queue that is full.
+#: The loggers of the SDK that report lost spans: each try of an export, and a queue that is full.
 _TALKATIVE = (trace_exporter.__name__, "opentelemetry.sdk._shared_internal")
 
 _log = logger(__name__)
@@ -61,7 +62,7 @@ class Exporting(SpanExporter):
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
-        """Take what the SDK logs in this thread, inside the block, for something about these spans."""
+        """Treat the SDK's log records of this thread, inside the block, as reports about these spans."""
         self._here.speaks = True
         try:
             yield
@@ -69,7 +70,7 @@ class Exporting(SpanExporter):
             self._here.speaks = False
 
     def _is_of_others(self, record: logging.LogRecord) -> bool:
-        """Whether what the SDK logs is about the spans of the program that imports the farm."""
+        """Whether a log record of the SDK is about the spans of the program that imports the farm."""
         is_own = getattr(self._here, "speaks", False)
         if is_own:
             self._tell(record.getMessage())
@@ -81,8 +82,8 @@ class Exporting(SpanExporter):
         if not self._is_told:
             self._is_told = True
             _log.warning(
-                "Traces do not reach the collector: %s. Spans are lost until they do, and nothing else is; "
-                "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT. This is said once.",
+                "Traces do not reach the collector: %s. Only spans are lost until they do; "
+                "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT. This is logged once.",
                 " ".join(why.split()).rstrip("."),
             )
 

@@ -1,7 +1,7 @@
 """Tracing step, the spans themselves, on OpenTelemetry's SDK.
 
-The provider is the farm's own: a program that imports the farm may have another one. Errors are told by their
-type only, for their words may quote a manifest.
+The provider is the farm's own: a program that imports the farm may have another one. Errors are recorded by
+type only, because their messages may quote a manifest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Recorded(Span):
             self.traceparent = f"00-{ids}-{context.trace_flags:02x}"
 
     def tell(self, **facts: object) -> None:
-        """Add attributes; those that are None are left out."""
+        """Add attributes, except those that are None."""
         self._span.set_attributes(_attributes(facts))
 
 
@@ -77,7 +77,7 @@ class Tracer:
         self._tracer.start_span(name, context=_context(parent), start_time=began_ns).end()
 
     def flush(self) -> None:
-        """Send what is not sent yet; a collector that is away is not waited for."""
+        """Send the pending spans, without waiting for an unreachable collector."""
         done = self._exporting.settled
         done.clear()
 
