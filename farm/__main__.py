@@ -1,4 +1,4 @@
-"""The `farm` command and ``python -m farm``; says what to install where only the client is installed."""
+"""The `farm` command and ``python -m farm``; names the extra to install if only the client is installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What this process may use of its machine: cores and memory, by control groups, Slurm and affinity.
+"""The resources that this process may use: cores and memory, by control groups, Slurm and affinity.
 
 Every function reads below a `root`, which is the machine's own unless a test gives another. Sources:
-cgroups(7), https://docs.kernel.org/admin-guide/cgroup-v2.html, and the variables of https://slurm.schedmd.com/srun.html.
+cgroups(7), https://docs.kernel.org/admin-guide/cgroup-v2.html, and the variables of
+https://slurm.schedmd.com/srun.html.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _mounts(controller: str, version: int, root: Path) -> Iterator[tuple[str, Pa
 
 
 def _below(path: str, mounted: str, folder: Path) -> Path:
-    """Return the folder of a group below a mount; the mount's own where the group lies outside of it."""
+    """Return the folder of a group below a mount; the mount's own if the group lies outside of it."""
     relative = os.path.relpath(path, mounted) if path.startswith("/") else ".."
     own = folder / relative
     return folder if relative.split("/")[0] == ".." or not own.is_dir() else own

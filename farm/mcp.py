@@ -14,21 +14,21 @@ from mcp.server.mcpserver.exceptions import ToolError
 from farm.client import AsyncClient, ClientError, Result
 from farm.version import VERSION
 
-#: A model that waits longer than this is told that there is no verdict yet.
+#: A model that waits longer than this gets the answer that there is no verdict yet.
 _DEADLINE_SECONDS = 600.0
 
 _MEANINGS = {
     "proved": "The answer is a proof.",
-    "rejected": "The answer is no proof. Correct what the detail and the messages name.",
+    "rejected": "The answer is no proof. Correct the faults that the detail and the messages name.",
     "timeout": "Lean did not finish in time, so this is no proof. Make it cheaper, or give it more time.",
     "memory_limit": "Lean ran out of memory, so this is no proof. Make it smaller.",
     "judge_error": "The farm failed. This says nothing about the answer; ask again.",
     None: "The farm has no verdict. This says nothing about the answer; ask again.",
 }
-#: What is said of a reason in place of its verdict: the farm would answer the same each time.
+#: The meaning of reasons for which the farm would give the same verdict each time.
 _REASONS = {
-    "bad_challenge": "What you gave as formal_statement, header or context is at fault, so no answer can be "
-    "judged. Correct that, or report it to the person who gave you the problem.",
+    "bad_challenge": "The given formal_statement, header or context is at fault, so no answer can be "
+    "judged. Correct it, or report it to the author of the problem.",
     "kernels_disagree": "Two kernels disagree about the answer. Report it to the operator of the farm, and "
     "do not repeat the check.",
 }
@@ -75,13 +75,12 @@ class Tools:
     ) -> dict[str, Any]:
         """Check whether Lean 4 code proves a statement, with Lean's kernel.
 
-        answer: the Lean code, bare or in a ```lean4 block; it may repeat the statement.
-        formal_statement: the theorem up to its `:= by`. Without it the answer is a whole program, and nothing
-        checks that it proves what was asked.
-        header: imports and options that precede the statement, such as `import Mathlib`.
-        context: in place of a header, all of the theorem's file before it.
-        environment: the name of the Lean environment; timeout: seconds that Lean may take.
-        A reward of 1.0 means proved, 0.0 not proved, null that nobody knows.
+        answer: the Lean code, bare or in a ```lean4 block; it may repeat the statement. formal_statement: the
+        theorem up to its `:= by`. Without it the answer is a whole program, and nothing checks which
+        statement it proves. header: imports and options that precede the statement, such as `import Mathlib`.
+        context: in place of a header, all of the theorem's file before it. environment: the name of the Lean
+        environment; timeout: seconds that Lean may take. A reward of 1.0 means proved, 0.0 not proved, null
+        that it is unknown.
         """
         item: dict[str, Any] = (
             {"formal_statement": formal_statement, "header": header, "generation": answer}
@@ -98,9 +97,9 @@ class Tools:
         return {**_shown(result), "explanation": explanation(result)}
 
     async def explain_verdict(self, id: str) -> str:  # noqa: A002 # the name that check_proof answers with
-        """Explain a verdict: what it means, what it rests on, and all that Lean said.
+        """Explain a verdict: its meaning, its trusted parts, and Lean's messages.
 
-        id: the id that check_proof or the farm's HTTP service gave.
+        id: the id from check_proof or from the farm's HTTP service.
         """
         try:
             batch = await self._client.batch(id.rpartition("-")[0] or id)
@@ -113,7 +112,7 @@ class Tools:
 
 
 def explanation(result: Result) -> str:
-    """Return in plain words what a result means, what it rests on, and what Lean said."""
+    """Return in plain words a result's meaning, its trusted parts, and Lean's messages."""
     lines = [f"{result.verdict or result.status} ({result.reason or 'no reason'}): {_meaning(result)}"]
     lines += [text for text in (result.detail, result.waits_for) if text]
     lines += [f"It is weaker than a full proof: {_LACKS.get(word, word)}." for word in result.weaker]
@@ -127,7 +126,7 @@ def explanation(result: Result) -> str:
         place = f"{each.origin or 'program'}:{each.line}:{each.column}"
         lines.append(f"{place}: {each.severity}: {each.text}")
     if result.messages_cut:
-        lines.append("Lean said more than the farm keeps; errors and sorries are kept first.")
+        lines.append("Lean printed more messages than the farm keeps; errors and sorries are kept first.")
     return "\n".join(lines)
 
 
