@@ -288,7 +288,8 @@ class ScheduleFlags:
     deadline: Annotated[
         str | None,
         Option(
-            help="Cancel lines that have not started after this time, such as 90s, 30m or 2h.", show_default=False
+            help="Cancel lines that have not started after this time, such as 90s, 30m or 2h.",
+            show_default=False,
         ),
     ] = None
     stop_on_first_proof: Annotated[

@@ -21,7 +21,9 @@ def add_to(app: typer.Typer) -> None:
 def metrics(
     once: Annotated[bool, Option("--once", help="Print the metrics to standard output and end.")] = False,
     port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 9701,
-    address: Annotated[str, Option(help="Address to listen on; anyone who reaches it may read.")] = "127.0.0.1",
+    address: Annotated[
+        str, Option(help="Address to listen on; anyone who reaches it may read.")
+    ] = "127.0.0.1",
 ) -> None:
     """Serve the metrics of the whole farm's queue, checks and runs. docs/metrics.md lists all metrics.
 

@@ -23,7 +23,8 @@ SOME_LOST = 6
 JSON_SCHEMA = 1
 
 RunId = Annotated[
-    str | None, Argument(metavar="[RUN]", help="Id of a run, or a prefix of the id; the newest run by default.")
+    str | None,
+    Argument(metavar="[RUN]", help="Id of a run, or a prefix of the id; the newest run by default."),
 ]
 SomeRun = Annotated[str, Argument(metavar="RUN", help="Id of a run, or a prefix of the id.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
@@ -46,7 +47,10 @@ PolicyActions = Annotated[
 ]
 TierName = Annotated[
     str,
-    Option("--tier", help="What *proved* trusts: the kernel only, audit (Lean's kernel calls), or lean (all of Lean)."),
+    Option(
+        "--tier",
+        help="What *proved* trusts: the kernel only, audit (Lean's kernel calls), or lean (all of Lean).",
+    ),
 ]
 Native = Annotated[
     bool, Option("--native", help="Allow proofs that trust the compiler, such as those by native_decide.")

@@ -1,5 +1,4 @@
-"""Datasets step, files of Lean 4: finds the header and the statements of a file with the farm's own scanner.
-"""
+"""Datasets step, files of Lean 4: finds the header and the statements of a file with the farm's own scanner."""
 
 from __future__ import annotations
 

@@ -112,7 +112,9 @@ def _facts(reading: Reading | None) -> Iterator[Metric]:
     size = _gauge("farm_database_bytes", "Size of the database.")
     oldest = _gauge("farm_oldest_run_seconds", "How long ago the oldest stored run was submitted.")
     silent = _gauge(
-        "farm_environment_silent_seconds", "Seconds since a worker last reported that it serves it.", "environment"
+        "farm_environment_silent_seconds",
+        "Seconds since a worker last reported that it serves it.",
+        "environment",
     )
     if reading is not None:
         _with(info, [((VERSION, reading.schema), 1)])

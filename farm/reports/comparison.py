@@ -16,8 +16,7 @@ LEAST_PROBLEMS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassDifference:
-    """pass@k of both, and its difference, over the problems whose pass@k is known in both
-    (`estimates.counted`).
+    """pass@k of both runs, and its difference, over the problems whose pass@k is known in both.
 
     `low` and `high` bound the difference, this report minus the other run; they are None if the problems are
     too few.

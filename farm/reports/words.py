@@ -158,7 +158,7 @@ def _notes(found: RunFigures) -> Iterator[Note]:
     if found.stops_on_first_proof:
         yield Note(
             f"{cancelled}, for it stops on the first proof: pass@1 over its judged lines is too high, and "
-            "another pass@k is given only if the cancelled lines cannot change it.  "
+            "another pass@k is given only if the cancelled lines cannot change it. "
             "Use the bounds, and the problems solved."
         )
     else:
@@ -228,7 +228,9 @@ def _by_rate(limits: Sequence[LimitUse], figures: Figures) -> str:
     if not figures.proved:
         return "Without a proof it is unknown whether longer limits would help."
     near = ", ".join(f"{LIMITS[each.limit]} {whole(each.proofs_above_four_fifths)}" for each in limits)
-    found = f"Of {count(figures.proved, 'proof')}, these numbers took more than four fifths of the limit: {near}."
+    found = (
+        f"Of {count(figures.proved, 'proof')}, these numbers took more than four fifths of the limit: {near}."
+    )
     guess = sum(min(each.ended, 5 * each.proofs_above_four_fifths) for each in limits)
     if not guess:
         return f"{found} Longer limits would probably find few more."

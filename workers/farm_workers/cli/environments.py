@@ -198,9 +198,7 @@ def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
 
 def verify(
     name: Name,
-    accept: Annotated[
-        bool, Option("--accept", help="Record the present files as the right ones.")
-    ] = False,
+    accept: Annotated[bool, Option("--accept", help="Record the present files as the right ones.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute the digest again from all bytes, and print each difference from the recorded one.
@@ -363,7 +361,10 @@ def declare(
     name: Annotated[str, Argument(help="The environment, as lines and --environment name it.")],
     toolchain: Annotated[
         str,
-        Option(help="Its Lean's version, with which a submit warns of known holes in its kernel.", show_default=False),
+        Option(
+            help="Its Lean's version, with which a submit warns of known holes in its kernel.",
+            show_default=False,
+        ),
     ] = "",
     kind: Annotated[Kind, Option(help="The proof system of its lines.")] = Kind.LEAN,
 ) -> None:

@@ -306,8 +306,7 @@ def _require_possible(facts: Told, folder: Path) -> None:
 
 
 def _extract(tar: tarfile.TarFile, facts: Told, folder: Path, told: Callable[[str], None]) -> None:
-    """Write all members into the folder, links last; raises ValueError if they differ from the description.
-    """
+    """Write all members into the folder, links last; raises ValueError if they differ from the description."""
     links: list[tuple[Path, str]] = []
     members = size = 0
     while (member := tar.next()) is not None:

@@ -268,7 +268,9 @@ class _Now(Collector):
     def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
         labels = ("version", "worker", "isolation", "way")
         return (
-            GaugeMetricFamily("farm_worker_info", "Version, isolation and way of this worker.", labels=labels),
+            GaugeMetricFamily(
+                "farm_worker_info", "Version, isolation and way of this worker.", labels=labels
+            ),
             GaugeMetricFamily("farm_images", "Images that can fork now.", labels=["environment"]),
             GaugeMetricFamily(
                 "farm_images_memory_bytes", "Private memory of these images.", labels=["environment"]
