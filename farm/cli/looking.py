@@ -37,7 +37,7 @@ def status(
         str | None,
         Argument(
             metavar="[RUN]",
-            help="Id of a run, or a prefix of the id; by default the whole farm, or with --wait the newest run.",
+            help="Id of a run, or a prefix of it; by default the whole farm, or with --wait the newest run.",
         ),
     ] = None,
     wait: Annotated[bool, Option("--wait", help="Wait for the verdicts.")] = False,

@@ -24,9 +24,9 @@ JSON_SCHEMA = 1
 
 RunId = Annotated[
     str | None,
-    Argument(metavar="[RUN]", help="Id of a run, or a prefix of the id; the newest run by default."),
+    Argument(metavar="[RUN]", help="Id of a run, or a prefix of it; the newest run by default."),
 ]
-SomeRun = Annotated[str, Argument(metavar="RUN", help="Id of a run, or a prefix of the id.")]
+SomeRun = Annotated[str, Argument(metavar="RUN", help="Id of a run, or a prefix of it.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
 CpuSeconds = Annotated[
     float | None,

@@ -42,7 +42,7 @@ def say_unserved(connections: Connections, run: StoredRun) -> None:
 
 
 def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:
-    """On an interrupt inside the block, print how to follow the stored run; `back` replaces the usual words."""
+    """On an interrupt inside the block, print how to follow the stored run, or `back` instead."""
     from farm.cli.terminal import how_to_come_back
 
     return _telling(f"\nRun {run_id} continues in the background.\n{back or how_to_come_back(run_id)}")

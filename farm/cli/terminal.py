@@ -108,7 +108,7 @@ def busy(words: str) -> Iterator[None]:
 
 @contextmanager
 def following(words: str) -> Iterator[Callable[[str], None]]:
-    """Show the last message of a long task, in a live line or now and then as a new line; yields its setter."""
+    """Show the last message of a long task, live or now and then on a new line; yields its setter."""
     bar = _bar(
         SpinnerColumn(), TextColumn("{task.fields[last]}", markup=False), TimeElapsedColumn(), last=words
     )

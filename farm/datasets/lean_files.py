@@ -1,4 +1,4 @@
-"""Datasets step, files of Lean 4: finds the header and the statements of a file with the farm's own scanner."""
+"""Datasets step, files of Lean 4: finds the header and the statements of a file by the farm's scanner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets step, records: turns one JSON object of a Lean benchmark into a problem, whatever its field names."""
+"""Datasets step, records: turns a JSON object of a Lean benchmark into a problem, whatever its keys."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def first_of(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None
 
 
 def _more(place: Place, fields: Mapping[str, object]) -> dict[str, object]:
-    """Return the other fields that a line keeps: the informal statement, its difficulty, and unknown fields."""
+    """Return the other fields that a line keeps: informal statement, difficulty, and unknown fields."""
     used = [first_of(fields, names) for names in (NAMES, STATEMENTS, HEADERS, HELPERS, INFORMAL)]
     found: dict[str, object] = {
         "informal_prefix": text_field(place, fields, INFORMAL),

@@ -85,7 +85,7 @@ def start_valkey(home: Path, lock: int, binary: Binary, keep: Keep) -> str:
 
 
 def _data_folder(home: Path, lock: int, binary: Binary) -> Path:
-    """Return the data folder; a missing one is made under another name first, so that it is never half done."""
+    """Return the data folder; a missing one is made under another name, so it is never half done."""
     data, unfinished = home / "postgres", home / "postgres.unfinished"
     if data.exists():
         _require_version(data, binary)

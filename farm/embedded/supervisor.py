@@ -157,7 +157,7 @@ def _is_busy(database_url: str) -> bool:
 
 
 def _heard(connection: socket.socket) -> bytes:
-    """Return a client's request; a client of an earlier farm sends a single word and does not close its side."""
+    """Return a client's request; an earlier farm's client sends one word and keeps its side open."""
     words = connection.recv(16)
     while words.startswith(USE) and (more := connection.recv(1 << 16)):
         words += more

@@ -15,7 +15,7 @@ _QUANTILE = 1.959963984540054
 
 
 def all_of(samples: int, hits: int, k: int) -> float:
-    """Return the probability that k of `samples`, drawn without replacement, are all hits: C(h,k) / C(n,k)."""
+    """Return how likely k of `samples`, drawn without replacement, are all hits: C(h,k) / C(n,k)."""
     if hits < k:
         return 0.0
     misses = samples - hits

@@ -1,4 +1,4 @@
-"""Tracing step, export: sends spans to the collector; logs an unreachable one once, and never waits for it."""
+"""Tracing step, export: sends spans to the collector; logs an unreachable one once, and never waits."""
 
 from __future__ import annotations
 

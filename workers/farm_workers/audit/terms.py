@@ -177,7 +177,7 @@ def parts_of(olean: Olean, place: int) -> list[int]:
 
 
 def applied(olean: Olean, place: int, most: int) -> tuple[int, list[int]]:
-    """Return the function and the arguments of an application: at most `most` arguments, the last one first."""
+    """Return the function and at most `most` arguments of an application, the last argument first."""
     arguments = list[int]()
     while olean.words[place] == APP and len(arguments) < most:
         arguments.append(olean.object(place, 1))

@@ -351,7 +351,7 @@ class Groups:
                 write(self.here / PROCESSES, os.getpid())
 
     def clear(self) -> None:
-        """Kill all cells and remove their groups, then the process's own; groups that cannot be removed stay."""
+        """Kill all cells and remove their groups, then the process's own, as far as possible."""
         folders = _once(self.folders.values())
         for name in {each.name for folder in folders for each in folder.glob(f"{_CELL}*")}:
             with contextlib.suppress(OSError):

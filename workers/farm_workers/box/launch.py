@@ -102,7 +102,7 @@ def descendants(root: int, *, halt: bool = False) -> list[int]:
 
 
 def kill_tree(root: int) -> bool:
-    """Kill all processes below `root`; False if none was found. Callers that must kill all repeat the call."""
+    """Kill all processes below `root`; False if none was found. To be sure of all, repeat the call."""
     doomed: set[int] = set()
     while new := set(descendants(root, halt=True)) - doomed:
         doomed |= new

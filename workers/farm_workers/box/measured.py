@@ -79,7 +79,7 @@ class Measured:
         return self._facts(None, 0.0, f"killed processes were not gone within {AT_ONCE:g} s")
 
     def _facts(self, status: int | None, cpu_seconds: float, error: str | None) -> Execution:
-        """Return how the tree ended, once none of its processes lives: its wait status, or the box's error."""
+        """Return how the tree ended, once all of it has: its wait status, or the box's error."""
         last, group = self.seen, self._group
         now = group.usage() if group else last
         limit = self._breach

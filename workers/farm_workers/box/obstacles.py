@@ -111,7 +111,7 @@ def _remedy(kernel: Kernel) -> str:
 
 
 def writable_groups(error: int | None) -> str | None:
-    """Return the option that lets a container make control groups after this error; None outside containers."""
+    """Return the option that lets a container make control groups; None outside containers."""
     if runtime := container():
         return _GROUPS[runtime]
     return f"if this is a container, {_GROUPS['docker']}" if error == errno.EROFS else None

@@ -161,7 +161,7 @@ class _Watch:
         return now + min(self._interval, max(cpu_left, FIRST_LOOK), max(wall_left, FIRST_LOOK / 10))
 
     def _late(self) -> bool:
-        """Whether the command was killed but still lives: then closing the cell hands it to the background."""
+        """Whether the command was killed but lives: closing the cell then hands it to the background."""
         return self._killed_at is not None and time.monotonic() > self._killed_at + AT_ONCE
 
     def _drained(self) -> bool:

@@ -200,7 +200,7 @@ class BoxSupervisor:
         return said.decode(errors="replace")
 
     def kill_hard(self) -> None:
-        """Kill the rest of the tree, then its supervisor; does nothing unless the supervisor failed to do so."""
+        """Kill the rest of the tree, then its supervisor, if the supervisor failed to do so."""
         if self._process.poll() is not None:
             return
         if self._handle is None:

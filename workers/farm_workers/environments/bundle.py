@@ -236,8 +236,8 @@ def unpack(file: Path, folder: Path, told: Callable[[str], None]) -> Told:
         part.rename(folder)
     except OSError as error:
         raise FarmError(
-            f"{file} cannot be unpacked into {folder.parent}: {error}; the partial copy was removed. Make room, or "
-            "name another folder with --dir"
+            f"{file} cannot be unpacked into {folder.parent}: {error}; the partial copy was removed. Make "
+            "room, or name another folder with --dir"
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -306,7 +306,7 @@ def _require_possible(facts: Told, folder: Path) -> None:
 
 
 def _extract(tar: tarfile.TarFile, facts: Told, folder: Path, told: Callable[[str], None]) -> None:
-    """Write all members into the folder, links last; raises ValueError if they differ from the description."""
+    """Write all members into the folder, links last; raises ValueError if they were not described."""
     links: list[tuple[Path, str]] = []
     members = size = 0
     while (member := tar.next()) is not None:

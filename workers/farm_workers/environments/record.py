@@ -1,4 +1,4 @@
-"""Environment step, by command: records the files of an environment, read from the bytes, to compare later."""
+"""Environment step, by command: records the files of an environment by their bytes, to compare later."""
 
 from __future__ import annotations
 

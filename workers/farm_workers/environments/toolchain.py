@@ -29,7 +29,7 @@ _OFFLINE = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Toolchain:
-    """One Lean: its program, and the output of ``lean --version``: version, platform, commit, kind of build."""
+    """One Lean: its program, and its ``lean --version``: version, platform, commit, kind of build."""
 
     lean: Path
     says: str

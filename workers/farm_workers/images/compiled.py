@@ -1,4 +1,4 @@
-"""Image step, compiled code: evaluates terms of type `Bool` by Lean's compiler, in what the header imported.
+"""Image step, compiled code: evaluates terms of type `Bool` by Lean's compiler, in the header's environment.
 
 `Lean.Meta.nativeEqTrue` compiles a term and runs it, as the tactic `native_decide` does
 (``src/Lean/Meta/Native.lean`` of Lean 4.35, run with that version). A seal's process calls it again: no code
@@ -43,7 +43,7 @@ class Compiler:
     def evaluate(self, term: int) -> bool | None:
         """Return whether a closed term of type `Bool` evaluates to true; None where it cannot be compiled."""
         lean = self._lean
-        lean.call("lean_io_set_heartbeats", NOTHING, NOTHING)  # 0: what came before does not count
+        lean.call("lean_io_set_heartbeats", NOTHING, NOTHING)  # 0: earlier heartbeats do not count
         name = lean.call("lean_name_mk_string", NOTHING, lean.string("farm"))
         action = self._action("l_Lean_Meta_nativeEqTrue___boxed", name, shared(term), NOTHING)
         variables = lean.constant("l_Lean_LocalContext_empty")

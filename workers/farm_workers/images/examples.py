@@ -1,11 +1,11 @@
-"""Image step, examples: finds what a program declares and its environment does not keep, and gives it a name.
+"""Image step, examples: finds the declarations that a program's environment forgets, and names them.
 
 Lean checks an `example` and forgets it, so its module does not have it. Lean's trees do: each declaration
-leaves a node with its name, and the environment in which it was declared. What is found there and not in
-the last environment is added to the module under a name of its own, so that audit and kernel look at it.
+leaves a node with its name, and the environment in which it was declared. Declarations that are in the trees
+and not in the last environment are added to the module under new names, so that audit and kernel check them.
 
-This runs in the process that ran the program, whose code can change what is found. Nothing rests on it: a
-constant more is one more that the seal has to accept.
+This runs in the process that ran the program, whose code can change the trees. No verdict depends on them: an
+added constant is one more that the seal has to accept.
 
 The trees (``src/Lean/Elab/InfoTree/Types.lean``), terms and constants are those of Lean 4.35.
 """
@@ -50,7 +50,7 @@ class Examples:
         self._names: set[str] = set()
 
     def constants(self) -> list[tuple[int, int]]:
-        """Return the name and the `ConstantInfo` of each constant to add, and of what they rest on."""
+        """Return the name and the `ConstantInfo` of each constant to add, and of its dependencies."""
         visit = Callback(self._visit)
         for tree in (field(each, 2) for each in self._lean.snapshots()):
             if tree != NOTHING:
@@ -79,7 +79,7 @@ class Examples:
         self._found.setdefault((environment, dotted(name)), declared)
 
     def _added(self, declared: _Declared) -> Iterator[tuple[int, int]]:
-        """Yield a forgotten declaration, and what it rests on that is forgotten too, under new names."""
+        """Yield a forgotten declaration, and its dependencies that were forgotten too, under new names."""
         lean, new = self._lean, self._new_name(declared)
         found = dict(_reached(lean, declared, self._last))
         if not found:
@@ -191,7 +191,7 @@ class _Renaming:
         return self._lean.call("l_Lean_Expr_replaceImpl___boxed", replace, shared(term))
 
     def _replaced(self, term: int) -> int:
-        """Return what Lean is to have in place of a term: an `Option Expr`."""
+        """Return Lean's replacement for a term: an `Option Expr`."""
         new = self._names.get(dotted(field(term, 0))) if tag(term) == _CONSTANT else None
         if new is None:
             return NOTHING

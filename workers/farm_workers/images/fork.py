@@ -1,4 +1,4 @@
-"""Image step, one fork from outside: held within limits, watched, ended, and asked what it left."""
+"""Image step, one fork from outside: holds it within limits, watches and ends it, and reads its files."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _START_SECONDS = 30.0
 _GOALS_BYTES = 1 << 20
 
 _NO_WORD = "an image exited before its fork"
-#: What an image says of an end: wait status, microseconds of the user's and of the system's time. An image
-#: that has run a stranger's code may say anything.
+#: An image's report of a fork's end: wait status, microseconds of the user's and of the system's time. An
+#: image that has run untrusted code may send anything.
 _ENDED = re.compile(rb"\d{1,5} \d{1,15} \d{1,15}")
 _DESCRIPTOR = struct.Struct("i")
 
@@ -44,11 +44,11 @@ Send = Callable[[bytes, Sequence[int]], None]
 
 
 class ImageGone(Exception):
-    """The image ended before a fork of it was at its gate: nothing was done."""
+    """The image ended before its fork was at the gate: nothing was done."""
 
 
 class Fork(Measured):
-    """A fork of an image, from its gate to its end; what `farm_workers.box.once.watched` watches.
+    """A fork of an image, from its gate to its end; `farm_workers.box.once.watched` watches it.
 
     `stdout` and `stderr` are read ends of pipes, non-blocking; `over` becomes readable when it has ended.
     """
@@ -63,11 +63,10 @@ class Fork(Measured):
         limits: Limits,
         files: Sequence[int] = (),
     ) -> None:
-        """Have an image fork for an order, and wait until that is at its gate.
+        """Have an image fork for an order, and wait until the fork is at its gate.
 
-        `request` is what it reads there, besides its limits; `files` are a seal's module, challenge and
-        file for what it makes, or a module and the socket of an image, which stay the caller's. Raises
-        ImageGone and BoxFailed.
+        The fork reads `request` and its limits there; `files` are a seal's module, challenge and output file,
+        or a module and the socket of an image, which stay the caller's. Raises ImageGone and BoxFailed.
         """
         self._what, self._isolation = what, isolation
         super().__init__(limits)
@@ -152,14 +151,14 @@ class Fork(Measured):
 
     def go(self) -> None:
         """Let it work: its time begins."""
-        with contextlib.suppress(OSError):  # somebody killed it: its end will say so
+        with contextlib.suppress(OSError):  # it was killed: its end will report that
             self._socket.send(order.GO)
 
     def _sampled(self) -> Usage:
         return procfs.usage(self.pid, itself=True)
 
     def kill(self) -> None:
-        """End it with all that came of it; may be called again."""
+        """Kill it with all its descendants; may be called again."""
         self._to_be_gone()
         with contextlib.suppress(OSError):  # closing makes sure
             if self._group:
@@ -169,13 +168,13 @@ class Fork(Measured):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def _end_hard(self) -> None:
-        """Kill what is left, when nothing else has ended it."""
+        """Kill the fork, unless it has ended."""
         if self._handle is not None and not self._said:
             self.kill()
             self._has_said(self._to_be_gone())
 
     def _has_said(self, seconds: float) -> bool:
-        """Return whether it was said, within so many seconds, what became of it: all of it is dead then."""
+        """Return whether the fork's end was reported within `seconds`: then all of its processes are dead."""
         poll = select.poll()  # unlike select it takes any descriptor
         poll.register(self._socket, select.POLLIN)
         if not self._said and poll.poll(seconds * 1000):
@@ -186,7 +185,7 @@ class Fork(Measured):
 
     @property
     def is_told(self) -> bool:
-        """Whether its image has said what became of it."""
+        """Whether its image has reported the fork's end."""
         return _ENDED.fullmatch(self._said) is not None
 
     def _close_handle(self) -> None:
@@ -195,9 +194,9 @@ class Fork(Measured):
             self._handle = None
 
     def close(self) -> None:
-        """Kill what is left, and forget it. Raises BoxFailed when something cannot be killed or removed.
+        """Kill the remaining processes, and close the fork. Raises BoxFailed if that fails.
 
-        What does not die at once, or whose image says nothing, is cleared away in the background.
+        Processes that do not die at once, or whose image does not reply, are cleared away in the background.
         """
         try:
             self._end_hard()
@@ -209,9 +208,9 @@ class Fork(Measured):
             raise BoxFailed(f"a fork could not be removed: {error}") from error
 
     def ended(self) -> Execution:
-        """Kill what is alive of it, and return how it ended once nothing is. Raises BoxFailed.
+        """Kill its living processes, and return how it ended once none lives. Raises BoxFailed.
 
-        Where its image says nothing, that is after a second at most, and it may not be gone.
+        If its image does not reply, this returns after a second at most, and processes may still live.
         """
         in_peace = self._has_said(0)
         try:
@@ -221,11 +220,11 @@ class Fork(Measured):
                 return self._late_facts()
             if self._group:
                 self._group.end(AT_ONCE)
-            elif not in_peace and self._place is not None:  # what has lost its image is nobody's child
+            elif not in_peace and self._place is not None:  # without its image no parent can find the strays
                 procfs.kill_strays(self._place, seconds=AT_ONCE)
             return self._end_facts()
         except OSError as error:
-            self._is_over = False  # so that nobody waits for it any longer
+            self._is_over = False  # so that no thread waits for it any longer
             raise BoxFailed(f"a fork could not be killed: {error}") from error
 
     def _end_facts(self) -> Execution:
@@ -233,22 +232,22 @@ class Fork(Measured):
         if not said or said.startswith(order.FAILED):
             return self._facts(None, 0.0, _why(said) if said else _NO_WORD)
         if not _ENDED.fullmatch(said):
-            return self._facts(None, 0.0, "an image said something strange of its fork's end")
+            return self._facts(None, 0.0, "an image sent a malformed report of its fork's end")
         status, *spent = map(int, said.split())
         return self._facts(status, sum(spent) / 1e6, None)
 
     def left(self) -> BinaryIO | None:
-        """Return a sealed copy of the module that was left, None when there is none; after `ended`."""
+        """Return a sealed copy of the module that it wrote, None if it wrote none; after `ended`."""
         return None if self._folder is None else taken(order.MODULE_NAME, self._folder)
 
     def context(self) -> bytes | None:
-        """Return the module that was left of a context, None when there is none; after `ended`."""
+        """Return the module that it wrote of a context, None if it wrote none; after `ended`."""
         file = None if self._folder is None else taken(order.CONTEXT_NAME, self._folder)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 
     def goals(self) -> bytes | None:
-        """Return what was left in place of goals, None when there is nothing; after `ended`."""
+        """Return the goals that it wrote, None if it wrote none; after `ended`."""
         if self._folder is None:
             return None
         file = taken(order.GOALS_NAME, self._folder, most_bytes=_GOALS_BYTES)
@@ -257,7 +256,7 @@ class Fork(Measured):
 
 
 def user_of_checks(isolation: Isolation) -> int:
-    """Return the user that a check becomes, -1 where it stays who it is."""
+    """Return the user of a check, -1 if it keeps the worker's."""
     if isolation.namespaces is not None:
         user = isolation.namespaces.checks.user
         return -1 if user is None else user
@@ -269,7 +268,7 @@ def _why(said: bytes) -> str:
 
 
 def _bounds(limits: Limits) -> dict[str, int]:
-    """Return what the kernel is to enforce: the caller looks first, this is for what it does not see."""
+    """Return the limits for the kernel, a second line of defence behind the caller's watch."""
     endless = math.isinf(limits.cpu_seconds)
     return {
         "cpu_seconds": -1 if endless else math.ceil(limits.cpu_seconds) + 1,

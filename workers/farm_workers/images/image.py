@@ -35,14 +35,14 @@ from farm_workers.metrics import events
 
 #: Seconds that an image may take to import its header: the largest libraries take a minute on a slow disk.
 _START_SECONDS = 600.0
-#: Seconds that one may take to read a stranger's text: what takes longer is read by each check.
+#: The most seconds for an image to read untrusted text: a slower text is read by each check.
 _READING_SECONDS = 120.0
 #: An image works for many lines: no line's limits hold for it.
 UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
-#: What an image that runs a stranger's code may take for as long as it lives, its forks not counted. The
-#: processor's time is held against its limit here: a limit of the kernel's would be its forks' as well.
+#: The limits of an image that runs untrusted code, over its whole life, its forks not counted. This module
+#: compares the processor time with its limit: a kernel's limit would apply to its forks as well.
 _LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=math.inf, processes=64, output_kib=1024)
 _MOST_CPU_SECONDS = 300.0
 #: How often such an image is held against its limits.
@@ -50,14 +50,14 @@ _WATCH_SECONDS = 5.0
 #: How often one that is being made looks whether it is still to be.
 _LOOK_SECONDS = 0.1
 _MOST_SAID = 4096
-#: The image that another one is forked from may have ended; the one that replaces it is asked once.
+#: The parent image may have ended; its replacement is tried once.
 _TURNS = 2
 
 
 _log = logger(__name__)
 
-#: Begins an image's process, given what the image is and its end of the socket; what is held as long as the
-#: process lives is put on the stack, the process itself for the last.
+#: Starts an image's process, given the image and its end of the socket; puts the resources that live as long
+#: as the process on the stack, the process itself last.
 Source = Callable[["Image", socket.socket, contextlib.ExitStack], Cell | Fork]
 
 
@@ -66,14 +66,14 @@ class NoImage(Exception):
 
 
 class ImageDied(NoImage):
-    """An image ended without a word before it was ready: nobody knows whether the next one would."""
+    """An image died before it was ready, without a reason: the next one may succeed."""
 
 
 class Image:
-    """One image; for many threads. It lives until it is closed, and dies with this process.
+    """One image; thread-safe. It lives until it is closed, and dies with this process.
 
-    `memory_kib` is its private memory when it was ready, 0 before that. `turn` is held by who has a fork of
-    an image that forks for one at a time only.
+    `memory_kib` is its private memory when it was ready, 0 before that. `turn` is a lock, held during a fork
+    of an image that can have only one at a time.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Image:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Return whether it is ready, after at most so many seconds. Raises NoImage and BoxFailed."""
+        """Return whether it is ready, after at most `seconds`. Raises NoImage and BoxFailed."""
         ready = self._made.wait(seconds)
         if self._error is not None:
             raise self._error
@@ -132,7 +132,7 @@ class Image:
     ) -> Fork:
         """Fork for a seal; `files` are a module and a challenge. Raises ImageGone and BoxFailed.
 
-        The sealed module is written to `into`, a file in memory, where there is one.
+        The sealed module is written to `into`, a file in memory, if it is given.
         """
         request = {**request, "with_sealed": into is not None}
         files = [*files, files[0] if into is None else into]
@@ -154,7 +154,7 @@ class Image:
                 files = [module, theirs.fileno()]
                 return fork(order.ON_MODULE, {}, limits=UNLIMITED, files=files)
         if self.isolation.namespaces is None:
-            raise NoImage("without namespaces no image runs what strangers have written")
+            raise NoImage("without namespaces no image runs untrusted code")
         asked = {"context": recipe.context}
         return fork(order.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
 
@@ -164,7 +164,7 @@ class Image:
         socket.send_fds(self._socket, [what], list(files))
 
     def is_closing(self) -> bool:
-        """Whether nobody needs it any more."""
+        """Whether no check needs it any more."""
         return self._closing.is_set()
 
     def _live(self) -> None:
@@ -192,7 +192,7 @@ class Image:
                 raise ImageDied("an image went over its limits")
 
     def _tell(self, result: str) -> None:
-        """Have it counted what became of the image, unless nobody waits for it any more."""
+        """Count the image's result, unless it is being closed."""
         if not self._closing.is_set():
             events.image_begun(self._name, result, time.monotonic() - self.begun_at)
 
@@ -220,7 +220,7 @@ class Image:
                 _log.debug("An image ended before it read its header; its answer will say so")
 
     def _answer(self, ours: socket.socket) -> bytes:
-        """Return what the image says when it has read its recipe, nothing when it died of that."""
+        """Return the image's answer to its recipe, nothing if it died."""
         ours.settimeout(_LOOK_SECONDS)
         deadline = time.monotonic() + self._start_seconds
         while not self._closing.is_set():
@@ -239,7 +239,7 @@ class Image:
         return OUT_OF_MEMORY if self._process.is_starved else self._said()
 
     def _said(self) -> str:
-        """Return the last line of what the image said on its standard error."""
+        """Return the last line of the image's standard error."""
         assert self._process is not None  # noqa: S101 - it was just made
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._process.stderr, _MOST_SAID).decode(errors="replace")
@@ -293,12 +293,12 @@ def forked_from(
 
 
 def words(isolation: Isolation) -> list[str]:
-    """Return the words that tell an image where it forks, and whom a check becomes."""
+    """Return the arguments of an image: the kind of its forks' folders, and the user of a check."""
     return ["cells" if isolation.namespaces else "folders", str(user_of_checks(isolation))]
 
 
 def lean_image(environment: LeanEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:
-    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it."""
+    """Return the command that starts an image of a Lean. Raises NoImage if the farm cannot fork it."""
     library = environment.library
     if library is None:
         raise NoImage("the farm does not know the shared library of this Lean")

@@ -1,8 +1,8 @@
 """Image step, keepers: process 1 of a pid namespace, in which an image forks one check after the other.
 
-A process 1 ignores signals that it has no handler for, so a check must not be one. It gets what a check
-leaves behind, and its end is the end of all in its namespace. The first keepers are forked from an image that
-has not yet loaded Lean, and are small; no keeper ever sees a submission.
+A process 1 ignores signals that it has no handler for, so a check must not be one. It adopts the orphans of a
+check, and when it ends, the kernel kills all processes of its namespace. The first keepers are forked from an
+image that has not yet loaded Lean, and are small; no keeper ever reads a submission.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Keeper:
 
     @property
     def descriptors(self) -> frozenset[int]:
-        """What the image has open for it."""
+        """The image's descriptors for this keeper."""
         return frozenset((self._socket.fileno(), self._namespace))
 
     def fork(self) -> int:
@@ -72,7 +72,7 @@ class Keeper:
         require(_LIBC.setns(self._home, _NEW_PIDS), "setns")
 
     def clear(self, said: bytes, asker: int) -> None:
-        """Have it kill what is left in its namespace, and then say this to who asked. Raises OSError."""
+        """Have it kill its namespace's other processes, then send `said` to `asker`. Raises OSError."""
         socket.send_fds(self._socket, [said], [asker])
 
     def is_clear(self) -> bool:
@@ -91,7 +91,7 @@ class Keeper:
 
 
 class Keepers:
-    """The keepers of an image: as many as it has checks at once, and so many from the start."""
+    """The keepers of an image: one for each concurrent check, `first` of them from the start."""
 
     def __init__(self, first: int) -> None:
         """Fork the first of them. Raises OSError."""
@@ -104,11 +104,11 @@ class Keepers:
 
     @property
     def descriptors(self) -> frozenset[int]:
-        """What the image has open for those that are free."""
+        """The image's descriptors for the free keepers."""
         return frozenset((self._spaces, self._home)).union(*(each.descriptors for each in self._free))
 
     def take(self) -> Keeper:
-        """Return one that is free; a new one where there is none. Raises OSError."""
+        """Return a free keeper, or a new one. Raises OSError."""
         return self._free.pop() if self._free else Keeper(self._spaces, self._home)
 
     def give_back(self, keeper: Keeper) -> None:
@@ -131,7 +131,7 @@ def _keep(image: socket.socket) -> int:
             return 0
         _clear()
         image.send(_CLEAR)  # first, so that it is free before the worker can order the next check
-        with contextlib.suppress(OSError):  # nobody waits any more
+        with contextlib.suppress(OSError):  # the worker is gone
             os.write(files[0], said)
         os.close(files[0])
 

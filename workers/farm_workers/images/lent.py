@@ -1,4 +1,4 @@
-"""Image step, one order: a fork of an image that is lent for it, watched to its end."""
+"""Image step, one order: leases an image, has it fork, and watches the fork to its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from farm_workers.images.image import Image
 from farm_workers.images.images import E, Images
 from farm_workers.images.recipe import Recipe
 
-#: An image may have ended since it was last asked; the one that replaces it is asked once.
+#: An image may have ended since its last fork; its replacement is tried once.
 _TURNS = 2
 
 
@@ -26,11 +26,11 @@ def forked(
     cancelled: box.Cancelled,
     begun: Callable[[Image], Fork],
 ) -> Iterator[Fork]:
-    """Give a fork that `begun` makes of the image of an environment and recipe; it is ended with the block.
+    """Give the fork that `begun` makes of the image of an environment and recipe; it ends with the block.
 
-    An image that turns out to have ended is replaced, once, and so is one that runs a stranger's code and
-    says nothing of its fork's end. Raises NoImage where none can be made, NotWanted when `cancelled` says so
-    meanwhile, and BoxFailed.
+    An image that turns out to have ended is replaced, once, and so is one that runs untrusted code and does
+    not report its fork's end. Raises NoImage if it cannot be made, NotWanted when `cancelled` returns True
+    during the wait, and BoxFailed.
     """
     with contextlib.ExitStack() as held:
         for _ in range(_TURNS):
@@ -51,6 +51,6 @@ def forked(
 def watched(
     fork: Fork, limits: Limits, isolation: Isolation, cancelled: box.Cancelled = box.never
 ) -> Execution:
-    """Let a fork work to its end or to a limit, and return the facts when nothing of it is alive."""
+    """Watch a fork to its end or to a limit, and return the facts when none of its processes is alive."""
     fork.go()
     return box.watched(fork, limits, isolation, cancelled)

@@ -1,4 +1,4 @@
-"""Image step, processes: what a fork does with itself, and calls of the system's library that may fail."""
+"""Image step, processes: operations of a fork on itself, and checked calls of the system's library."""
 
 from __future__ import annotations
 

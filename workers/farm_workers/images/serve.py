@@ -1,13 +1,14 @@
-"""Image step, the image: imports a header, then forks for every order until nobody can order any more.
+"""Image step, the image: imports a header, then forks for every order until the worker closes its socket.
 
-It is called as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER LIBRARY
-OPTION...`` in a box, with one end of a socket as its standard input (see `farm_workers.images.order`). Text
-and limits of a check are read by its fork and never here: what is in this process is in every later fork.
-WHERE says in what it forks: in `CELLS` with namespaces of their own, or in `FOLDERS` that the worker gives.
+It is started as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER
+LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
+`farm_workers.images.order`). Text and limits of a check are read by its fork and never here: everything in
+this process is in every later fork. WHERE is the kind of a fork's place: `CELLS` with namespaces of their
+own, or `FOLDERS` that the worker passes.
 
-A fork may be an image itself, which goes on from the header: one that reads a context has the rights and the
-cell of a check, and forks for one check after the other in there; one that has a context's module checked is
-as trusted as a seal, and forks for seals.
+A fork may be an image itself, which continues from the header: one that reads a context has the rights and
+the cell of a check, and forks for one check after the other in there; one that has a context's module checked
+is as trusted as a seal, and forks for seals.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ from farm_workers.replay.lean import LeanError
 from farm_workers.replay.replay import Refused
 from farm_workers.seal import Kernel, Request, seal, taken_in
 
-#: What Lean's event loop and its tasks have open, by what the kernel calls it; all else must not be there.
+#: The open files of Lean's event loop and its tasks, by the kernel's names; no others may be open.
 _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", "/dev/null")
-#: How often it takes until Python's interpreter has specialized what a seal does most.
+#: The number of seals after which Python's interpreter has specialised their hot code.
 _SEALS = 10
-#: So many keepers are made at first, while this process is small: as many as checks one image is enough for.
+#: The number of keepers made at first, while this process is small: the most concurrent checks of one image.
 _KEEPERS = 4
 
 
@@ -70,7 +71,7 @@ class CannotFork(Exception):
     """The image has something that its forks would share with it."""
 
 
-#: What a fork does, given what was ordered, the place that it is in and the files of its order.
+#: Does the work of a fork, given the order, the place of the fork, and the files of the order.
 Work = Callable[[bytes, Place, Sequence[int]], int]
 
 
@@ -153,9 +154,9 @@ def _used_bytes() -> int:
 
 
 def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
-    """Make this process, which is still small, one that can be an image.
+    """Prepare this process, while it is small, to be an image.
 
-    Return the socket to the worker, and the keepers where there may be namespaces.
+    Return the socket to the worker, and the keepers if namespaces are allowed.
     """
     launch.prctl(launch.PR_SET_DUMPABLE, 0)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
@@ -164,7 +165,7 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
     silence(0, 1)
     try:
         keepers = Keepers(_KEEPERS) if namespaces else None
-        launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # for what is left where there are no keepers
+        launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # adopts orphans if there are no keepers
     except OSError as error:
         give_up(worker, error)
     if keepers:
@@ -181,9 +182,9 @@ def give_up(worker: socket.socket, error: Exception) -> NoReturn:
 def serve(
     worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, has_mounts: bool
 ) -> NoReturn:
-    """Fork for every order until nobody can order any more; each fork does the work and ends.
+    """Fork for every order until the worker closes its socket; each fork does the work and ends.
 
-    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others.
+    With `has_mounts` this process has its own mounts, and hides other processes and terminals from its forks.
     """
     settle()
     try:
@@ -199,9 +200,9 @@ def serve(
 
 
 def settle() -> None:
-    """Have what is in memory stay as it is, so that no fork copies it for nothing."""
+    """Freeze the present objects, so that forks do not copy their pages."""
     gc.collect()
-    gc.freeze()  # what is there stays: no fork looks through it, and copies it by that
+    gc.freeze()  # collections in forks skip these objects, and so do not copy them
     gc.disable()
     gather()
 
@@ -214,7 +215,7 @@ def recipe_of(worker: socket.socket) -> bytes:
 
 
 def silence(*descriptors: int) -> None:
-    """Lead these descriptors nowhere: the worker does not read what is said there, and forks inherit them."""
+    """Point these descriptors to /dev/null: the worker does not read them, and forks inherit them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
         os.dup2(nothing, descriptor)
@@ -222,7 +223,7 @@ def silence(*descriptors: int) -> None:
 
 
 def _ready(header: str, frontend: Frontend) -> Kernel:
-    """Have Lean import a header, and set up by programs of ours what is set up at first use."""
+    """Have Lean import a header, and warm it up with programs of the farm."""
     frontend.import_header(header)
     _elaborate_some(frontend, header)
     kernel = Kernel(environment=frontend.kernel_environment(), compiled=Compiler(frontend).evaluate)
@@ -238,7 +239,7 @@ def _elaborate_some(frontend: Frontend, header: str) -> None:
 
 
 def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
-    """Seal a proof of ours a few times: Python is quick at what it has done before."""
+    """Seal a proof of the farm's a few times, until Python has specialised the code."""
     modules = [_compiled(frontend, header + text) for text in (PROOF, STATEMENT)]
     if None in modules:
         return
@@ -267,14 +268,14 @@ class Workshop:
     """The one folder in an image's cell that can be written to: each fork finds it as it was at first."""
 
     def __init__(self, root: Path) -> None:
-        """Note what is there. Raises OSError."""
+        """Note the present files. Raises OSError."""
         self._root = root
         self.folder = root / "farm-fork"
         self._device = root.stat().st_dev
         self._first = {path: path.lstat() for path in self._below(root)}
 
     def clear(self) -> None:
-        """Remove all that was left there, and make the folder of a fork anew. Raises OSError."""
+        """Remove all files of the last fork, and make the folder of the next one. Raises OSError."""
         for path in reversed(list(self._below(self._root, opening=True))):
             if path not in self._first:
                 path.rmdir() if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
@@ -285,7 +286,7 @@ class Workshop:
         self.folder.mkdir(mode=0o700)
 
     def _below(self, folder: Path, *, opening: bool = False) -> Iterator[Path]:
-        """Yield what is below a folder and not mounted there, folders first, which may be opened for that."""
+        """Yield the files below a folder, except mounts, folders first, opening them if needed."""
         for path in folder.iterdir():
             found = path.lstat()
             if found.st_dev != self._device:
@@ -298,7 +299,7 @@ class Workshop:
 
 
 def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
-    """Return what cells have around them. Raises CannotFork where they would share something writable."""
+    """Return the surroundings of cells. Raises CannotFork if they would share something writable."""
     machine = platform.machine()
     own = {worker.fileno()} | (keepers.descriptors if keepers else frozenset())
     return Place(
@@ -319,7 +320,7 @@ def _filter(calls: bytes | None) -> Filter | None:
 
 
 def _librarys_descriptors(own: Set[int]) -> frozenset[int]:
-    """Return what is open here besides our `own`; raises CannotFork for what forks must not share."""
+    """Return the open descriptors besides our `own`; raises CannotFork for one that forks must not share."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
         for line in maps:
             if line.split(maxsplit=2)[1].startswith("rw-s"):
@@ -340,7 +341,7 @@ def _data_bytes() -> int:
 
 
 class _Fork(NamedTuple):
-    """A fork that is alive: its process, who asked for it, and its keeper where it has one."""
+    """A living fork: its process, the socket of its order, and its keeper if it has one."""
 
     pid: int
     asker: int
@@ -349,7 +350,7 @@ class _Fork(NamedTuple):
 
 
 class Server:
-    """Forks for every order, and says what became of each fork."""
+    """Forks for every order, and reports the end of each fork."""
 
     def __init__(
         self,
@@ -367,10 +368,10 @@ class Server:
         self._poll.register(worker, select.POLLIN)
 
     def serve(self) -> None:
-        """Serve until nobody can order any more."""
+        """Serve until the worker closes its socket."""
         while True:
             ready = [descriptor for descriptor, _ in self._poll.poll()]
-            # Orders come last: what has become free is there for them.
+            # Orders come last, so that they find the keepers that have become free.
             for descriptor in sorted(ready, key=lambda each: each == self._worker.fileno()):
                 if descriptor in self._forks:
                     self._ended(descriptor)
@@ -412,7 +413,7 @@ class Server:
         self._poll.register(handle, select.POLLIN)
 
     def _ended(self, handle: int) -> None:
-        """Reap a fork, have killed what it leaves behind, and have said what became of it."""
+        """Reap a fork, have its remaining processes killed, and report its end."""
         self._poll.unregister(handle)
         os.close(handle)
         fork = self._forks.pop(handle)
@@ -427,7 +428,7 @@ class Server:
                 if fork.what == order.CHECK:
                     self._sweep()
                 os.write(fork.asker, said)
-        except OSError as error:  # the keeper has ended; or nobody waits any more
+        except OSError as error:  # the keeper has ended, or the worker is gone
             order.tell(fork.asker, error)
         finally:
             os.close(fork.asker)
@@ -438,7 +439,7 @@ class Server:
         self._keepers.give_back(self._clearing.pop(descriptor))
 
     def _sweep(self) -> None:
-        """Kill what came of forks that have ended: this process has it for a child now."""
+        """Kill the descendants of ended forks, which this process has adopted."""
         if self._workshop:
             kill_all()
             return
@@ -448,7 +449,7 @@ class Server:
             strays = set(below) - ours - {each for pid in ours for each in launch.descendants(pid)}
             if not strays:
                 return
-            for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped makes no more of them
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # a stopped process forks no more
                 for pid in strays:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)

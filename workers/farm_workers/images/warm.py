@@ -1,8 +1,8 @@
-"""Image step, warm-up: programs of ours that an image elaborates before its first fork. Pure.
+"""Image step, warm-up: programs of the farm that an image elaborates before its first fork. Pure.
 
-What Lean sets up when it is first used is there in every fork then. They mean the same under any header, and
-whether they can be proved under it does not matter. No module is written for them: the memory that it takes
-would be given back to Lean's allocator in small pieces, which every fork would then have to copy.
+Forks inherit the state that Lean sets up at first use. The programs mean the same under any header, and
+whether they can be proved under it does not matter. No module is written for them: its memory would be
+returned to Lean's allocator in small pieces, which every fork would then have to copy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BODIES = (
     "example (p : Prop) : p := sorry",
 )
 
-#: What is sealed: a proof, and the statement of it.
+#: The module to seal: a proof, and its statement.
 PROOF = "theorem farm_warm (p q : Prop) (h : p) (k : p → q) : q := k h\n"
 STATEMENT = "theorem farm_warm (p q : Prop) (h : p) (k : p → q) : q := sorry\n"
 

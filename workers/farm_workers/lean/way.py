@@ -140,7 +140,7 @@ class Reply:
 
 
 class Doubtful(Exception):
-    """This way cannot reply; the caller falls back to another one."""
+    """A way cannot reply; the caller falls back to another one."""
 
 
 class NotShared(Exception):

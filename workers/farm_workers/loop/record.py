@@ -107,7 +107,7 @@ class Recorder(threading.Thread):
             self._record(batch)
 
     def _gather(self) -> list[Ended]:
-        """Wait for the next outcomes and return them; nothing when the recorder stops and all are recorded."""
+        """Wait for the next outcomes and return them; nothing once the recorder has stopped."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._stopping)
             self._changed.wait_for(self._is_due, timeout=self._since + TOGETHER_SECONDS - time.monotonic())

@@ -174,7 +174,7 @@ class MetamathJudge:
         return [Canary(**each) for each in made]
 
     def _wrong(self, environment: MetamathEnvironment, canaries: list[Canary]) -> tuple[str, ...]:
-        """Return a sentence for each wrong verdict; ``metamath`` must reject the same proofs as the verifier."""
+        """Return a sentence for each wrong verdict, of the verifier or of ``metamath``."""
         asked = [(canary, self.check(_check(canary), environment)) for canary in canaries]
         wrong = [canary for canary in canaries if canary.expected == "error"]
         confirmed = [(canary, self.confirm(canary.program, environment)) for canary in wrong]
