@@ -26,7 +26,7 @@ from farm_workers.box.launch import FILE_BYTES
 NOBODY = 65534
 #: The working folder of a command: empty, its own, in memory.
 HERE = "/tmp/farm-check"  # noqa: S108 - there is no other /tmp in the box
-#: Where the supervisor's compiled program is.
+#: The path of the supervisor's compiled program.
 LAUNCHER = "/launch.pyc"
 
 _ALWAYS = [
@@ -38,7 +38,7 @@ _ALWAYS = [
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL")
 #: Folders that are links into /usr on most systems.
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
-#: The loader's list of libraries; programs that can be chosen among, such as awk.
+#: The loader's cache of libraries, and the links of alternatives, such as awk.
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 
 
@@ -70,16 +70,13 @@ class Namespaces:
 
     @property
     def supervisor(self) -> list[str]:
-        """The command line of the supervisor, as it is in the box."""
+        """The command line of the supervisor inside the box."""
         return [python(), "-I", "-S", LAUNCHER]
 
     def prefix(
         self, rights: Rights, visible: Iterable[Path], writable: Path | None, descriptors: Iterable[int]
     ) -> list[str]:
-        """Return the command line that a supervisor's is put behind, to be in namespaces.
-
-        `descriptors` are those that `filtered` gave for these rights.
-        """
+        """Return the command line that puts a supervisor's into namespaces."""
         return [
             self.program,
             *_ALWAYS,
@@ -93,7 +90,7 @@ class Namespaces:
 
 @contextlib.contextmanager
 def filtered(rights: Rights) -> Iterator[list[int]]:
-    """Give the file descriptors, none or one, from which bubblewrap reads the filter of system calls."""
+    """Give the file descriptor, if any, from which bubblewrap reads the filter of system calls."""
     if rights.calls is None:
         yield []
         return
@@ -107,10 +104,7 @@ def filtered(rights: Rights) -> Iterator[list[int]]:
 
 
 def candidates(launcher: Path) -> list[Namespaces]:
-    """Return the ways to call bubblewrap that could work here, the best first; which does, only a try shows.
-
-    `launcher` is the supervisor's compiled program.
-    """
+    """Return the ways to call bubblewrap that could work here, the best first; the first that works is kept."""
     machine = platform.machine()
     calls, for_trusted = seccomp.filter_for(machine), seccomp.filter_for(machine, trusted=True)
     return [
@@ -148,13 +142,13 @@ def _ways() -> list[tuple[tuple[str, ...], int | None, tuple[str, ...]]]:
 
 
 def _only(*capabilities: str) -> tuple[str, ...]:
-    """Return the arguments that leave these capabilities alone; to root bubblewrap leaves all by itself."""
+    """Return the arguments that keep only these capabilities; root's bubblewrap would keep all."""
     return ("--cap-drop", "ALL", *(word for name in capabilities for word in ("--cap-add", name)))
 
 
 @functools.lru_cache(maxsize=64)
 def _root(visible: tuple[Path, ...], writable: Path | None) -> list[str]:
-    """Return the arguments that make the box's file system: half a millisecond of looking at links."""
+    """Return the arguments that make the box's file system; reading its links takes half a millisecond."""
     root = _Root()
     for path in (Path(sys.base_prefix), Path(sys.base_exec_prefix), Path(python()), *visible):
         root.show(path)
@@ -165,7 +159,7 @@ def _root(visible: tuple[Path, ...], writable: Path | None) -> list[str]:
 
 @functools.cache
 def python() -> str:
-    """Return the interpreter itself: a virtual environment's is a link to it."""
+    """Return the real interpreter, to which a virtual environment has a link."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -190,7 +184,7 @@ class _Root:
         self._add("--perms", "0777", "--dir", HERE)
 
     def show(self, path: Path, how: str = "--ro-bind") -> None:
-        """Show a file or folder at its own path; also at its real one, which libraries are looked up from."""
+        """Show a file or folder at its own path, and at its real one, from which libraries are looked up."""
         real = path.resolve()
         for place in dict.fromkeys((path.absolute(), real)):
             if how == "--bind" or not any(map(place.is_relative_to, self._covered)):

@@ -1,4 +1,4 @@
-"""Box step: one process tree that is held: started, measured, ended."""
+"""Box step: holds one process tree: starts, measures and ends it."""
 
 from __future__ import annotations
 

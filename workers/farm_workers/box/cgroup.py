@@ -1,9 +1,4 @@
-"""Box step: control groups of version 1 or 2, one interface: limits, figures, a kill that misses nothing.
-
-Each process of the farm has a group of its own, named after itself, below the group that it was given
-(``FARM_CGROUP``) or is in; each cell has a group in that. Files and their meaning:
-https://docs.kernel.org/admin-guide/cgroup-v2.html and https://docs.kernel.org/admin-guide/cgroup-v1/.
-"""
+"""Box step: one interface to control groups of version 1 and 2: limits, usage, and a complete kill."""
 
 from __future__ import annotations
 
@@ -22,12 +17,12 @@ from pathlib import Path
 from farm.limits import Limits
 from farm_workers.box.procfs import Usage
 
-#: Seconds that killed processes have to be gone.
+#: Seconds for killed processes to die.
 GRACE = 5.0
 #: The file that lists the processes of a group, and takes new ones.
 PROCESSES = "cgroup.procs"
 _CELL = "cell-"
-#: So far below its limit a full group may be: each core charges some pages ahead.
+#: A full group may be this far below its limit: each core charges some pages ahead.
 _CHARGED_AHEAD_BYTES = 4 << 20
 #: Memory that the kernel may still count for a group whose processes have ended: it returns some late.
 _MOST_LEFT_KIB = 8192
@@ -38,18 +33,15 @@ _FILE_LINES = re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE)
 
 
 class Group:
-    """The control group of one cell. Files stay open, for they are read again and again.
+    """The control group of one cell. Files stay open, because they are read again and again."""
 
-    Methods raise OSError when the kernel refuses; that is the box's failure.
-    """
-
-    #: The file by which a process joins, and those of the memory that is used, and was used at most.
+    #: The file by which a process joins, and those of the present and the peak memory.
     door: str
     memory: str
     peak: str
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
-        """Speak of the group with these folders, by controller; several can be one and the same."""
+        """Use the group with these folders, by controller; several may be the same."""
         self._folders = folders
         self._open: dict[tuple[str, str, int], int] = {}
         self._kernel_has_peak = True
@@ -78,7 +70,7 @@ class Group:
         self._full_before = self._full()
 
     def doors(self) -> list[int]:
-        """Return file descriptors, the group's own; a process that writes 0 to each puts itself into it."""
+        """Return file descriptors that the group keeps; a process that writes 0 to each joins it."""
         controllers = {folder: controller for controller, folder in self._folders.items()}
         return [self._descriptor(each, self.door, os.O_WRONLY) for each in controllers.values()]
 
@@ -97,29 +89,26 @@ class Group:
         )
 
     def oom_killed(self) -> bool:
-        """Whether the kernel killed something in the group because the group had reached its memory limit."""
+        """Whether the kernel killed a process because the group had reached its memory limit."""
         return self._killed() > self._killed_before and self._full() > self._full_before
 
     def starved(self) -> bool:
-        """Whether the kernel killed something in the group below its limit.
-
-        A group around it, or the whole machine, had no memory left.
-        """
+        """Whether the kernel killed a process in the group below its limit."""
         return self._killed() > self._killed_before and self._full() <= self._full_before
 
     def process_limit_hit(self) -> bool:
-        """Whether a process or thread was refused because there were as many as allowed."""
+        """Whether a process or thread was refused because of the limit."""
         return self._refused() > self._refused_before
 
     def _refused(self) -> int:
         return self._keyed("pids", "pids.events").get("max", 0)
 
     def _killed(self) -> int:
-        """Return how often the kernel killed something in the group for want of memory."""
+        """Return how often the kernel killed a process in the group out of memory."""
         raise NotImplementedError
 
     def _full(self) -> int:
-        """Return how often the group had reached its memory limit, and nothing could be taken back."""
+        """Return how often the group was at its memory limit with no memory to reclaim."""
         raise NotImplementedError
 
     def _known_peak_bytes(self) -> int:
@@ -131,14 +120,14 @@ class Group:
         return 0
 
     def _reset_peak(self) -> None:
-        """Let the peak of memory count from now on; where the kernel cannot, it has none from here on."""
+        """Restart the peak of memory; a kernel that cannot do so gives no peak from now on."""
         try:
             self._forget_peak()
         except OSError:  # memory.peak can be reset since Linux 6.12
             self._kernel_has_peak = False
 
     def kill(self) -> None:
-        """Kill all that is in the group; it may take a moment to be gone."""
+        """Kill all processes in the group; they may take a moment to die."""
         raise NotImplementedError
 
     def pids(self) -> list[int]:
@@ -184,7 +173,7 @@ class Group:
         raise NotImplementedError
 
     def _file_bytes(self) -> int:
-        """Return the cache of files; memory of tmpfs and shared memory is not in these figures."""
+        """Return the page cache; memory of tmpfs and shared memory is not in these figures."""
         return sum(map(int, _FILE_LINES.findall(self._read("memory", "memory.stat"))))
 
     def _descriptor(self, controller: str, name: str, flags: int = os.O_RDONLY) -> int:
@@ -207,8 +196,7 @@ class Group:
 class Group1(Group):
     """A group of version 1: one folder in the hierarchy of each controller."""
 
-    #: Threads join here. It is one that joins, and the kernel then need not hold up all processes for it:
-    #: that takes until each core has passed through the scheduler, 6 ms on a busy machine (Linux 6.18).
+    #: The file for threads: to move a single thread, the kernel need not stop all processes.
     door = "tasks"
     memory, peak = "memory.usage_in_bytes", "memory.max_usage_in_bytes"
 
@@ -216,12 +204,12 @@ class Group1(Group):
         return self._keyed("memory", "memory.oom_control").get("oom_kill", 0)
 
     def _full(self) -> int:
-        """Return 1 where the peak is at the limit: the kernel counts nothing else of that (Linux 6.18)."""
+        """Return 1 if the peak is at the limit: the kernel has no other count of that (Linux 6.18)."""
         limit = int(self._read("memory", "memory.limit_in_bytes"))
         return int(int(self._read("memory", self.peak)) > limit - _CHARGED_AHEAD_BYTES)
 
     def kill(self) -> None:
-        """Stop all processes of the group at once, kill them, and let them go on to their end."""
+        """Freeze all processes of the group, kill them, and thaw them so that they die."""
         state = self._folders["freezer"] / "freezer.state"
         write(state, "FROZEN")
         try:
@@ -231,7 +219,7 @@ class Group1(Group):
             write(state, "THAWED")
 
     def _limit(self, most_bytes: int) -> None:
-        """Limit memory, and memory with swap alike: either must never be below the first."""
+        """Limit memory, and memory with swap, to the same: the second must never be below the first."""
         names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
         if not (self._folders["memory"] / names[1]).exists():
             self._write("memory", "memory.swappiness", 0)
@@ -275,7 +263,7 @@ class Group2(Group):
     def _limit(self, most_bytes: int) -> None:
         self._write("memory", "memory.max", most_bytes)
         self._write("memory", "memory.oom.group", 1)
-        with contextlib.suppress(FileNotFoundError):  # a kernel that does not account for swap
+        with contextlib.suppress(FileNotFoundError):  # this kernel does not account for swap
             self._write("memory", "memory.swap.max", 0)
 
     def _forget_peak(self) -> None:
@@ -292,10 +280,7 @@ class Group2(Group):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Where a process makes the groups of its cells: a folder of its own for each controller.
-
-    `here` is the folder of the group of version 2 that the process itself is in.
-    """
+    """The place of a process's cell groups: a folder of its own for each controller."""
 
     version: int
     folders: Mapping[str, Path]
@@ -310,7 +295,7 @@ class Groups:
         return group
 
     def lend(self, limits: Limits) -> Group:
-        """Return a group with these limits, one that was given back if there is any. Raises OSError."""
+        """Return a group with these limits, a returned one if there is any. Raises OSError."""
         try:
             group = self._spare.pop()
         except IndexError:
@@ -323,10 +308,7 @@ class Groups:
         return group
 
     def give_back(self, group: Group) -> None:
-        """Take back a group that was lent, whatever is still in it is killed. Raises OSError.
-
-        One in which much is counted that belongs to no process is not lent again: it would be the next one's.
-        """
+        """Take back a lent group, and kill its remaining processes. Raises OSError."""
         with contextlib.ExitStack() as undo:
             undo.callback(group.close)
             group.end()
@@ -347,7 +329,7 @@ class Groups:
         some milliseconds after that it need not wait again. So an idle process calls this in advance.
         """
         if self.here:
-            with contextlib.suppress(OSError):  # it is not ours to move in: then joining takes its time
+            with contextlib.suppress(OSError):  # no right to move there: joins stay slow
                 write(self.here / PROCESSES, os.getpid())
 
     def clear(self) -> None:
@@ -369,7 +351,7 @@ def _once(folders: Iterable[Path]) -> list[Path]:
 
 
 def write(file: Path, value: object) -> None:
-    """Write a word to a file of a control group, in one call as the kernel wants it. Raises OSError."""
+    """Write a word to a file of a control group, in one call as the kernel requires. Raises OSError."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, str(value).encode())

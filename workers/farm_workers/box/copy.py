@@ -36,7 +36,7 @@ def taken(name: str | Path, folder: int | None = None, *, most_bytes: int = FILE
 
 
 def sealed(file: int, size: int) -> BinaryIO | None:
-    """Return a sealed copy, in memory, of the first `size` bytes of an open file; None when it has fewer."""
+    """Return a sealed copy, in memory, of the first `size` bytes of an open file; None if it is shorter."""
     copy = os.fdopen(os.memfd_create("module", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "r+b", buffering=0)
     while size > 0 and (sent := os.sendfile(copy.fileno(), file, None, size)):
         size -= sent

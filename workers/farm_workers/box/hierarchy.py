@@ -1,8 +1,4 @@
-"""Box step: finds where this process can make control groups, and gets that place ready.
-
-That is below the group that the farm was given (``FARM_CGROUP``) or is in, where the machine lets it: as
-root, in a group that systemd delegated, in a container whose groups can be written to.
-"""
+"""Box step: finds the place where this process can make control groups, and prepares it."""
 
 from __future__ import annotations
 
@@ -63,7 +59,7 @@ def _remedy(version: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Mount:
-    """A mounted hierarchy: its folder, which group that folder is, and its controllers (version 1)."""
+    """A mounted hierarchy: its folder, the group of that folder, and its controllers (version 1)."""
 
     folder: Path
     root: Path
@@ -72,7 +68,7 @@ class _Mount:
 
 
 def _mounts() -> list[_Mount]:
-    """Read which hierarchies of use are mounted, proc_pid_mountinfo(5)."""
+    """Read the mounted hierarchies, proc_pid_mountinfo(5)."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         front, _, back = line.partition(" - ")
@@ -140,14 +136,14 @@ def _found1(mounts: list[_Mount], given: str | None, own_name: str, undo: contex
 # Version 2.
 
 _NEEDED = ("memory", "pids")
-#: The leaf in a process's own group in which the process itself is, where the kernel wants it in a leaf.
+#: The leaf of a process's own group that contains the process, if the kernel requires a leaf.
 _SELF = "self"
 
 
 def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
     base = _place(mounts[0], _own_path("") if given is None else given)
     if base.name == _SELF and procfs.is_own_name(base.parent.name):
-        base = base.parent.parent  # a process of the farm before this one went there
+        base = base.parent.parent  # an earlier process of the farm moved there
     offered = (base / "cgroup.controllers").read_text(encoding="ascii").split()
     if lacking := [name for name in _NEEDED if name not in offered]:
         raise NoGroups(f"version 2 has no controller {' and '.join(lacking)} at {base}")
@@ -158,7 +154,7 @@ def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contex
     undo.callback(Groups(version=2, folders=_below(bases, own_name), here=None).clear)
     _share(base, own, undo)
     here = None
-    with contextlib.suppress(NoGroups):  # this process can be where it cannot see
+    with contextlib.suppress(NoGroups):  # the process's group can be outside of the mount
         here = _place(mounts[0], _own_path(""))
     return Groups(version=2, folders=_below(bases, own_name), here=here)
 
@@ -198,17 +194,17 @@ def _not_shared(base: Path) -> list[str]:
 
 
 def _move(source: Path, target: Path) -> None:
-    while pids := pids_in(source):  # again, for they may be starting others
+    while pids := pids_in(source):  # again, because they may fork
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 write(target / PROCESSES, pid)
 
 
 def _leave(leaf: Path, base: Path) -> None:
-    """Go back from the leaf, unless others still need things to be as they are."""
+    """Move back from the leaf, unless others still need the delegation."""
     if not _not_shared(base):
         return
-    with contextlib.suppress(OSError):  # then it goes when the next process of the farm comes
+    with contextlib.suppress(OSError):  # else the next process of the farm removes it
         _move(leaf, base)
         leaf.rmdir()
 

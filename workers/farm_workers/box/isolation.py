@@ -50,7 +50,7 @@ _NOT_INSTALLED = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """A command at the gate of its box: its supervisor, its control group; its folder if it needs one."""
+    """A command at the gate of its box: its supervisor, its control group, and its folder, if any."""
 
     supervisor: BoxSupervisor
     group: Group | None

@@ -159,7 +159,7 @@ def become(user: int, *, reads_all: bool) -> None:
 
 
 def drop_bounding_set(kept: int = -1) -> None:
-    """See to it that no program that is started here can gain any capability but `kept`."""
+    """Keep every program that is started here from gaining any capability but `kept`."""
     for capability in range(LAST_CAPABILITY + 1):
         if capability == kept:
             continue
@@ -172,7 +172,7 @@ def drop_bounding_set(kept: int = -1) -> None:
 def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> None:
     """Set the limits of this process, and drop the rights that the command must not have."""
     for descriptor in joins:
-        os.write(descriptor, b"0")  # this process: a single thread that moves itself is moved at once
+        os.write(descriptor, b"0")  # a single thread that moves itself moves at once
         os.close(descriptor)
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
@@ -190,7 +190,7 @@ def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> No
         drop_bounding_set(CAP_DAC_READ_SEARCH if reads_all else -1)
         become(user, reads_all=bool(reads_all))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_DUMPABLE, 1)  # as every program is, and as it must be to have its own files in /proc
+    prctl(PR_SET_DUMPABLE, 1)  # the default of programs, needed for access to its own files in /proc
     with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
         file.write(OOM_SCORE)
     prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
@@ -222,7 +222,7 @@ def _lean_main(command: list[str], box: int) -> None:
     stdout = ctypes.c_void_p.in_dll(_LIBC, "stdout")
     _LIBC.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # Lean's messages are written before a kill
     status = main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None))
-    _LIBC.exit(status)  # as after C's own main: buffers are written, Python is not taken down
+    _LIBC.exit(status)  # like C's own main: flushes buffers, but does not shut Python down
 
 
 def _start(box: int, joins: list[int], user: int, numbers: list[int], command: list[str]) -> int:
@@ -266,14 +266,14 @@ def main(words: list[str]) -> None:
     """Run the command to its end, kill and reap its tree, and send the result."""
     box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
     user, *numbers = map(int, words[2:9])
-    if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap: with it, everything
+    if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap
         prctl(PR_SET_PDEATHSIG, SIGTERM)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: kill_all())
     os.write(box, reap_all(_start(box, joins, user, numbers, words[9:])))
-    os._exit(0)  # there is nothing to take down
+    os._exit(0)  # nothing needs a shutdown
 
 
 if __name__ == "__main__":

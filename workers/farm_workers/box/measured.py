@@ -35,7 +35,7 @@ class Measured:
         self._killed_at: float | None = None
 
     def _to_be_gone(self) -> float:
-        """Return the seconds that a slot still waits for it to be gone, counted from the first call."""
+        """Return the seconds that the slot still waits for the tree to die, counted from the first call."""
         now = time.monotonic()
         self._killed_at = now if self._killed_at is None else self._killed_at
         return max(0.0, self._killed_at + AT_ONCE - now)
@@ -75,7 +75,7 @@ class Measured:
         return "processes" if hit else None
 
     def _late_facts(self) -> Execution:
-        """Return how it ended where it was killed, and is not gone in time."""
+        """Return how a tree ended that was killed and does not die in time."""
         return self._facts(None, 0.0, f"killed processes were not gone within {AT_ONCE:g} s")
 
     def _facts(self, status: int | None, cpu_seconds: float, error: str | None) -> Execution:

@@ -109,7 +109,7 @@ class Watched(Protocol):
         """Return the limit that was hit, ``memory`` or ``processes``, else None."""
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the tree."""
 
     def ended(self) -> Execution:
         """Kill the remaining processes and return how the command ended. Raises BoxFailed."""
@@ -123,7 +123,7 @@ def watched(held: Watched, limits: Limits, isolation: Isolation, cancelled: Canc
 
 
 class _Watch:
-    """The watch over one command: its output is read, its limits are kept."""
+    """Watches one command: reads its output, and enforces its limits."""
 
     def __init__(self, cell: Watched, limits: Limits, first_look: float) -> None:
         self._cell = cell
@@ -137,7 +137,7 @@ class _Watch:
         self._wall_seconds = 0.0
 
     def until_over(self, cancelled: Cancelled) -> None:
-        """Read all output and keep the limits until the command and all of its tree have ended."""
+        """Read all output and enforce the limits until the command and all of its tree have ended."""
         poll = select.poll()  # unlike select it takes any descriptor
         poll.register(self._cell.over, select.POLLIN)
         next_look, over = self._next_look(self._started), False
@@ -208,6 +208,6 @@ class _Watch:
         )
 
     def _limit_at_end(self, ended: Execution) -> str | None:
-        """Return the limit that a command was over when it ended before anybody looked."""
+        """Return the limit that a command had exceeded when it ended before a look."""
         over = ended.signal == signal.SIGXCPU or ended.cpu_seconds > self._limits.cpu_seconds
         return "cpu" if over else None

@@ -31,13 +31,13 @@ def _mounts() -> None:
 
 
 def main() -> None:
-    """Try one thing after another until one fails."""
+    """Try one step after another until one fails."""
     if not _tell("user", _LIBC.unshare(NEW_USER)):
         return
     if _tell("spaces", _LIBC.unshare(NEW_MOUNTS | NEW_PIDS | NEW_REST)):
         if os.fork():
             os.wait()
-        else:  # the first process of the new pid namespace, whose own /proc that is to be
+        else:  # the first process of the new pid namespace, which mounts its /proc
             _mounts()
 
 

@@ -34,10 +34,7 @@ class Usage:
 
 
 def usage(supervisor: int, *, itself: bool = False) -> Usage:
-    """Look at the processes below the supervisor; those that are gone are in its own count of children.
-
-    With `itself` it works, too, and counts like those below it.
-    """
+    """Measure the processes below the supervisor; ended ones are in its own count of children."""
     below = launch.descendants(supervisor)
     tree = [supervisor, *below] if itself else below
     ticks = sum(_ticks(pid, _ALL) for pid in tree) + (0 if itself else _ticks(supervisor, _REAPED))
@@ -59,11 +56,11 @@ _REAPED = slice(13, 15)
 
 def _stat(pid: int) -> list[bytes]:
     text = Path(f"/proc/{pid}/stat").read_bytes()
-    return text.rpartition(b")")[2].split()  # the name, in brackets, may hold anything
+    return text.rpartition(b")")[2].split()  # the name, in brackets, may hold any character
 
 
 def parent(pid: int) -> int:
-    """Return the process id of a process's parent. Raises OSError when it is gone."""
+    """Return the process id of a process's parent. Raises OSError if the process is gone."""
     return int(_stat(pid)[_PARENT])
 
 
@@ -92,12 +89,12 @@ def own_name() -> str:
 
 
 def is_own_name(name: str) -> bool:
-    """Whether a name is one that `own_name` gave to some process."""
+    """Whether `own_name` made this name."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_left_over(name: str) -> bool:
-    """Whether a name is that of a process that is gone; one of another pid namespace may be there still."""
+    """Whether a name belongs to a dead process; one of another pid namespace may be alive."""
     found = _NAME.fullmatch(name)
     if found is None:
         return False
@@ -120,7 +117,7 @@ _PRIVATE = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
 
 
 def _private_kib(pid: int) -> int:
-    """Return a process's own memory in KiB: not the files that it maps, such as compiled Lean modules."""
+    """Return a process's own memory in KiB, without mapped files such as compiled Lean modules."""
     try:
         lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
     except OSError:  # it has just ended

@@ -79,7 +79,7 @@ REFUSED: Mapping[str, tuple[int, int | None, int | None]] = MappingProxyType(
 SOCKET_FAMILIES = (1, 2, 10, 16)
 
 
-#: Calls that send a signal: their numbers on x86-64 and arm64, and which argument is the signal.
+#: Calls that send a signal: their numbers on x86-64 and arm64, and the position of the signal argument.
 _SENDING = (
     (62, 129, 1),  # kill
     (200, 130, 1),  # tkill
@@ -185,7 +185,7 @@ _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
 #: the kernel sends SIGIO, or a signal of the caller's choice, to a process of the caller's choice.
 _SENDS_LATER = (10, 8, 15, 1024, 1026)
 _PROCESSOR_TIME = 0  # RLIMIT_CPU of <asm-generic/resource.h>: past the hard limit the kernel sends SIGKILL
-#: Feeding a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
+#: Calls that feed a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
 
 # <linux/filter.h>: load a word, compare, mask, return. <linux/seccomp.h>: return values, and struct
@@ -267,9 +267,7 @@ def _without_signals_to(process: int, here: Architecture) -> list[_Instruction]:
     """Refuse every call that could send a signal to a process, to its group, or to all processes."""
     places = [i for place in (process, -process, -1) for i in _when(_IS, place & 0xFFFFFFFF, errno.EPERM)]
     program = _when(_IS, _TKILL[here.place - 1], errno.EPERM)  # it names a thread, which could be any
-    for *numbers, _ in _SENDING[
-        :-1
-    ]:  # the last one names a descriptor: of a child, for no other is to be had
+    for *numbers, _ in _SENDING[:-1]:  # the last one takes a descriptor, which can only be a child's
         program += _only(numbers[here.place - 1], _ARGUMENTS[0], places)
     return program
 
@@ -309,7 +307,7 @@ COMPUTING: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 
 def only_computing(machine: str) -> bytes | None:
-    """Return the filter that leaves a process to compute; None for a machine whose calls are not known."""
+    """Return the filter that only lets a process compute; None for a machine whose calls are not known."""
     here = MACHINES.get(machine)
     if here is None:
         return None
@@ -328,7 +326,7 @@ def _give(what: int) -> _Instruction:
 
 
 def _when(test: int, operand: int, error: int) -> list[_Instruction]:
-    """Return an error when the loaded word passes a test."""
+    """Return an error if the loaded word passes a test."""
     return [(test, 0, 1, operand), _give(_ERROR | error)]
 
 

@@ -1,4 +1,4 @@
-"""Box step: starts `farm_workers.box.launch`, speaks with it, and takes its result."""
+"""Box step: starts `farm_workers.box.launch`, exchanges messages with it, and takes its result."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from farm_workers.box import launch, procfs
 from farm_workers.box.sockets import socket_pair
 from farm_workers.box.ways import NO_WAYS, Ways
 
-#: Seconds that the supervisor has to kill and reap the tree before the box does it.
+#: Seconds for the supervisor to kill and reap the tree before the box does it.
 GRACE = 3.0
-#: Seconds after which a supervisor that has not started is given up: a machine may be very busy.
+#: Seconds until a supervisor that has not started is given up: a machine may be very busy.
 START_SECONDS = 30.0
 
 #: Process id, user and group as a socket delivers them: struct ucred of unix(7).
@@ -36,7 +36,7 @@ class BoxFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """A supervisor's last words: the command's wait status and the tree's processor time, or an error."""
+    """A supervisor's result: the command's wait status and the tree's processor time, or an error."""
 
     status: int | None = None
     cpu_seconds: float = 0.0
@@ -90,15 +90,10 @@ class Setting:
 
 
 class BoxSupervisor:
-    """A supervisor whose command waits at the gate, from `go` on runs, and at last has a result.
-
-    `stdout` and `stderr` are the command's, non-blocking; `over` becomes readable when nothing of the command
-    is alive any more, or the supervisor is dead. `pid` is the supervisor's, `command_pid` the command's, as
-    this process sees them. It and its command die with the thread that made this.
-    """
+    """A supervisor: its command waits at the gate, runs after `go`, and gives a result."""
 
     def __init__(self, command: Command, setting: Setting, *, stdin: int) -> None:
-        """Start it and wait until its command is at the gate. Raises BoxFailed when it does not get there."""
+        """Start it and wait until its command is at the gate. Raises BoxFailed if it does not get there."""
         self._files = contextlib.ExitStack()
         self._handle: int | None = None
         self._error: str | None = None
@@ -150,14 +145,14 @@ class BoxSupervisor:
         self.command_pid = CREDENTIALS.unpack(ancillary[0][2])[0]
 
     def _find(self) -> None:
-        """Find the supervisor where bubblewrap started it: it is the parent of the command."""
+        """Find the supervisor that bubblewrap started: it is the parent of the command."""
         self.pid = procfs.parent(self.command_pid)
-        self._handle = os.pidfd_open(self.pid)  # it is not our child: its number could become a stranger's
+        self._handle = os.pidfd_open(self.pid)  # it is not our child: its number could be reused
         if procfs.parent(self.pid) != self._process.pid:
             raise BoxFailed("the supervisor died before the command started")
 
     def _last_words(self) -> str:
-        """Say why the supervisor did not come up; whatever is on stderr, no command wrote it yet."""
+        """Return why the supervisor did not start; stderr has no output of a command yet."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
         with contextlib.suppress(BlockingIOError):
@@ -166,12 +161,12 @@ class BoxSupervisor:
         return f"the supervisor did not start (exit status {self._process.returncode})"
 
     def go(self) -> None:
-        """Let the command run."""
+        """Open the gate."""
         with contextlib.suppress(BrokenPipeError):  # it was killed: the result will report that
             self._socket.send(launch.GO)
 
     def end(self) -> None:
-        """Have the supervisor kill the command's tree, also when something in it has stopped it."""
+        """Have the supervisor kill the command's tree, even if a process in the tree has stopped it."""
         for number in (signal.SIGTERM, signal.SIGCONT):
             if self._handle is None:
                 self._process.send_signal(number)
@@ -186,13 +181,13 @@ class BoxSupervisor:
             while said := self._received():
                 if not said.startswith(launch.CANNOT_RUN):
                     return Result(error=self._error) if self._error else _result(said)
-                self._error = said  # it is the command at the gate that says so; the result comes after it
+                self._error = said  # the command failed at the gate; the result follows
         except (TimeoutError, BlockingIOError):
             return None
         return Result(error=self._error) if self._error else NO_RESULT
 
     def _received(self) -> str:
-        """Return the next message, empty when there are no more."""
+        """Return the next message, empty at the end."""
         try:
             said = self._socket.recv(_MOST_BYTES)
         except ConnectionResetError:  # raised once if the peer left a message unread: continue

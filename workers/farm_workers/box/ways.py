@@ -16,12 +16,12 @@ from pathlib import Path
 
 
 def is_open(path: Path) -> bool:
-    """Whether everybody may read a file or folder, and go through the folders above it."""
+    """Whether all users may read a file or folder, and enter the folders above it."""
     return bool(path.stat().st_mode & stat.S_IROTH) and is_reached(path)
 
 
 def is_reached(path: Path) -> bool:
-    """Whether everybody may go through the folders above a file or folder."""
+    """Whether all users may enter the folders above a file or folder."""
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.resolve().parents)
 
 
@@ -43,7 +43,7 @@ class Ways:
     descriptors: Mapping[str, int]
 
     def word(self, text: str) -> str:
-        """Return a word of a command, or a variable's value, with each path in it as its way."""
+        """Return a word of a command, or a variable's value, with each path replaced by its descriptor."""
         for path, descriptor in self.descriptors.items():
             text = re.sub(rf"{re.escape(path)}(?![\w.-])", f"/proc/self/fd/{descriptor}", text)
         return text
@@ -54,7 +54,7 @@ NO_WAYS = Ways(descriptors={})
 
 @contextlib.contextmanager
 def ways_to(paths: Iterable[Path]) -> Iterator[Ways]:
-    """Open ways to the paths given, the longest first; they are closed at the end of the block."""
+    """Open descriptors of the paths, the longest path first; they are closed at the end of the block."""
     with contextlib.ExitStack() as files:
         descriptors = {}
         for path in sorted({str(path) for path in paths}, key=len, reverse=True):

@@ -38,7 +38,7 @@ _PRIVATE, _RECURSIVE, _NO_SUID, _NO_DEVICES, _DETACH = 1 << 18, 1 << 14, 2, 4, 2
 # From <linux/seccomp.h>, and the call's number on each machine whose filters are known.
 _SET_FILTER, _ALL_THREADS = 1, 1
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
-#: Where a cell's folder is, in memory and its own.
+#: The folder of a cell: its own, in memory.
 FOLDER = "/tmp"  # noqa: S108 - a mount of the cell's own
 #: The most seconds for writing goals, and the largest part of the remaining limits. With less than the last
 #: of these remaining, no goals are written.
@@ -54,7 +54,7 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """A filter of system calls that a process can take on."""
+    """A filter of system calls that a process can install."""
 
     def __init__(self, calls: bytes, machine: str) -> None:
         """Prepare the filter; `machine` is the output of ``uname -m``."""
@@ -63,7 +63,7 @@ class Filter:
         self._words = _SECCOMP[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
 
     def take(self) -> None:
-        """Take it on, for good, in all threads. Raises OSError."""
+        """Install it, for good, in all threads. Raises OSError."""
         require(_LIBC.syscall(*self._words), "seccomp")
 
 
@@ -91,7 +91,7 @@ class Place:
 
 
 def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
-    """Do the work of one check in this process, which is to end with the status that is returned."""
+    """Do the work of one check in this process, which must exit with the returned status."""
     asked = confined(place, files)
     if asked is None:
         return 1
@@ -141,7 +141,7 @@ def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.s
 
 
 def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
-    """Do the work of one seal in this process: its answer is one JSON object on its standard output."""
+    """Do the work of one seal in this process, and print its answer as one JSON object."""
     held = at_the_gate(files, order.SEAL, list)
     return 1 if held is None else _seal(frontend, kernel, place, files)
 
@@ -169,7 +169,7 @@ def _folder(place: Place, files: Sequence[int]) -> int:
 
 
 def _join(doors: Sequence[int]) -> None:
-    """Go into the control group whose doors these are."""
+    """Join the control group of these descriptors."""
     for door in doors:
         os.write(door, b"0")
         os.close(door)
@@ -202,7 +202,7 @@ def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 
 
 
 def _enclosed(place: Place, calls: Filter | None) -> bool:
-    """Give up all rights, and take on a filter; False where the image has ended."""
+    """Drop all rights, and install a filter; False if the image has ended."""
     launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # descendants stay below it while it lives
     launch.become(place.user, reads_all=False)
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -239,7 +239,7 @@ def _added(frontend: Frontend, asked: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 def _print_mark(mark: str) -> None:
-    """Print the mark of a program as a message of Lean's."""
+    """Print the end mark of a program as a message of Lean's."""
     os.write(1, json.dumps({"severity": "information", "data": mark}).encode() + b"\n")
 
 
@@ -254,7 +254,7 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
     left = min(wall_seconds - (time.monotonic() - began), cpu_seconds - time.process_time())
     seconds = min(_GOALS_SECONDS, _GOALS_PART * left)
     if seconds >= _LEAST_SECONDS:
-        with contextlib.suppress(OSError):  # no room for one more process: then there are no goals
+        with contextlib.suppress(OSError):  # no room for one more process: the goals are omitted
             write_goals(frontend, asked["program"], order.GOALS_NAME, seconds=seconds)
 
 

@@ -27,10 +27,10 @@ from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import CREDENTIALS, BoxFailed
 from farm_workers.images import order
 
-#: Seconds that a fork has to be at its gate: a machine may be very busy.
+#: The most seconds until a fork is at its gate: a machine may be very busy.
 _START_SECONDS = 30.0
 
-#: A file of goals that is larger was not written by us.
+#: A larger file of goals was not written by the farm.
 _GOALS_BYTES = 1 << 20
 
 _NO_WORD = "an image exited before its fork"
@@ -116,7 +116,7 @@ class Fork(Measured):
         return reading, writing
 
     def _workplace(self) -> int:
-        """Return the folder that a check is given; where it has mounts of its own, it makes one there."""
+        """Return the folder of a check; a check with its own mounts makes it there."""
         if self._isolation.namespaces:
             path = Path(os.devnull)
         else:
@@ -150,7 +150,7 @@ class Fork(Measured):
         self._handle = os.pidfd_open(self.pid)  # it waits at its gate: the number is its own
 
     def go(self) -> None:
-        """Let it work: its time begins."""
+        """Open the gate: the fork's time begins."""
         with contextlib.suppress(OSError):  # it was killed: its end will report that
             self._socket.send(order.GO)
 

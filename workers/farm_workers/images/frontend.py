@@ -26,21 +26,21 @@ _MAIN_MODULE, _FILE = "_stdin", "<stdin>"
 _TRUST = 1024
 #: An empty tree of the standard library: its only constructor without fields is the second.
 _NO_ENTRIES = 3
-#: Elaboration in order and in one thread, as every way of running Lean has it.
+#: Elaboration in order and in one thread, as in every way of running Lean.
 _OPTIONS = ("weak.Elab.async=false",)
 #: The option with which `runFrontend` makes Lean forget the state after each command: a state without it can
 #: be continued.
 _FORGETS = "internal.cmdlineSnapshots={}"
-#: Stands behind a context that is read: Lean reads its last command again where no other one follows it.
+#: Follows a context that is read: without another command behind it, Lean would read its last one again.
 _END = "\nsection\nend\n"
-#: The extension that notes where the text of each declaration is.
+#: The extension with the places of declarations.
 _PLACES = "Lean.declRangeExt"
-#: `Lean.OLeanLevel.private`: all that there is.
+#: `Lean.OLeanLevel.private`: the whole module.
 _PRIVATE = 2 << 1 | 1
 #: Fields of Lean's snapshots of a text: `HeaderParsedSnapshot.result?`, `HeaderProcessedSnapshot.result?`,
 #: `CommandParsedSnapshot.stx`, `parserState` and `nextCmdSnap?`, `SnapshotTask.task`.
 _PARSED, _PROCESSED, _SYNTAX, _PARSER_STATE, _NEXT, _TASK = 4, 2, 1, 2, 4, 3
-#: And `HeaderProcessedState.cmdState` and `firstCmdSnap`, `Command.State.scopes` and `Scope.opts`.
+#: Fields of `HeaderProcessedState.cmdState` and `firstCmdSnap`, `Command.State.scopes` and `Scope.opts`.
 _STATE, _FIRST, _SCOPES, _SCOPE_OPTIONS = 0, 1, 2, 1
 _CLOSURE_TAG = 245
 #: The syntax at the end of a text: the last command of each text that Lean's parser reads to its end.
@@ -51,7 +51,7 @@ _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 Callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
 
 
-#: And one of one word.
+#: The same with one word.
 Replacement = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -61,7 +61,7 @@ Added = Callable[[], Pairs]
 
 
 class NotWritten(LeanError):
-    """Lean could not write a module where it was to."""
+    """Lean could not write a module."""
 
 
 class Frontend(Lean):
@@ -72,7 +72,7 @@ class Frontend(Lean):
     """
 
     def __init__(self, library: Path, options: Sequence[str]) -> None:
-        """Load Lean with options of its command line. Raises LeanError for one that is not known here."""
+        """Load Lean with options of its command line. Raises LeanError for an unknown one."""
         super().__init__(str(library), sysroot=_sysroot(library))
         self.function("lean_enable_initializer_execution", 0)()
         self._allocate = self.function("lean_alloc_object", 1)
@@ -99,10 +99,7 @@ class Frontend(Lean):
         self._above = snapshot
 
     def read_on(self, context: str) -> None:
-        """Elaborate a text that begins with the header, so that programs that begin with it go on from there.
-
-        Messages go to stdout. Raises LeanError where nothing can be behind it.
-        """
+        """Elaborate a text that begins with the header, from which programs with the same text continue."""
         self.begin()
         self._read_context(context)
         self._report(self._above)
@@ -135,7 +132,7 @@ class Frontend(Lean):
         return field(_processed(self._above), 0)
 
     def begin(self) -> None:
-        """Make threads for Lean's tasks: those of a parent are not there in a fork."""
+        """Start threads for Lean's tasks: a fork does not inherit its parent's."""
         self.call("lean_init_task_manager_using", 1)
 
     def kernel_environment(self) -> int:
@@ -231,7 +228,7 @@ class Frontend(Lean):
         return self.call("l_Lean_saveModuleData___boxed", *words)
 
     def _keep_places_only(self) -> None:
-        """Have Lean forget all extensions of environments but the places of declarations."""
+        """Have Lean forget all extensions of environments except the places of declarations."""
         known = self.constant("l_Lean_persistentEnvExtensionsRef") + 8  # a reference has its value here
         places = [each for each in elements(word(known)) if dotted(field(each, 1)) == _PLACES]
         ctypes.c_size_t.from_address(known).value = self._array(places)
@@ -261,7 +258,7 @@ class Frontend(Lean):
         )
 
     def _report(self, snapshot: int) -> bool:
-        """Print all messages of a snapshot as JSON, waiting for them; return whether there was an error."""
+        """Print all messages of a snapshot as JSON, waiting for them; return whether one is an error."""
         report = "l_Lean_Language_SnapshotTree_runAndReport___boxed"
         words = self._tree(snapshot), shared(self._options), TRUE, _NO_ENTRIES, NOTHING
         return self.result(self.call(report, *words)) == TRUE
@@ -286,7 +283,7 @@ class Frontend(Lean):
         return self.constructor(0, [answer])
 
     def _read(self, options: Sequence[str]) -> int:
-        """Return options as Lean's own value."""
+        """Return options as a Lean object."""
         found = self.constant("l_Lean_Options_empty")
         for option in options:
             setting = "l___private_Lean_Shell_0__Lean_setConfigOption___boxed"
@@ -294,7 +291,7 @@ class Frontend(Lean):
         return shared(found)
 
     def closure(self, function: ctypes._CFunctionType) -> int:
-        """Return a `Callback` or a `Replacement` as Lean's own value."""
+        """Return a `Callback` or a `Replacement` as a Lean object."""
         place = self._object(_CLOSURE_TAG, 0, 24)
         ctypes.c_size_t.from_address(place + 8).value = ctypes.cast(function, ctypes.c_void_p).value or 0
         ctypes.c_uint32.from_address(place + 16).value = len(function.argtypes or ())  # and none given
@@ -316,7 +313,7 @@ class Frontend(Lean):
 
 
 def _environment(state: int) -> int:
-    """Return the environment of an `Option Command.State` that is one."""
+    """Return the environment of a present `Option Command.State`."""
     return shared(field(field(state, 0), 0))
 
 
@@ -336,12 +333,12 @@ def _commands(first: int) -> Iterator[int]:
 
 
 def _value(task: int) -> int:
-    """Return the value of a `Lean.Language.SnapshotTask` that is done."""
+    """Return the value of a finished `Lean.Language.SnapshotTask`."""
     return field(field(task, _TASK), 0)
 
 
 def _ends(command: int) -> int:
-    """Return where a command ends, in bytes."""
+    """Return the end of a command, in bytes."""
     return field(field(command, _PARSER_STATE), 0) >> 1
 
 

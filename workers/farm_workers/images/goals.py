@@ -24,9 +24,9 @@ from farm_workers.replay.lean import FALSE, NOTHING, TRUE, dotted, elements, fie
 
 #: Limits: the number of places, the goals of each, and the bytes of one goal.
 _MOST_GOALS, _MOST_TOGETHER, _MOST_BYTES = 32, 16, 16_384
-#: Characters of a place that are written: one more than are kept, so that it shows that it was cut.
+#: The most characters of a goal that are written: one more than are kept, which shows a truncated one.
 _MOST_TEXT = 4097
-#: Which constructor of `Lean.Elab.Info` an object is of.
+#: The numbers of constructors of `Lean.Elab.Info`.
 _TACTIC, _TERM = 0, 1
 #: The place of `mctx` among the fields of `Lean.Elab.CommandContextInfo`.
 _METAVARIABLES = 3
@@ -86,7 +86,7 @@ class Goals:
     """Reads the trees of the program that the frontend has elaborated."""
 
     def __init__(self, frontend: Frontend, program: str) -> None:
-        """Take the frontend and the program that it was given last."""
+        """Keep the frontend and its last program."""
         self._lean = frontend
         # As Lean reads it, see `mkInputContext`.
         self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
@@ -122,7 +122,7 @@ class Goals:
                 file.write(json.dumps(said) + "\n")
 
     def _read_messages(self, snapshots: list[int]) -> bool:
-        """Take note of Lean's errors; return whether it warned of a sorry."""
+        """Note Lean's errors; return whether it warned of a sorry."""
         has_sorry = False
         for snapshot in snapshots:
             log = field(field(snapshot, 1), 0)
@@ -138,7 +138,7 @@ class Goals:
         return dotted(self._lean.call("l_Lean_MessageData_kind___boxed", shared(field(message, 4))))
 
     def _visit(self, context: int, info: int, found: int) -> int:
-        """Take note of a node of a tree."""
+        """Note a node of a tree."""
         if tag(info) == _TACTIC:
             self._visit_tactic(context, field(info, 0))
         elif tag(info) == _TERM:
@@ -155,7 +155,7 @@ class Goals:
             self._add_sorry(self._start(syntax, FALSE), context, field(info, 1), field(info, 2))
 
     def _visit_term(self, context: int, info: int) -> None:
-        """Take note of a sorry in the place of a term: its goal is the type expected there."""
+        """Note a sorry in the place of a term: its goal is the type expected there."""
         if not _is(field(field(info, 0), 0), _SORRY_TERM) or field(info, 2) == NOTHING:
             return
         offset = self._start(field(field(info, 0), 1), FALSE)

@@ -45,9 +45,9 @@ UNLIMITED = Limits(
 #: compares the processor time with its limit: a kernel's limit would apply to its forks as well.
 _LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=math.inf, processes=64, output_kib=1024)
 _MOST_CPU_SECONDS = 300.0
-#: How often such an image is held against its limits.
+#: How often the usage of such an image is compared with its limits.
 _WATCH_SECONDS = 5.0
-#: How often one that is being made looks whether it is still to be.
+#: How often the thread that makes an image looks whether it is still needed.
 _LOOK_SECONDS = 0.1
 _MOST_SAID = 4096
 #: The parent image may have ended; its replacement is tried once.
@@ -62,7 +62,7 @@ Source = Callable[["Image", socket.socket, contextlib.ExitStack], Cell | Fork]
 
 
 class NoImage(Exception):
-    """No image can be made of a header: the message says why."""
+    """No image can be made of a header: the message has the reason."""
 
 
 class ImageDied(NoImage):
@@ -85,11 +85,7 @@ class Image:
         *,
         start_seconds: float | None = None,
     ) -> None:
-        """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
-
-        `name` is its environment's, `source` begins its process, or raises NoImage; it has `start_seconds`
-        to be ready, or as many as its recipe may take.
-        """
+        """Begin to make it, in a thread of its own; `wait` for it."""
         most = _READING_SECONDS if recipe.runs_code else _START_SECONDS
         self._start_seconds = most if start_seconds is None else start_seconds
         self._name, self.isolation, self._source = name, isolation, source
@@ -118,7 +114,7 @@ class Image:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it could not be made, or has ended before its time."""
+        """Whether it could not be made, or ended too early."""
         return self._error is not None
 
     def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
@@ -147,7 +143,7 @@ class Image:
         return fork
 
     def image(self, recipe: Recipe, theirs: socket.socket) -> Fork:
-        """Fork an image that is to read on from here. Raises ImageGone, NoImage and BoxFailed."""
+        """Fork an image that reads more. Raises ImageGone, NoImage and BoxFailed."""
         fork = partial(Fork, self._send, isolation=self.isolation)
         if not recipe.runs_code:
             with as_file(recipe.module) as module:
@@ -168,7 +164,7 @@ class Image:
         return self._closing.is_set()
 
     def _live(self) -> None:
-        """Make the image, keep it until it is not needed any more, and end it."""
+        """Make the image, keep it until no check needs it, and end it."""
         try:
             with contextlib.ExitStack() as files:
                 self._make(files)
@@ -183,7 +179,7 @@ class Image:
             self._made.set()
 
     def _stay(self) -> None:
-        """Wait until it is not needed any more. Raises ImageDied for one that goes over its limits."""
+        """Wait until no check needs it. Raises ImageDied if it exceeds its limits."""
         assert self._process is not None  # noqa: S101 - it was just made
         while not self._closing.wait(_WATCH_SECONDS if self.recipe.runs_code else None):
             used = self._process.usage().cpu_seconds
@@ -258,7 +254,7 @@ class Image:
 
 
 def in_box(command: Callable[[], Command]) -> Source:
-    """Return the source of an image in a box of its own; `command` is run there, or raises NoImage."""
+    """Return the source of an image in its own box, which runs `command()`; that may raise NoImage."""
 
     def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Cell:
         cell = Cell(command(), isolation=image.isolation, stdin=theirs.fileno())
@@ -271,10 +267,7 @@ def in_box(command: Callable[[], Command]) -> Source:
 def forked_from(
     origin: Callable[[Callable[[], bool]], AbstractContextManager[Image]], replace: Callable[[Image], None]
 ) -> Source:
-    """Return the source of an image that another one forks.
-
-    `origin` gives that one, unless it is cancelled; one that turns out to have ended is to `replace`, once.
-    """
+    """Return the source of an image that is forked from another one."""
 
     def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Fork:
         for _ in range(_TURNS):

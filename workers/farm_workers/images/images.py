@@ -27,7 +27,7 @@ E = TypeVar("E", bound=Environment)
 Begin = Callable[[E, Isolation, Recipe], Command]
 #: How often a thread that waits for an image looks whether its check was cancelled.
 _LOOK_SECONDS = 0.25
-#: Images are given up at most so often, in seconds.
+#: Images are retired at most this often, in seconds.
 _RETIRE_SECONDS = 60.0
 #: One image serves at most this many checks at once: it forks some three hundred times a second.
 _AT_ONCE = 4
@@ -104,7 +104,7 @@ class Images(Generic[E]):
         return bool(retired)
 
     def prewarm(self, environment: E, recipe: Recipe) -> None:
-        """Begin to make an image before anybody asks for it."""
+        """Begin to make an image before a check needs it."""
         with contextlib.suppress(NoImage):
             self._give_back(self._lent((environment, recipe)))
 
@@ -136,7 +136,7 @@ class Images(Generic[E]):
         return image
 
     def _chosen(self, key: tuple[E, Recipe]) -> Image:
-        """Return the image of a recipe with the least to do; begin another one where all have much to do."""
+        """Return the least busy image of a recipe; begin another one if all are busy."""
         alike = [image for image in self._images.get(key, []) if not image.has_failed]
         ready = [image for image in alike if image.is_ready]
         best = min(ready or alike[:1], key=self._used.__getitem__, default=None)
@@ -152,7 +152,7 @@ class Images(Generic[E]):
         return best or alike[-1]
 
     def _begun(self, environment: E, recipe: Recipe) -> Image:
-        """Begin an image: in a box, or from that of its origin, which stays as long as it does."""
+        """Begin an image: in a box, or forked from its origin, which then lives as long."""
         if recipe.origin is None:
             source = in_box(partial(self._begin, environment, self._isolation, recipe))
         else:
@@ -172,12 +172,12 @@ class Images(Generic[E]):
         return [(key, each) for key, alike in self._images.items() for each in alike]
 
     def _has_room(self, image: Image) -> bool:
-        """Whether there may be another one like this."""
+        """Whether the limits allow another image of this recipe."""
         kept = [each for _, each in self._all()]
         return len(kept) < self._most and sum(e.memory_kib for e in [*kept, image]) <= self._most_kib
 
     def _leaving(self) -> list[Image]:
-        """Take those away that are one too many, or too large together, and not in use."""
+        """Remove and return unused images that exceed the limits of number or memory."""
         kept = self._all()
         number, kib = len(kept), sum(each.memory_kib for _, each in kept)
         leaving = []
@@ -235,7 +235,7 @@ class Images(Generic[E]):
 
 @contextlib.contextmanager
 def _turn(image: Image, cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Hold the turn at an image that forks for one at a time. Raises NotWanted."""
+    """Hold the turn at an image that can have one fork at a time. Raises NotWanted."""
     if image.turn is None:
         yield
         return

@@ -76,14 +76,14 @@ class Keeper:
         socket.send_fds(self._socket, [said], [asker])
 
     def is_clear(self) -> bool:
-        """Return whether it is free again, once there is something to read; else it has ended."""
+        """Return whether it is free again, once its socket is readable; else it has ended."""
         try:
             return self._socket.recv(order.MOST_BYTES) == _CLEAR
         except ConnectionResetError:
             return False
 
     def close(self) -> None:
-        """End it, and all in its namespace; it is not waited for, which could be without end."""
+        """End it, and all processes in its namespace, without waiting."""
         self._socket.close()
         os.close(self._namespace)
         os.kill(self._pid, signal.SIGKILL)
@@ -112,7 +112,7 @@ class Keepers:
         return self._free.pop() if self._free else Keeper(self._spaces, self._home)
 
     def give_back(self, keeper: Keeper) -> None:
-        """Take one back once it has something to say: that it is free again, or has ended."""
+        """Take one back once its socket is readable: it is free again, or has ended."""
         if keeper.is_clear():
             self._free.append(keeper)
         else:
@@ -120,9 +120,9 @@ class Keepers:
 
 
 def _keep(image: socket.socket) -> int:
-    """Be a keeper, to the end of the image; return its exit status."""
+    """Run as a keeper to the end of the image; return its exit status."""
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps whatever ends here
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended processes
     os.closerange(0, image.fileno())
     os.closerange(image.fileno() + 1, launch.OPEN_FILES)
     while True:
@@ -141,10 +141,10 @@ def _opened(path: str, folder: int | None = None) -> int:
 
 
 def _clear() -> None:
-    """Kill all else that is in this namespace, and return when nothing is."""
+    """Kill all other processes of this namespace, and return when they are gone."""
     while True:
         try:
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
             return
-        time.sleep(0.001)  # the killed need a moment to die
+        time.sleep(0.001)  # killed processes take a moment to die

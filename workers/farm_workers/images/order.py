@@ -14,7 +14,7 @@ import contextlib
 import os
 
 RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
-#: Orders to fork an image that reads on: a context, or the module that one was compiled to.
+#: Orders to fork an image that reads more: a context, or a context's compiled module.
 ON_CONTEXT, ON_MODULE = b"C", b"M"
 #: The orders that run untrusted code, in a cell.
 IN_CELLS = frozenset({CHECK, ON_CONTEXT})
@@ -42,6 +42,6 @@ MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.
 
 
 def tell(asker: int, error: OSError) -> None:
-    """Say that there is no fork, and why; `asker` is the socket of its order."""
+    """Report that there is no fork, and the reason; `asker` is the socket of its order."""
     with contextlib.suppress(OSError):  # the worker is gone
         os.write(asker, FAILED + f"{type(error).__name__}: {error}".encode()[:1000])

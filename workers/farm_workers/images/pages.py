@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
-#: MADV_COLLAPSE of <linux/mman.h>, since Linux 6.1; an older kernel refuses it, and all stays as it is.
+#: MADV_COLLAPSE of <linux/mman.h>, since Linux 6.1; an older kernel refuses it, which changes nothing.
 _COLLAPSE = 25
 _LARGE = 2 << 20
 
 
 def gather() -> None:
-    """Have the kernel put this process's own memory into large pages, as far as it can."""
+    """Have the kernel put this process's own memory into huge pages, as far as it can."""
     advise = ctypes.CDLL(None).madvise
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         maps = [line.split(maxsplit=5) for line in file]

@@ -31,7 +31,7 @@ class Recipe:
 
     @property
     def origin(self) -> Recipe | None:
-        """The recipe of the image that this one is forked from, None for one that begins by itself."""
+        """The recipe of the image that this one is forked from, None for an image in its own box."""
         return Recipe(header=self.header) if self.context or self.module else None
 
     @property

@@ -63,12 +63,12 @@ _SEALS = 10
 _KEEPERS = 4
 
 
-#: Where an image forks.
+#: The kind of a fork's place.
 CELLS, FOLDERS = "cells", "folders"
 
 
 class CannotFork(Exception):
-    """The image has something that its forks would share with it."""
+    """The image has a resource that its forks would share with it."""
 
 
 #: Does the work of a fork, given the order, the place of the fork, and the files of the order.
@@ -76,7 +76,7 @@ Work = Callable[[bytes, Place, Sequence[int]], int]
 
 
 def main() -> NoReturn:
-    """Be an image of Lean, to the end."""
+    """Run as an image of Lean, to the end."""
     where, user, library, *options = sys.argv[1:]
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
@@ -100,7 +100,7 @@ def main() -> NoReturn:
 
 
 def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
-    """Be an image that has read a context, to the end; all that runs here is as little trusted as a check."""
+    """Run as an image that has read a context, to the end; its code is as untrusted as a check."""
     given = confined_image(place, files)
     if given is None:
         return 1
@@ -125,7 +125,7 @@ def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
 
 
 def _take_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
-    """Be an image whose kernel has a context's module, to the end."""
+    """Run as an image whose kernel has a context's module, to the end."""
     given = image_on_module(place, files)
     if given is None:
         return 1
@@ -149,7 +149,7 @@ def _go_on(worker: socket.socket, place: Place, work: Work, workshop: Workshop |
 
 
 def _used_bytes() -> int:
-    """Return the most memory that this process has had so far."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
@@ -169,12 +169,12 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
     except OSError as error:
         give_up(worker, error)
     if keepers:
-        os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # of every cell
+        os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # in every cell
     return worker, keepers
 
 
 def give_up(worker: socket.socket, error: Exception) -> NoReturn:
-    """End this process, and say why it is no image."""
+    """End this process, and report why it is no image."""
     worker.send(f"could not create an image: {error}".encode()[: order.MOST_BYTES])
     os._exit(1)
 
@@ -248,7 +248,7 @@ def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
 
 
 def _compiled(frontend: Frontend, program: str) -> bytes | None:
-    """Return the module of a program of ours, which a fork writes; None where it is none."""
+    """Return the module of a program of the farm's, which a fork writes; None if it wrote none."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -265,7 +265,7 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
 
 
 class Workshop:
-    """The one folder in an image's cell that can be written to: each fork finds it as it was at first."""
+    """The one writable folder in an image's cell: each fork finds it in its first state."""
 
     def __init__(self, root: Path) -> None:
         """Note the present files. Raises OSError."""
@@ -381,7 +381,7 @@ class Server:
                     return
 
     def _order(self) -> bool:
-        """Take an order; False when there will be none."""
+        """Take an order; False once the socket is closed."""
         what, files, _, _ = socket.recv_fds(self._worker, order.MOST_BYTES, order.MOST_FILES)
         if not what:
             return False
@@ -460,7 +460,7 @@ class Server:
 
 
 def kill_all() -> None:
-    """Kill all that is in this process's namespace besides itself and process 1."""
+    """Kill all processes of this namespace besides this one and process 1."""
     while True:
         try:
             os.kill(-1, signal.SIGKILL)
@@ -469,11 +469,11 @@ def kill_all() -> None:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        time.sleep(0.001)  # the killed need a moment to die
+        time.sleep(0.001)  # killed processes take a moment to die
 
 
 def _handle(pid: int) -> int:
-    """Return a descriptor of a child; a child that cannot have one is killed. Raises OSError."""
+    """Return a descriptor of a child; a child without one is killed. Raises OSError."""
     try:
         return os.pidfd_open(pid)
     except OSError:

@@ -24,13 +24,13 @@ from farm_workers.metrics import events
 
 #: Checks that are expected to begin within this many seconds are claimed together.
 AHEAD_SECONDS = 0.1
-#: No more than this are.
+#: The most checks of one claim.
 MOST = 64
 #: A prefetched check that has not begun after this many seconds is given back.
 UNBEGUN_SECONDS = 0.5
-#: While some are claimed ahead, a worker looks no more often than this for a check of a class before them.
+#: While checks are prefetched, a worker looks for checks of higher classes at most this often.
 _LOOK_SECONDS = 0.02
-#: How much the newest check counts in the mean time of a check.
+#: The weight of the newest check in the mean duration of checks.
 _NEWEST = 0.1
 
 
@@ -48,19 +48,19 @@ class Claims:
         self._claiming = threading.Lock()
         self._lock = threading.Lock()
         self._front, self._groups = Front(), Groups()
-        self._ahead: deque[tuple[Claim, float]] = deque()  # with the moment of the claim
+        self._ahead: deque[tuple[Claim, float]] = deque()  # with the time of the claim
         self._looked_at = 0.0
         self._mean_seconds: float | None = None
 
     def serve(self, environment: str, tiers: Sequence[str]) -> None:
-        """Claim checks of this environment, too, from now on."""
+        """Claim checks of this environment as well from now on."""
         with self._claiming:
             self._tiers = {**self._tiers, environment: tiers}
             if environment not in self._environments:
                 self._environments.append(environment)
 
     def take(self, busy: int) -> Claim | None:
-        """Return a check to begin now; None when none waits. `busy` threads of this worker are at work.
+        """Return a check to begin now; None when none waits. `busy` is the number of occupied worker slots.
 
         Raises `ServerDown`.
         """
@@ -83,7 +83,7 @@ class Claims:
         return claim
 
     def note(self, seconds: float) -> None:
-        """Say how long a check took."""
+        """Note the duration of a check."""
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else (1 - _NEWEST) * mean + _NEWEST * seconds
 
@@ -93,7 +93,7 @@ class Claims:
             return {claim.environment for claim, _ in self._ahead}
 
     def unbegun(self, *, all_of_them: bool = False) -> list[Claim]:
-        """Return the checks that were claimed too far ahead, or all of them; they are not begun any more."""
+        """Remove and return the checks that were prefetched too early, or all prefetched ones."""
         with self._lock:
             oldest = self._ahead[-1][1] if self._ahead else math.inf
             if not (time.monotonic() - oldest > UNBEGUN_SECONDS or all_of_them):
@@ -139,7 +139,7 @@ class Claims:
         return claims
 
     def _is_ahead_overtaken(self) -> bool:
-        """Return whether a check waits that comes before those that were claimed ahead."""
+        """Return whether a check waits that goes before the prefetched ones."""
         with self._lock:
             newest = self._ahead[-1][0] if self._ahead else None
         if newest is None or time.monotonic() - self._looked_at < _LOOK_SECONDS:
@@ -147,7 +147,7 @@ class Claims:
         return self._is_overtaken(newest.priority)
 
     def _is_overtaken(self, priority: int) -> bool:
-        """Return whether a check of a class before this one waits; when one does, the next look is soon."""
+        """Return whether a check of a higher class waits; if one does, the next look is soon."""
         found = self._store.is_overtaken(
             tuple(self._environments), priority, front=self._front, tiers=self._tiers
         )
@@ -173,6 +173,6 @@ class Claims:
         return max(1, min(MOST, int(AHEAD_SECONDS * busy / self._mean_seconds)))
 
     def _pass_turn(self, environment: str) -> None:
-        """Have the other environments of the same class come first next time."""
+        """Let the other environments of the same class go first next time."""
         self._environments.remove(environment)
         self._environments.append(environment)

@@ -24,7 +24,7 @@ CONNECTIONS = 4
 
 
 class Threads:
-    """The threads of a worker that carry out checks: how many are at work, and whether they may go on."""
+    """The worker slots: how many are occupied, and whether their threads may continue."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -49,26 +49,26 @@ class Threads:
                 self.busy -= has_place
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Have a thread for each free place do this, without a call."""
+        """Start `work` in a thread for each free slot, without a call."""
         begun = [threading.Thread(target=work, name="uncalled") for _ in range(self.size - self.busy)]
         self._own = [thread for thread in self._own if thread.is_alive()] + begun
         for thread in begun:
             thread.start()
 
     def wait(self) -> None:
-        """Wait until the threads that were not called are done."""
+        """Wait until these threads are done."""
         for thread in self._own:
             thread.join()
 
     @property
     def has_idle(self) -> bool:
-        """Whether a thread could begin a check now."""
+        """Whether a slot is free."""
         return self.busy < self.size and not self.stopping
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """All that a worker works with; `calling` is set when a thread, here or elsewhere, should be called."""
+    """Everything that a worker uses; `calling` is set when an idle thread should be called."""
 
     store: Store
     environments: dict[str, Environment]
@@ -88,17 +88,17 @@ class Context:
     pending: Callable[[], Sequence[Pending]] = tuple
 
     def serve(self, environment: Environment) -> None:
-        """Take checks of this environment, too, from now on."""
+        """Take checks of this environment as well from now on."""
         self.environments[environment.name] = environment
         self.claims.serve(environment.name, environment.tiers)
 
     def waiting(self) -> list[str]:
-        """Return the environments that have checks in their queue which this worker can do."""
+        """Return the served environments with waiting checks that this worker can do."""
         served = tiers(self.environments)
         return self.store.waiting(list(served), served)
 
     def served(self) -> list[Served]:
-        """Return the environments this worker serves, as the store knows them."""
+        """Return this worker's environments in the form of the store."""
         return [
             Served(
                 name=e.name,
@@ -114,5 +114,5 @@ class Context:
 
 
 def tiers(environments: Mapping[str, Environment]) -> dict[str, Sequence[str]]:
-    """Return the tiers that can be had in each environment."""
+    """Return the available tiers of each environment."""
     return {name: environment.tiers for name, environment in list(environments.items())}

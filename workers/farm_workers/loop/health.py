@@ -29,7 +29,7 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        """Whether checks may be taken."""
+        """Whether checks may be claimed."""
         return self._unwell is None
 
     def examine(self, environment: Environment) -> bool:
@@ -58,6 +58,6 @@ class Health:
             return (f"{type(error).__name__}: {error}",)
 
     def look_again(self) -> None:
-        """Find out whether a machine that was unwell has become well."""
+        """Examine an unhealthy machine again."""
         if (environment := self._unwell) is not None:
             self.examine(environment)

@@ -33,7 +33,7 @@ _SWEEPERS, _LOOKERS, _LOOKS_AFTER = 8, 32, 4.0
 #: Without Redis, idle threads poll after a random time between these bounds (seconds), so that workers
 #: spread.
 POLL_SECONDS = (1.0, 3.0)
-#: A call that takes so long is to a Redis that hangs.
+#: A call that takes longer than this means that Redis hangs.
 _HANGING_SECONDS = 3.0
 
 _log = logger(__name__)
@@ -92,7 +92,7 @@ class Heartbeat:
 
     @property
     def _is_cut_off(self) -> bool:
-        """Whether no call reaches the idle threads: Redis is away, or hangs."""
+        """Whether no call reaches the idle threads, because Redis is away or hangs."""
         called_at = self._called_at
         is_hanging = called_at is not None and time.monotonic() - called_at > _HANGING_SECONDS
         return is_hanging or self._bell.is_lost
@@ -176,13 +176,13 @@ class Heartbeat:
             _log.info("Cancelled %d lines that had not started by their deadline", swept.past_deadline)
 
     def start(self) -> None:
-        """Beat once, so that submitters see this worker, and go on in the background; raises `ServerDown`."""
+        """Beat once, for submitters; continue in the background; raises `ServerDown`."""
         retrying_at_start(self.heartbeat)
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End each thread after the beat it is in, and say that this worker is no more."""
+        """End each thread after its present beat, and withdraw this worker's presence."""
         self._stopping.set()
         self._context.calling.set()
         for thread in self._threads:

@@ -25,9 +25,9 @@ Conclude = Callable[[Report], None]
 
 
 class Later:
-    """Concludes checks when their reports come, each once; for many threads.
+    """Concludes checks when their reports arrive, each once; thread-safe.
 
-    `is_recalled` says whether nothing is to be waited for any more: then each is concluded at once.
+    `is_recalled` returns whether the worker must give up its checks: then each is concluded at once.
     """
 
     def __init__(self, is_recalled: Callable[[], bool], *, most: int = MOST) -> None:
@@ -39,7 +39,7 @@ class Later:
         self._thread: threading.Thread | None = None
 
     def put(self, report: Future[Report], conclude: Conclude) -> None:
-        """Have `conclude`, which raises nothing, called with a report; waits while too many are to come."""
+        """Call `conclude(report)` when the report is there; block while `MOST` are pending."""
         with self._changed:
             while len(self._open) >= self._most and not self._is_recalled():
                 self._changed.wait(_LOOK_SECONDS)
@@ -50,7 +50,7 @@ class Later:
         report.add_done_callback(self._come.put)
 
     def drain(self) -> None:
-        """Return when all are concluded: when their reports have come, or at once where all is recalled."""
+        """Return when all are concluded: with their reports, or at once if the worker gives up its checks."""
         with self._changed:
             while (self._open or self._concluding) and not self._is_recalled():
                 self._changed.wait(_LOOK_SECONDS)

@@ -11,7 +11,7 @@ from farm_workers.metrics import events
 
 
 class Leases:
-    """The attempts this worker holds, shared between the threads that carry them out and those beside."""
+    """The attempts that this worker holds; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,12 +21,12 @@ class Leases:
         self._recalled = False
 
     def hold(self, claims: Iterable[Claim]) -> None:
-        """Hold these as well."""
+        """Add these leases."""
         with self._lock:
             self._claims |= {claim.hold: claim for claim in claims}
 
     def let_go(self, claims: Iterable[Claim]) -> None:
-        """Hold these no longer."""
+        """Release these leases."""
         with self._lock:
             for claim in claims:
                 self._claims.pop(claim.hold, None)
@@ -34,7 +34,7 @@ class Leases:
                 self._untold.pop(claim.hold, None)
 
     def begin(self, claim: Claim) -> None:
-        """Say that a thread begins this check now."""
+        """Note that a thread begins this check now."""
         if claim.ahead:
             with self._lock:
                 self._untold[claim.hold] = time.monotonic()
@@ -54,7 +54,7 @@ class Leases:
             return list(self._claims)
 
     def lose(self, holds: Iterable[Hold]) -> None:
-        """Say which are no longer this worker's, so that their boxes end."""
+        """Note that these leases were lost, so that their boxes end."""
         with self._lock:
             self._lost |= self._claims.keys() & set(holds)
 
@@ -67,7 +67,7 @@ class Leases:
         events.lease_lost()
 
     def recall(self) -> None:
-        """Say that all checks are to be given back at once."""
+        """Note that all checks are to be given back at once."""
         self._recalled = True
 
     def is_lost(self, claim: Claim) -> bool:

@@ -1,4 +1,4 @@
-"""The worker's process: Celery wakes its threads when there is something to check, and ends them in order."""
+"""The worker's process: runs Celery, whose calls wake the threads, and ends them in order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def new_context(
     completed: Completed = nobody,
     pending: Callable[[], Sequence[Pending]] = tuple,
 ) -> Context:
-    """Return a context with everything on it; its recorder is at work already, and calls `completed`."""
+    """Return a complete context; its recorder runs already, and calls `completed`."""
     leases, calling = Leases(), threading.Event()
     recorder = Recorder(store, leases, waiting=calling.set, completed=completed)
     recorder.start()
@@ -80,11 +80,11 @@ def new_context(
 
 
 def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Starting | None = None) -> None:
-    """Serve until a signal ends the process, and besides each environment that `starting` finds fit.
+    """Serve until a signal ends the process; add each environment that `starting` finds fit.
 
-    The first signal lets running checks end, for `grace_seconds` at most; at the end of those, or at a second
-    signal, they are given back. The pool is threads: a check spends its time in its own process, so a thread
-    that waits for it costs least, and all share one set of database connections. Raises SettingsError when
+    The first signal lets running checks end, for `grace_seconds` at most; after that, or at a second signal,
+    they are given back. The pool consists of threads: a check spends its time in its own process, so a
+    waiting thread costs least, and all share one pool of database connections. Raises SettingsError when
     `starting` finds no usable table, and FarmError when Celery ends without a signal.
     """
     # Celery warns of root because pickled messages could run anything; this app accepts JSON only, and a
@@ -128,17 +128,17 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
 
 
 def _declare(context: Context) -> None:
-    """Make known the environments that this worker is about to examine."""
+    """Declare the environments that this worker is about to examine."""
     for each in context.pending():
         context.store.declare(each.name, kind=each.kind)
 
 
 def _start_environments(context: Context, starting: Starting, worker: Any, heartbeat: Heartbeat) -> None:
-    """Begin to examine environments, each of which is served when it is fit."""
+    """Begin to examine environments; each is served once it is fit."""
 
     def found(environment: Environment) -> None:
         events.started({environment.name: environment.tiers})
-        with suppress(ServerDown):  # then it is known from the moment that it is served
+        with suppress(ServerDown):  # else it is known once it is served
             context.store.declare(
                 environment.name,
                 kind=environment.kind,
@@ -152,7 +152,7 @@ def _start_environments(context: Context, starting: Starting, worker: Any, heart
         _listen(worker, environment.name)
 
     def changed(served: Environment | None) -> None:
-        with suppress(ServerDown):  # the next beat says it
+        with suppress(ServerDown):  # the next beat does it
             heartbeat.heartbeat()
         if served is not None:
             _tell_served(context)
@@ -163,7 +163,7 @@ def _start_environments(context: Context, starting: Starting, worker: Any, heart
 
 
 def _listen(worker: Any, environment: str) -> None:
-    """Have a Celery worker that runs, or is about to, take calls for one more environment."""
+    """Have a running or starting Celery worker take calls for one more environment."""
     worker.app.amqp.queues.select_add(queue(environment))  # for every connection from now on
     consumer = worker.consumer
     if consumer.task_consumer is not None:
