@@ -1,4 +1,4 @@
-"""The `farm` command: all its commands, and how an error ends it."""
+"""The `farm` command: registers all its commands, and turns errors into messages and exit statuses."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _flags(kind: type[Any]) -> list[inspect.Parameter]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyFlags:
-    """How answers become programs."""
+    """The options for assembling programs from answers."""
 
     profile: Annotated[
         str, Option(help="How answers become programs: farm, nemo-2025-11 or nemo-2025-08.")
@@ -83,7 +83,7 @@ class AssemblyFlags:
     ] = False
 
     def options(self) -> AssemblyOptions:
-        """Return them as the assembly takes them. Raises UsageError."""
+        """Return the options of the assembly. Raises UsageError."""
         return AssemblyOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
@@ -122,7 +122,7 @@ class ChangeFlags:
     ] = None
 
     def assurance(self, run: StoredRun) -> Assurance | None:
-        """Return how sure a *proved* has to be now, None for as before. Raises UsageError."""
+        """Return the new assurance, None to keep the old one. Raises UsageError."""
         from farm.judging.assurance import Assurance
 
         if self.tier is None:
@@ -131,7 +131,7 @@ class ChangeFlags:
         return Assurance(tier=self.tier, accepts_advisories=accepts)
 
     def require_possible(self) -> None:
-        """Raise UsageError for a limit that is none."""
+        """Raise UsageError for an impossible limit."""
         from farm.limits import Limits, require_possible
 
         usual = Limits()
@@ -211,7 +211,7 @@ class RecheckFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineFlags:
-    """Which lines of a run are meant: those that have one of these words."""
+    """The selected lines of a run: those that have one of these words."""
 
     verdict: Annotated[
         list[str] | None,
@@ -230,7 +230,7 @@ class LineFlags:
     ] = None
 
     def pick(self) -> Pick:
-        """Return the lines that are meant. Raises UsageError for a word that is none."""
+        """Return the filter of lines. Raises UsageError for an unknown word."""
         from farm.runs.pick import Pick
 
         return Pick(
@@ -242,7 +242,7 @@ class LineFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrustFlags:
-    """How sure a *proved* has to be."""
+    """The assurance that *proved* must have."""
 
     tier: TierName = "kernel"
     native: Native = False
@@ -261,7 +261,7 @@ class TrustFlags:
     ] = False
 
     def assurance(self) -> Assurance:
-        """Return it as a run asks for it. Raises UsageError."""
+        """Return the assurance. Raises UsageError."""
         from farm.assembly.challenge import ALLOWED_AXIOMS
         from farm.judging.assurance import Assurance
         from farm.lean_text.policy.screen import Policy
@@ -279,7 +279,7 @@ class TrustFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduleFlags:
-    """When a run is checked, and which of its lines need not be."""
+    """The schedule of a run: its class, deadline, and when to skip lines."""
 
     priority: Annotated[
         str,
@@ -305,7 +305,7 @@ class ScheduleFlags:
     share: Annotated[bool, Option(help="Check equal programs once, also across runs.")] = True
 
     def deadline_seconds(self) -> float | None:
-        """Return the seconds that a duration such as 90s, 30m or 2h means. Raises UsageError."""
+        """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
         if self.deadline is None:
             return None
         return seconds_of("--deadline", self.deadline)

@@ -64,7 +64,7 @@ Output = Annotated[Path | None, Option("-o", "--output", help="Write to this fil
 
 
 def seconds_of(flag: str, words: str) -> float:
-    """Return the seconds that a duration such as 90s, 30m or 2h means. Raises UsageError."""
+    """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
     found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", words, flags=re.ASCII)
     if found is None or not float(found[1]):
         raise UsageError(f"{flag} {words}: give a time such as 90s, 30m, 2h or 1d")

@@ -119,7 +119,7 @@ def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as
 
 
 def _changed(lines: Iterator[Turned], changes: Changes) -> Iterator[tuple[Change, Turned]]:
-    """Count lines, and yield those that are not as they were."""
+    """Count lines, and yield the changed ones."""
     from farm.reports.changes import Change
 
     for line in lines:
@@ -158,7 +158,7 @@ def _line_facts(now: StoredRun, change: Change, line: Turned) -> dict[str, objec
 
 
 def _facts(before: StoredRun, now: StoredRun, changes: Changes) -> dict[str, object]:
-    """Return all changes together, for scripts."""
+    """Return the counts of all changes, for scripts."""
     from farm.reports.changes import Change
 
     return {

@@ -67,7 +67,7 @@ def report(
 
 
 def _require_writable(path: Path, runs: Sequence[StoredRun]) -> None:
-    """Raise `UsageError` where no page can be written, before anything is read."""
+    """Raise `UsageError` if the page cannot be written, before anything is read."""
     if not path.parent.is_dir():
         raise UsageError(f"--html {path}: there is no folder {path.parent}; make it, or give another file")
     if path.exists() and not path.is_file():

@@ -15,7 +15,7 @@ from farm.store.workers import State, Worker
 
 #: A live display counts at most this many checks of each queue
 MOST_COUNTED = 10_000
-#: And no more workers are shown.
+#: A live display shows at most this many workers.
 MOST_SHOWN = 20
 
 _CUT = (
@@ -68,7 +68,7 @@ def by_worker(found: Iterable[AtWork]) -> dict[str, list[AtWork]]:
 
 
 def workers_table(workers: Iterable[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> Table:
-    """Return one row for each worker, with all that it says of itself."""
+    """Return a table of workers, with all that each has reported."""
     facts = ("environments", "isolation", "farm", "lives", "heard of")
     table = _table("worker", "state", "busy", "at work on", *facts)
     for each in workers:
@@ -148,7 +148,7 @@ def _silent(workers: Sequence[Worker]) -> str:
 
 
 def queues_table(queues: Iterable[Queue], workers: Sequence[Worker]) -> Table:
-    """Return one row for each queue in which something waits, the most urgent first."""
+    """Return a table of queues with waiting checks, the most urgent first."""
     table = Table("environment", "class", "tier", "waiting", "oldest", "workers")
     for each in queues:
         number = sum(worker.takes(each.environment, each.tier) for worker in workers)
@@ -185,14 +185,14 @@ def unserved(queues: Iterable[Queue], workers: Sequence[Worker]) -> Iterator[str
 
 
 def unfinished_batches(found: Unfinished) -> Iterator[str]:
-    """Say how many batches are unfinished."""
+    """Return the number of unfinished batches in words."""
     if found.batches:
         many = "1 batch is" if found.batches == 1 else f"{found.batches} batches are"
         yield f"{many} unfinished, with {count(found.items, 'item')} left."
 
 
 def mix(verdicts: Mapping[str, int]) -> Text:
-    """Return the share of each verdict, the most frequent first."""
+    """Return the shares of verdicts in words, the most frequent first."""
     total, words = sum(verdicts.values()), Text()
     for verdict, number in sorted(verdicts.items(), key=lambda item: -item[1]):
         words.append(f"{', ' if words else ''}{verdict} ", style=COLOURS.get(verdict, ""))
@@ -229,7 +229,7 @@ def top(
 
 
 def _first(workers: Sequence[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> list[Worker]:
-    """Return the workers to show: a few that are silent, then unwell ones, then by their longest check."""
+    """Return the workers to show: a few silent ones, then unhealthy ones, then by their longest check."""
 
     def urgency(worker: Worker) -> tuple[bool, bool, float]:
         longest = max((each.seconds for each in at_work.get(worker.name, ())), default=0.0)

@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AddressFlags:
-    """Where the service listens, and under which names it is reached."""
+    """The address of the service, and the names under which clients reach it."""
 
     host: Annotated[str, Option(help="Address to listen on; one that others reach needs keys.")] = "127.0.0.1"
     port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8700

@@ -36,13 +36,13 @@ from farm.store.queries import StoredRun, Tally
 from farm.store.rechecks import Turned
 from farm.store.records import Judged
 
-#: Columns of a table that does not go to a terminal: enough that nothing a script may look for is cut.
+#: Columns of a table that does not go to a terminal: wide enough that no value is truncated for a script.
 _WIDE = 200
 
 #: Seconds between two lines of progress if the output is no terminal with a bar.
 _PLAIN_SECONDS = 10.0
 
-#: How each verdict is shown.
+#: The words and colours of each verdict.
 COLOURS = {
     "proved": "green",
     "rejected": "red",
@@ -78,7 +78,7 @@ def say(words: str) -> None:
 
 
 def how_to_come_back(run_id: str) -> str:
-    """Return how to come back to a run that goes on without its submitter."""
+    """Return how to follow a run that continues without its submitter."""
     return f"Follow it: farm status {run_id} --wait\nWrite its verdicts: farm export {run_id}"
 
 
@@ -101,7 +101,7 @@ def _bar(*columns: ProgressColumn, **fields: str) -> Progress:
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
-    """Show that something is being waited for."""
+    """Show a spinner with a message."""
     with _bar(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()):
         yield
 
@@ -129,7 +129,7 @@ def following(words: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def storing() -> Iterator[Callable[[int], None]]:
-    """Show how many lines are stored; yields the function to call with how many more are."""
+    """Show how many lines are stored; yields the function to call with the number of further lines."""
     bar = _bar(SpinnerColumn(), TextColumn("storing {task.completed:.0f} lines"), TimeElapsedColumn())
     (task,) = bar.task_ids
     with bar:
@@ -148,7 +148,7 @@ def trying(programs: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def judging() -> Iterator[Callable[[Tally], None]]:
-    """Show how far a run is, by a bar or now and then a line; yields the function that shows a tally."""
+    """Show the progress of a run, as a bar or now and then a line; yields the function that shows a tally."""
     texts = TextColumn("{task.fields[mix]}"), TextColumn("{task.fields[pace]}")
     with _bar(
         TextColumn("judging"), BarColumn(bar_width=30), MofNCompleteColumn(), *texts, mix="", pace=""
@@ -192,11 +192,7 @@ def _mix(tally: Tally) -> str:
 
 
 def visible(words: str) -> str:
-    """Return words with all that a terminal would obey, or cannot show, written out as escapes.
-
-    Programs, names and Lean's messages are whatever a model wrote: control characters, changes of the
-    direction of writing, lone surrogates. Line ends and tabs stay.
-    """
+    """Return words with the control and unprintable characters of a terminal escaped."""
     return _UNSHOWN.sub(lambda found: found.group().encode("unicode_escape").decode(), words)
 
 
@@ -240,14 +236,14 @@ def _print_tally(run: StoredRun, tally: Tally) -> None:
 
 
 def _tier_words(run: StoredRun, tally: Tally) -> str:
-    """Say on which tiers lines are judged; a retry can bring a second."""
+    """Print the tiers on which lines are judged; a retry can add a second."""
     if tally.tiers.keys() <= {run.tier}:
         return f"tier {run.tier}"
     return "tiers " + ", ".join(f"{tier} ({count(number, 'line')})" for tier, number in tally.tiers.items())
 
 
 def _brought_words(lines: int) -> Iterator[str]:
-    """Say of how many lines not the answer was judged, but a program that was there already."""
+    """Yield the number of lines whose program was brought instead of an answer."""
     if lines:
         yield (
             f"{count(lines, 'line')} {'was' if lines == 1 else 'were'} judged by the predicted_proof that "
@@ -257,7 +253,7 @@ def _brought_words(lines: int) -> Iterator[str]:
 
 
 def _left_open(tally: Tally) -> Iterator[str]:
-    """Say of how much that is proved something is not known."""
+    """Yield the number of proved lines with an unchecked property."""
     if tally.unchecked:
         yield f"Of the proved lines, {count(tally.unchecked, 'line')}: statement: unchecked."
     if tally.trusting:
@@ -278,7 +274,7 @@ def _holed_words(holed: Mapping[str, int]) -> Iterator[str]:
 
 
 def _forgeable_words(verdicts: int) -> Iterator[str]:
-    """Say how many verdicts a proof could have forged."""
+    """Yield the number of verdicts that a proof could have forged."""
     if verdicts:
         made = f"{count(verdicts, 'verdict')} {'was' if verdicts == 1 else 'were'} made without namespaces"
         yield f"{made}, where {FORGEABLE}; farm doctor says why."
@@ -411,7 +407,7 @@ def _replay_words(replay: Mapping[str, Any]) -> str:
     return f"replay: {worth} by {replay.get('checker') or 'the kernel'}{said}"
 
 
-#: Columns that the name of a part gets.
+#: The width of the column with the name of a part.
 _PART_WIDTH = 22
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from farm.store.pace import Pace
     from farm.store.workers import Worker
 
-#: Seconds between two pictures of `farm top`.
+#: Seconds between two updates of `farm top`.
 _REFRESH_SECONDS = 1.0
 
 

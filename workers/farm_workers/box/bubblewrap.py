@@ -104,7 +104,7 @@ def filtered(rights: Rights) -> Iterator[list[int]]:
 
 
 def candidates(launcher: Path) -> list[Namespaces]:
-    """Return the ways to call bubblewrap that could work here, the best first; the first that works is kept."""
+    """Return the possible calls of bubblewrap, the best first; a trial shows which ones work."""
     machine = platform.machine()
     calls, for_trusted = seccomp.filter_for(machine), seccomp.filter_for(machine, trusted=True)
     return [
