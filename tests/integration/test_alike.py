@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from farm_workers.loop.claim import Claims
-from farm_workers.loop.groups import UNFAIR_SECONDS
+from farm_workers.loop.image_affinity import UNFAIR_SECONDS
 from farm_workers.loop.leases import Leases
 from farms import CORE, load
 from processes import eventually

@@ -18,7 +18,7 @@ from farm.judging.states import Priority
 from farm.store.attempt import Alike, Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
-from farm_workers.loop.groups import Groups
+from farm_workers.loop.image_affinity import ImageAffinity
 from farm_workers.loop.leases import Leases
 from farm_workers.metrics import events
 
@@ -47,8 +47,8 @@ class Claims:
         # PostgreSQL.
         self._claiming = threading.Lock()
         self._lock = threading.Lock()
-        self._front, self._groups = Front(), Groups()
-        self._ahead: deque[tuple[Claim, float]] = deque()  # with the time of the claim
+        self._front, self._affinity = Front(), ImageAffinity()
+        self._prefetched: deque[tuple[Claim, float]] = deque()  # with the time of the claim
         self._looked_at = 0.0
         self._mean_seconds: float | None = None
 
@@ -65,7 +65,7 @@ class Claims:
         Raises `ServerDown`.
         """
         with self._claiming:
-            if self._is_ahead_overtaken():
+            if self._are_prefetched_overtaken():
                 self._claim(self._by_turn(1))
             if (claim := self._next()) is None:
                 self._claim(self._claimed(self._how_many(busy)))
@@ -74,7 +74,7 @@ class Claims:
 
     def _next(self) -> Claim | None:
         with self._lock:
-            claim, claimed_at = self._ahead.popleft() if self._ahead else (None, 0.0)
+            claim, claimed_at = self._prefetched.popleft() if self._prefetched else (None, 0.0)
         if claim is not None:
             self._leases.begin(claim)
             if not claim.failures:  # the wait of a retried check was not all for a worker
@@ -87,18 +87,18 @@ class Claims:
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else (1 - _NEWEST) * mean + _NEWEST * seconds
 
-    def ahead(self) -> set[str]:
+    def prefetched(self) -> set[str]:
         """Return the environments of prefetched checks, which have not begun."""
         with self._lock:
-            return {claim.environment for claim, _ in self._ahead}
+            return {claim.environment for claim, _ in self._prefetched}
 
     def unbegun(self, *, all_of_them: bool = False) -> list[Claim]:
         """Remove and return the checks that were prefetched too early, or all prefetched ones."""
         with self._lock:
-            oldest = self._ahead[-1][1] if self._ahead else math.inf
+            oldest = self._prefetched[-1][1] if self._prefetched else math.inf
             if not (time.monotonic() - oldest > UNBEGUN_SECONDS or all_of_them):
                 return []
-            claims, self._ahead = [claim for claim, _ in self._ahead], deque()
+            claims, self._prefetched = [claim for claim, _ in self._prefetched], deque()
             return claims
 
     def _claim(self, claims: Sequence[Claim]) -> None:
@@ -108,7 +108,7 @@ class Claims:
         with self._lock:
             # A check that may crash this worker begins first, so that no other check waits beside it.
             in_order = sorted(claims, key=lambda claim: claim.ahead)
-            self._ahead.extendleft((claim, now) for claim in reversed(in_order))
+            self._prefetched.extendleft((claim, now) for claim in reversed(in_order))
 
     def _claimed(self, most: int) -> list[Claim]:
         """Claim checks that need an image which this worker has, or else the next checks by turn.
@@ -118,12 +118,12 @@ class Claims:
         if not self._environments:
             return []
         looked = set[int]()
-        for wish in self._groups.wishes():
+        for wish in self._affinity.wishes():
             if wish.priority not in looked and self._is_overtaken(wish.priority):
                 break
             looked.add(wish.priority)
             claims = self._claim_once(most, wish)
-            self._groups.found(wish, claims)
+            self._affinity.found(wish, claims)
             if claims:
                 return claims
         else:
@@ -133,15 +133,15 @@ class Claims:
 
     def _by_turn(self, most: int) -> list[Claim]:
         claims = self._claim_once(most)
-        self._groups.took_by_turn(claims)
+        self._affinity.took_by_turn(claims)
         if claims:
             self._pass_turn(claims[-1].environment)
         return claims
 
-    def _is_ahead_overtaken(self) -> bool:
+    def _are_prefetched_overtaken(self) -> bool:
         """Return whether a check waits that goes before the prefetched ones."""
         with self._lock:
-            newest = self._ahead[-1][0] if self._ahead else None
+            newest = self._prefetched[-1][0] if self._prefetched else None
         if newest is None or time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return False
         return self._is_overtaken(newest.priority)

@@ -15,8 +15,8 @@ from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.health import Health
-from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
+from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Recorder
 
 #: Connections of a worker's pool, one for each concurrent use: claims, verdicts, heartbeat, sweep.
@@ -34,7 +34,7 @@ class Threads:
         self._own: list[threading.Thread] = []
 
     @contextmanager
-    def at_work(self) -> Iterator[bool]:
+    def occupy_slot(self) -> Iterator[bool]:
         """Occupy a worker slot inside the block; yields False if none is free.
 
         None is free when Redis is back and calls threads while those that began without it still work.
@@ -80,7 +80,7 @@ class Context:
     claims: Claims
     recorder: Recorder
     health: Health
-    later: Later
+    pending_reports: PendingReports
     calling: threading.Event = field(default_factory=threading.Event)
     #: When this worker began, in seconds since 1970.
     since: float = field(default_factory=time.time)

@@ -12,8 +12,8 @@ from celery import Celery
 from farm.broker import call
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.store.attempt import Returned
-from farm.store.contact import Contact
+from farm.store.attempt import Released
+from farm.store.lease_grace import LeaseGrace
 from farm.version import VERSION
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
@@ -60,7 +60,7 @@ class Heartbeat:
         self._beaten_at = self._swept_at = self._poll_at = 0.0
         self._called_at: float | None = None
         self._presence, self._memory = Presence(context), Memory()
-        self._contact = Contact(gap_seconds=context.lease_seconds / 2)
+        self._grace = LeaseGrace(gap_seconds=context.lease_seconds / 2)
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
             for step, pause in ((self.keep, self._pause), (self.wake, self._wait_for_call))
@@ -74,7 +74,7 @@ class Heartbeat:
             # Checks that end within a second are not noted: the write would slow small checks down.
             if begun := context.leases.begun(seconds=LOOK_SECONDS):
                 context.store.begun(begun)
-            self._contact.answered()
+            self._grace.answered()
         self._give_back_unbegun()
         if time.monotonic() - self._beaten_at >= self._beat_seconds:
             self.heartbeat()
@@ -88,7 +88,7 @@ class Heartbeat:
             if context.leases.is_lost(claim):
                 context.leases.give_up(claim)
             else:
-                context.recorder.put(Returned.unharmed(claim, "it was claimed too early"), waits=False)
+                context.recorder.put(Released.unharmed(claim, "it was claimed too early"), waits=False)
 
     @property
     def _is_cut_off(self) -> bool:
@@ -102,7 +102,7 @@ class Heartbeat:
         context = self._context
         if not (context.threads.has_idle and context.health.is_well):
             return
-        if context.waiting() or context.claims.ahead():
+        if context.waiting() or context.claims.prefetched():
             context.threads.begin(lambda: self._work(context))
 
     def heartbeat(self) -> None:
@@ -115,13 +115,13 @@ class Heartbeat:
             context.store.register(context.served())
         self._presence.say()
         self._memory.look()
-        self._contact.answered()
+        self._grace.answered()
 
     def wake(self) -> None:
         """Call idle workers if checks wait that they do not know of; sweep when it is due."""
         context = self._context
         is_due = time.monotonic() - self._swept_at >= self._sweep_seconds
-        if is_due and self._contact.seconds >= context.lease_seconds:
+        if is_due and self._grace.seconds >= context.lease_seconds:
             self._swept_at = time.monotonic()
             at_most = context.lease_seconds / 2
             pause = of_many(self._beat_seconds, self._presence.many, _SWEEPERS, at_most=at_most)
@@ -137,14 +137,14 @@ class Heartbeat:
     def _call_who_is_waited_for(self) -> None:
         asked = time.monotonic()
         names = set(self._context.waiting())
-        self._contact.answered()
+        self._grace.answered()
         pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
         at_most = min(self._beat_seconds, _LOOKS_AFTER)
         look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=at_most)
         self._idle_seconds = max(look, pause)
         # Checks that a busy thread prefetched are offered to idle threads too.
         if self._context.threads.has_idle:
-            names |= self._context.claims.ahead()
+            names |= self._context.claims.prefetched()
         if names:
             self._call(sorted(names))
 

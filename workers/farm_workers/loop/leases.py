@@ -25,7 +25,7 @@ class Leases:
         with self._lock:
             self._claims |= {claim.hold: claim for claim in claims}
 
-    def let_go(self, claims: Iterable[Claim]) -> None:
+    def release(self, claims: Iterable[Claim]) -> None:
         """Release these leases."""
         with self._lock:
             for claim in claims:
@@ -63,7 +63,7 @@ class Leases:
 
         A check in `_lost` may be recorded at this moment and is not counted: the recorder releases its lease.
         """
-        self.let_go([claim])
+        self.release([claim])
         events.lease_lost()
 
     def recall(self) -> None:

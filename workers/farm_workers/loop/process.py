@@ -20,7 +20,7 @@ from celery.worker import state
 from farm.broker import VERIFY, queue
 from farm.errors import FarmError, ServerDown
 from farm.log import line, logger
-from farm.store.attempt import Returned
+from farm.store.attempt import Released
 from farm.store.environments import Pending
 from farm.store.transitions import Store
 from farm.version import VERSION
@@ -32,8 +32,8 @@ from farm_workers.loop.claim import Claims
 from farm_workers.loop.context import Context, Threads, tiers
 from farm_workers.loop.health import Health
 from farm_workers.loop.heartbeat import Heartbeat
-from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
+from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Completed, Recorder, nobody
 from farm_workers.loop.starting import Starting
 from farm_workers.loop.verify import work
@@ -74,7 +74,7 @@ def new_context(
         ),
         recorder=recorder,
         health=Health(judges.trial),
-        later=Later(lambda: leases.is_recalled),
+        pending_reports=PendingReports(lambda: leases.is_recalled),
         calling=calling,
     )
 
@@ -120,9 +120,9 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
             starting.stop()
         context.threads.stopping = True
         context.threads.wait()
-        context.later.drain()
+        context.pending_reports.drain()
         for claim in context.claims.unbegun(all_of_them=True):
-            context.recorder.put(Returned.unharmed(claim, "the worker is stopping"))
+            context.recorder.put(Released.unharmed(claim, "the worker is stopping"))
         context.recorder.stop()
         heartbeat.stop()
 

@@ -19,7 +19,7 @@ from farm.judging.report import Answer
 from farm.judging.states import Priority
 from farm.judging.verdict import box_failed
 from farm.log import logger
-from farm.store.attempt import Claim, Decision, Returned
+from farm.store.attempt import Claim, Decision, Released
 from farm.store.transitions import Store
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.leases import Leases
@@ -32,7 +32,7 @@ MOST = 64
 
 _log = logger(__name__)
 
-Ended = tuple[Claim, Decision] | Returned
+Ended = tuple[Claim, Decision] | Released
 
 #: Called with the ids of checks that have ended.
 Completed = Callable[[Collection[int]], None]
@@ -55,7 +55,7 @@ def _unstorable(decision: Decision) -> Decision:
 
 
 def _claim(ended: Ended) -> Claim:
-    return ended.claim if isinstance(ended, Returned) else ended[0]
+    return ended.claim if isinstance(ended, Released) else ended[0]
 
 
 class Recorder(threading.Thread):
@@ -139,18 +139,18 @@ class Recorder(threading.Thread):
         if len(batch) > 1:
             for each in batch:
                 self._record([each])
-        elif isinstance(batch[0], Returned):
-            self._leases.let_go([batch[0].claim])  # its lease will run out
+        elif isinstance(batch[0], Released):
+            self._leases.release([batch[0].claim])  # its lease will run out
         else:
             claim, decision = batch[0]
             if decision.report.run.box_error != _UNSTORABLE:
                 self._record([(claim, _unstorable(decision))])
             else:
-                self._leases.let_go([claim])
+                self._leases.release([claim])
 
     def _record_together(self, batch: Sequence[Ended]) -> None:
-        decided = [each for each in batch if not isinstance(each, Returned)]
-        returned = [each for each in batch if isinstance(each, Returned)]
+        decided = [each for each in batch if not isinstance(each, Released)]
+        returned = [each for each in batch if isinstance(each, Released)]
         if decided:
             self._finish(decided)
         if returned:
@@ -180,7 +180,7 @@ class Recorder(threading.Thread):
         return retrying(step, unless=lambda: self._leases.is_recalled)
 
     def _settle(self, claims: Sequence[Claim], recorded: frozenset[int]) -> None:
-        self._leases.let_go(claims)
+        self._leases.release(claims)
         for claim in claims:
             if claim.check_id not in recorded:
                 events.result_refused()

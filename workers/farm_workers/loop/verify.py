@@ -12,7 +12,7 @@ from farm.errors import ServerDown
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Reason, Verdict, box_failed, judge
 from farm.log import about, logger
-from farm.store.attempt import Claim, Decision, Returned
+from farm.store.attempt import Claim, Decision, Released
 from farm.tracing.span import Span
 from farm.version import VERSION
 from farm_workers.environments.paths import hiding
@@ -29,7 +29,7 @@ def work(context: Context) -> None:
 
     A thread that finds work calls the next, so one call wakes as many threads as there are checks.
     """
-    with context.threads.at_work() as has_place:
+    with context.threads.occupy_slot() as has_place:
         claim = _next(context) if has_place else None
         if claim is not None:
             context.calling.set()
@@ -57,7 +57,7 @@ def verify(context: Context, claim: Claim) -> None:
     ):
         report = _report(context, claim)
         if isinstance(report, Future):
-            context.later.put(report, partial(_conclude, context, claim, span.traceparent))
+            context.pending_reports.put(report, partial(_conclude, context, claim, span.traceparent))
         else:
             _settle(context, claim, report, span)
 
@@ -116,7 +116,7 @@ def _asked(claim: Claim) -> dict[str, object]:
 
 def _traced(ended: Ended | None, span: Span) -> Ended | None:
     """Add a check's outcome to its span, and return the outcome with the span."""
-    if ended is None or isinstance(ended, Returned):
+    if ended is None or isinstance(ended, Released):
         span.tell(outcome="lost" if ended is None else ended.outcome)
         return ended
     claim, decision = ended
@@ -135,7 +135,7 @@ def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
     if context.leases.is_lost(claim):
         return None
     if context.leases.is_recalled:
-        return Returned.unharmed(claim, "the worker was told to stop")
+        return Released.unharmed(claim, "the worker was told to stop")
     told = hiding(context.environments[claim.environment]).report(report)
     return _concluded(context, claim, told, judge(told))
 
@@ -169,10 +169,10 @@ def _tell_of_disagreement(report: Report, verdict: Verdict) -> None:
     )
 
 
-def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Returned:
+def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Released:
     _log.warning("The farm failed and will try again: %s", verdict.detail)
     outcome = verdict.outcome if failed else "returned"
-    return Returned(claim=claim, outcome=outcome, detail=verdict.detail, failed=failed)
+    return Released(claim=claim, outcome=outcome, detail=verdict.detail, failed=failed)
 
 
 def _decision(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Decision:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from farm_workers.loop.groups import UNFAIR_SECONDS, Groups
+from farm_workers.loop.image_affinity import UNFAIR_SECONDS, ImageAffinity
 
 from farm.judging.job import Check
 from farm.store.attempt import Alike, Claim
@@ -25,8 +25,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def groups(clock: Clock) -> Groups:
-    return Groups(clock, lambda most: most // 2)
+def groups(clock: Clock) -> ImageAffinity:
+    return ImageAffinity(clock, lambda most: most // 2)
 
 
 def claim(image: int, turn: int = 7, environment: str = "core", priority: int = 2) -> Claim:
@@ -44,11 +44,11 @@ def claim(image: int, turn: int = 7, environment: str = "core", priority: int = 
     )
 
 
-def test_at_first_it_asks_by_turn_alone(groups: Groups) -> None:
+def test_at_first_it_asks_by_turn_alone(groups: ImageAffinity) -> None:
     assert list(groups.wishes()) == []
 
 
-def test_it_goes_on_with_the_image_of_the_last_claim_then_with_one_at_random(groups: Groups) -> None:
+def test_it_goes_on_with_the_image_of_the_last_claim_then_with_one_at_random(groups: ImageAffinity) -> None:
     groups.took_by_turn([claim(3, 7), claim(3, 9)])
     group, other = groups.wishes()
     assert group == Alike(environment="core", priority=2, image=3, turn=9)
@@ -56,14 +56,14 @@ def test_it_goes_on_with_the_image_of_the_last_claim_then_with_one_at_random(gro
     assert 1 < other.image < 1 << 56
 
 
-def test_what_is_found_no_more_is_not_asked_for_again(groups: Groups) -> None:
+def test_what_is_found_no_more_is_not_asked_for_again(groups: ImageAffinity) -> None:
     groups.took_by_turn([claim(3)])
     for wish in groups.wishes():
         groups.found(wish, [])
     assert list(groups.wishes()) == []
 
 
-def test_a_group_goes_on_from_where_it_stands(groups: Groups) -> None:
+def test_a_group_goes_on_from_where_it_stands(groups: ImageAffinity) -> None:
     groups.took_by_turn([claim(3, 7)])
     wish = next(groups.wishes())
     groups.found(wish, [claim(3, 8), claim(3, 30)])
@@ -71,7 +71,7 @@ def test_a_group_goes_on_from_where_it_stands(groups: Groups) -> None:
 
 
 def test_after_some_seconds_what_is_next_by_turn_comes_and_then_what_is_like_it(
-    groups: Groups, clock: Clock
+    groups: ImageAffinity, clock: Clock
 ) -> None:
     groups.took_by_turn([claim(3)])
     clock.now += UNFAIR_SECONDS
@@ -81,14 +81,16 @@ def test_after_some_seconds_what_is_next_by_turn_comes_and_then_what_is_like_it(
 
 
 @pytest.mark.parametrize("other", [{"environment": "next", "priority": 1}, {"priority": 2}])
-def test_another_queue_that_comes_by_turn_keeps_its_turn(groups: Groups, other: dict[str, object]) -> None:
+def test_another_queue_that_comes_by_turn_keeps_its_turn(
+    groups: ImageAffinity, other: dict[str, object]
+) -> None:
     groups.took_by_turn([claim(3, priority=1)])
     groups.took_by_turn([claim(5, **other)])  # type: ignore[arg-type]
     assert [wish.image for wish in groups.wishes() if wish.exact] == [5]
 
 
 def test_a_class_before_interrupts_and_neither_ends_a_group_nor_postpones_the_head_of_the_queue(
-    groups: Groups, clock: Clock
+    groups: ImageAffinity, clock: Clock
 ) -> None:
     groups.took_by_turn([claim(3)])
     clock.now += UNFAIR_SECONDS - 1
@@ -98,12 +100,14 @@ def test_a_class_before_interrupts_and_neither_ends_a_group_nor_postpones_the_he
     assert [wish.image for wish in groups.wishes() if wish.exact] == [5]
 
 
-def test_what_has_no_image_is_asked_for_by_turn(groups: Groups) -> None:
+def test_what_has_no_image_is_asked_for_by_turn(groups: ImageAffinity) -> None:
     groups.took_by_turn([claim(0)])
     assert list(groups.wishes()) == []
 
 
-def test_looks_that_take_long_are_not_repeated_soon_and_one_of_many_may(groups: Groups, clock: Clock) -> None:
+def test_looks_that_take_long_are_not_repeated_soon_and_one_of_many_may(
+    groups: ImageAffinity, clock: Clock
+) -> None:
     groups.took_by_turn([claim(3)])
     for seconds in (0.001, 0.05, 0.001, 0.08):
         wish = next(groups.wishes())

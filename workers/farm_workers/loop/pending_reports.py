@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.2
 Conclude = Callable[[Report], None]
 
 
-class Later:
+class PendingReports:
     """Concludes checks when their reports arrive, each once; thread-safe.
 
     `is_recalled` returns whether the worker must give up its checks: then each is concluded at once.

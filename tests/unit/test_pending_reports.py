@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 
-from farm_workers.loop.later import Later
+from farm_workers.loop.pending_reports import PendingReports
 
 from farm.judging.report import Execution, Report
 
@@ -32,7 +32,7 @@ class Concluded:
 
 
 def test_a_report_is_concluded_when_it_comes_and_not_in_the_thread_that_brings_it() -> None:
-    later, concluded, report = Later(lambda: False), Concluded(), Future[Report]()
+    later, concluded, report = PendingReports(lambda: False), Concluded(), Future[Report]()
     later.put(report, concluded)
     assert len(later) == 1
 
@@ -44,7 +44,7 @@ def test_a_report_is_concluded_when_it_comes_and_not_in_the_thread_that_brings_i
 
 
 def test_a_report_that_had_come_already_is_concluded_too() -> None:
-    later, concluded, report = Later(lambda: False), Concluded(), Future[Report]()
+    later, concluded, report = PendingReports(lambda: False), Concluded(), Future[Report]()
     report.set_result(COME)
     later.put(report, concluded)
     later.drain()
@@ -52,7 +52,7 @@ def test_a_report_that_had_come_already_is_concluded_too() -> None:
 
 
 def test_a_failure_in_the_place_of_a_report_is_the_farms() -> None:
-    later, concluded, report = Later(lambda: False), Concluded(), Future[Report]()
+    later, concluded, report = PendingReports(lambda: False), Concluded(), Future[Report]()
     later.put(report, concluded)
     report.set_exception(ValueError("why"))
     assert concluded.wait(1)
@@ -61,7 +61,7 @@ def test_a_failure_in_the_place_of_a_report_is_the_farms() -> None:
 
 def test_at_a_recall_all_are_concluded_at_once_and_late_reports_are_not_heard() -> None:
     recalled = threading.Event()
-    later, concluded = Later(recalled.is_set), Concluded()
+    later, concluded = PendingReports(recalled.is_set), Concluded()
     reports = [Future[Report]() for _ in range(3)]
     for report in reports:
         later.put(report, concluded)
@@ -82,7 +82,7 @@ def test_at_a_recall_all_are_concluded_at_once_and_late_reports_are_not_heard() 
 
 
 def test_a_thread_that_brings_one_too_many_waits_until_another_is_concluded() -> None:
-    later, concluded = Later(lambda: False, most=1), Concluded()
+    later, concluded = PendingReports(lambda: False, most=1), Concluded()
     first, second = Future[Report](), Future[Report]()
     later.put(first, concluded)
     brought = threading.Thread(target=lambda: later.put(second, concluded))
@@ -98,7 +98,7 @@ def test_a_thread_that_brings_one_too_many_waits_until_another_is_concluded() ->
 
 
 def test_a_conclusion_may_wait_for_the_one_that_brings_reports() -> None:
-    later, asked, answered = Later(lambda: False), threading.Event(), threading.Event()
+    later, asked, answered = PendingReports(lambda: False), threading.Event(), threading.Event()
     report, other = Future[Report](), Future[Report]()
 
     def examines(_report: Report) -> None:

@@ -29,7 +29,7 @@ _NUMBERS = 1 << 56
 _CHEAP_SECONDS, _PAUSES, _NEWEST = 0.02, 20.0, 0.2
 
 
-class Groups:
+class ImageAffinity:
     """The groups that one worker asks for before the head of the queue; claims come one by one.
 
     Each class has its own groups: a higher class interrupts, but does not end the groups of this class and

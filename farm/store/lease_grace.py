@@ -1,4 +1,4 @@
-"""Contact with PostgreSQL: whether the leases that have run out tell that workers are dead."""
+"""The grace of leases after an outage: no worker is taken for dead before it could extend its leases."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 import time
 
 
-class Contact:
-    """How long PostgreSQL has answered without a break; answers further apart than `gap_seconds` are one.
+class LeaseGrace:
+    """Measures how long PostgreSQL has answered without a gap of more than `gap_seconds`.
 
-    When it was away for longer than a lease, the leases of all that runs have run out, though every worker is
-    alive. So who would take checks back waits until each worker has had the time to extend its leases.
+    After an outage longer than a lease all leases have expired, though every worker is alive. So a sweep
+    waits until each worker has had the time to extend its leases.
     """
 
     def __init__(self, gap_seconds: float) -> None:
@@ -18,7 +18,7 @@ class Contact:
         self._since = self._last = -math.inf
 
     def answered(self) -> None:
-        """Say that PostgreSQL has just answered."""
+        """Note that PostgreSQL has just answered."""
         now = time.monotonic()
         if now - self._last > self._gap_seconds:
             self._since = now
@@ -26,6 +26,6 @@ class Contact:
 
     @property
     def seconds(self) -> float:
-        """For how long there has been contact."""
+        """The seconds since the first answer after the last gap."""
         now = time.monotonic()
         return 0.0 if now - self._last > self._gap_seconds else now - self._since
