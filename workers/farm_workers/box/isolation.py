@@ -28,8 +28,8 @@ from farm.limits import Limits
 from farm_workers.box import bubblewrap, launch, obstacles, procfs
 from farm_workers.box.cgroup import Group, Groups
 from farm_workers.box.hierarchy import NoGroups, own_groups
+from farm_workers.box.readable_paths import is_open, is_reached, readable_paths
 from farm_workers.box.supervisor import GRACE, BoxFailed, BoxSupervisor, Command, Setting
-from farm_workers.box.ways import is_open, is_reached, ways_to
 
 #: The words of a setting, each with the words of a level of which one must be in force.
 _SATISFIED_BY = {
@@ -115,8 +115,8 @@ class Isolation:
             supervisor = BoxSupervisor(
                 replace(
                     command,
-                    words=[setting.ways.word(word) for word in command.words],
-                    environment={name: setting.ways.word(value) for name, value in environment.items()},
+                    words=[setting.readable.word(word) for word in command.words],
+                    environment={name: setting.readable.word(value) for name, value in environment.items()},
                 ),
                 replace(
                     setting,
@@ -161,8 +161,10 @@ class Isolation:
         if _reads_all() and not is_open(Path(bubblewrap.python())):  # it finds its library by its path
             yield replace(setting, user=self.user, reads_all=True)
             return
-        with ways_to(closed) as ways:
-            yield replace(setting, user=self.user, ways=ways, pass_fds=tuple(ways.descriptors.values()))
+        with readable_paths(closed) as readable:
+            yield replace(
+                setting, user=self.user, readable=readable, pass_fds=tuple(readable.descriptors.values())
+            )
 
 
 def _reads_all() -> bool:

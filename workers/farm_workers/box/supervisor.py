@@ -17,8 +17,8 @@ from pathlib import Path
 
 from farm.limits import Limits
 from farm_workers.box import launch, procfs
+from farm_workers.box.readable_paths import NO_PATHS, ReadablePaths
 from farm_workers.box.sockets import socket_pair
-from farm_workers.box.ways import NO_WAYS, Ways
 
 #: Seconds for the supervisor to kill and reap the tree before the box does it.
 GRACE = 3.0
@@ -72,7 +72,7 @@ class Command:
 class Setting:
     """The setting of a supervisor: its program and prefix, its working folder, the user of its command.
 
-    `reads_all`: that user is to read all files, whatever their modes. `ways` are descriptors of files that it
+    `reads_all`: that user may read all files, whatever their modes. `readable` are descriptors of files that it
     reads. `joins` are file descriptors of the files by which the command joins its control group; `pass_fds`
     those that `prefix` refers to. `meanwhile` is called while the supervisor starts.
     """
@@ -83,7 +83,7 @@ class Setting:
     user: int | None = None
     reads_all: bool = False
     stack_bytes: int = launch.STACK_BYTES
-    ways: Ways = NO_WAYS
+    readable: ReadablePaths = NO_PATHS
     joins: Sequence[int] = ()
     pass_fds: Sequence[int] = ()
     meanwhile: Callable[[], None] | None = None

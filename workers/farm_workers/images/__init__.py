@@ -4,9 +4,9 @@
 server in a box (`farm_workers.images.serve`) that has loaded Lean's shared library, has imported a header
 with it, and never reads a submission. For a check it forks a process (`farm_workers.images.child`) in which
 Lean's own frontend (`farm_workers.images.frontend`) elaborates the program and writes its module; a keeper
-(`farm_workers.images.keeper`) clears its cell afterwards. For a seal it forks a process that reads the module
-as data and has the kernel check it (`farm_workers.seal`). For a context it forks two images that stay
-(`farm_workers.images.recipe`).
+(`farm_workers.images.pid_namespace`) clears its cell afterwards. For a seal it forks a process that reads
+the module as data and has the kernel check it (`farm_workers.seal`). For a context it forks two images that
+stay (`farm_workers.images.recipe`).
 """
 
 from __future__ import annotations

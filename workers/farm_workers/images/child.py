@@ -1,7 +1,7 @@
 """Image step, cells: confines a fork of an image before it works on a check or a seal.
 
 The fork of a check goes into its control group, makes the mounts of its cell, and waits at the gate; a keeper
-(`farm_workers.images.keeper`) is process 1 of its pid namespace, if it has one. Then it drops every
+(`farm_workers.images.pid_namespace`) is process 1 of its pid namespace, if it has one. Then it drops every
 capability, closes every descriptor, and installs a filter of system calls, before it reads the text.
 
 A seal runs no code of a submission. It needs no namespaces, only a filter that lets it compute.
@@ -25,7 +25,7 @@ from typing import Any
 
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.examples import Examples
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
@@ -108,7 +108,7 @@ def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
     It waits at the gate, then drops the image's rights and descriptors: only its own output is open when this
     returns.
     """
-    held = at_the_gate(files, order.CHECK, lambda: [_folder(place, files)])
+    held = at_the_gate(files, protocol.CHECK, lambda: [_folder(place, files)])
     if held is None:
         return None
     asked = _given_up(place, files, *held)
@@ -124,25 +124,25 @@ def confined_image(place: Place, files: Sequence[int]) -> tuple[dict[str, Any], 
     Return its request and its socket to the worker. It can kill its descendants, and set the limits of its
     forks: it has none of its own, and the worker watches it.
     """
-    held = at_the_gate(files, order.ON_CONTEXT, lambda: [_folder(place, files)])
+    held = at_the_gate(files, protocol.ON_CONTEXT, lambda: [_folder(place, files)])
     if held is None:
         return None
-    asked = _given_up(place, files, *held, spared=files[order.IMAGE])
-    return (asked, socket_of(files[order.IMAGE])) if _enclosed(place, place.image_calls) else None
+    asked = _given_up(place, files, *held, spared=files[protocol.IMAGE])
+    return (asked, socket_of(files[protocol.IMAGE])) if _enclosed(place, place.image_calls) else None
 
 
 def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
     """Make this process an image that reads a module; return the module and its socket to the worker."""
-    if at_the_gate(files, order.ON_MODULE, list) is None:
+    if at_the_gate(files, protocol.ON_MODULE, list) is None:
         return None
-    module = bytes(_mapped(files[order.MODULE]))
-    take_descriptors(files, place.kept, files[order.IMAGE])
-    return module, socket_of(files[order.IMAGE])
+    module = bytes(_mapped(files[protocol.MODULE]))
+    take_descriptors(files, place.kept, files[protocol.IMAGE])
+    return module, socket_of(files[protocol.IMAGE])
 
 
 def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
     """Do the work of one seal in this process, and print its answer as one JSON object."""
-    held = at_the_gate(files, order.SEAL, list)
+    held = at_the_gate(files, protocol.SEAL, list)
     return 1 if held is None else _seal(frontend, kernel, place, files)
 
 
@@ -151,21 +151,21 @@ def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]
 
     Return the descriptors of `made`; None if joining failed or the worker is gone.
     """
-    with socket_of(files[order.SOCKET]) as worker:
+    with socket_of(files[protocol.SOCKET]) as worker:
         try:
-            _join(files[order.FIRST_DOOR[what] :])
+            _join(files[protocol.FIRST_DOOR[what] :])
             held = made()
         except OSError as error:
-            order.tell(worker.fileno(), error)
+            protocol.tell(worker.fileno(), error)
             return None
-        socket.send_fds(worker, [order.READY], held)
-        return held if worker.recv(order.MOST_BYTES) == order.GO else None
+        socket.send_fds(worker, [protocol.READY], held)
+        return held if worker.recv(protocol.MOST_BYTES) == protocol.GO else None
 
 
 def _folder(place: Place, files: Sequence[int]) -> int:
     if place.workshop is not None:
         return os.open(place.workshop, os.O_RDONLY | os.O_DIRECTORY)
-    return _furnished(max(place.user, 0)) if place.namespaces else files[order.FOLDER]
+    return _furnished(max(place.user, 0)) if place.namespaces else files[protocol.FOLDER]
 
 
 def _join(doors: Sequence[int]) -> None:
@@ -195,7 +195,7 @@ def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 
     os.fchdir(folder)
     if not place.namespaces:
         os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
-    asked = read(files[order.REQUEST])
+    asked = read(files[protocol.REQUEST])
     take_descriptors(files, place.kept, *filter(None, [spared]))
     os.setsid()
     return asked
@@ -218,7 +218,7 @@ def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool
         accepted = frontend.elaborate(
             asked["program"],
             asked["module"],
-            asked.get("writes", order.ALL),
+            asked.get("writes", protocol.ALL),
             asked.get("context", ""),
             added=lambda: _added(frontend, asked),
         )
@@ -255,16 +255,16 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
     seconds = min(_GOALS_SECONDS, _GOALS_PART * left)
     if seconds >= _LEAST_SECONDS:
         with contextlib.suppress(OSError):  # no room for one more process: the goals are omitted
-            write_goals(frontend, asked["program"], order.GOALS_NAME, seconds=seconds)
+            write_goals(frontend, asked["program"], protocol.GOALS_NAME, seconds=seconds)
 
 
 def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
-    asked = read(files[order.REQUEST])
-    into = files[order.SEALED] if asked.pop("with_sealed") else None
+    asked = read(files[protocol.REQUEST])
+    into = files[protocol.SEALED] if asked.pop("with_sealed") else None
     request = Request(
         into=into,
-        module=_mapped(files[order.MODULE]),
-        challenge=_mapped(files[order.CHALLENGE]) if asked.pop("with_challenge") else None,
+        module=_mapped(files[protocol.MODULE]),
+        challenge=_mapped(files[protocol.CHALLENGE]) if asked.pop("with_challenge") else None,
         **asked.pop("request"),
     )
     if request.challenge is None:
@@ -274,7 +274,7 @@ def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]
     limit(asked, place.data_bytes)
     if place.seal_calls:
         place.seal_calls.take()
-    facts = seal(frontend, kernel, request, asks=lambda: os.write(1, order.KERNEL_ASKED))
+    facts = seal(frontend, kernel, request, asks=lambda: os.write(1, protocol.KERNEL_ASKED))
     answer = memoryview(json.dumps(facts).encode())
     while answer:
         answer = answer[os.write(1, answer) :]
@@ -295,7 +295,7 @@ def read(file: int) -> dict[str, Any]:
 def take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -> None:
     """Keep this process's output and the spared descriptors open, and close the others."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    stdout, stderr = (os.dup(files[number]) for number in (order.STDOUT, order.STDERR))
+    stdout, stderr = (os.dup(files[number]) for number in (protocol.STDOUT, protocol.STDERR))
     for descriptor in kept | {0}:
         os.dup2(nothing, descriptor)
     os.dup2(stdout, 1)

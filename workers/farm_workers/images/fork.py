@@ -25,7 +25,7 @@ from farm_workers.box.measured import Measured
 from farm_workers.box.procfs import Usage
 from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import CREDENTIALS, BoxFailed
-from farm_workers.images import order
+from farm_workers.images import protocol
 
 #: The most seconds until a fork is at its gate: a machine may be very busy.
 _START_SECONDS = 30.0
@@ -89,7 +89,7 @@ class Fork(Measured):
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
-        rest = [*([self._workplace()] if self._what in order.IN_CELLS else []), *files]
+        rest = [*([self._workplace()] if self._what in protocol.IN_CELLS else []), *files]
         self._socket, theirs = socket_pair()
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)
@@ -131,14 +131,14 @@ class Fork(Measured):
         self._socket.settimeout(_START_SECONDS)
         room = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(4)
         try:
-            said, ancillary, _, _ = self._socket.recvmsg(order.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+            said, ancillary, _, _ = self._socket.recvmsg(protocol.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
         except TimeoutError:
             raise ImageGone(f"a fork was not ready within {_START_SECONDS:g} s") from None
         except ConnectionResetError as error:
             raise ImageGone(str(error)) from error
-        if said.startswith(order.FAILED):
+        if said.startswith(protocol.FAILED):
             raise BoxFailed(_why(said))
-        if said != order.READY:
+        if said != protocol.READY:
             raise ImageGone("an image exited, or could not fork")
         for _, kind, data in ancillary:
             if kind == socket.SCM_RIGHTS:
@@ -152,7 +152,7 @@ class Fork(Measured):
     def go(self) -> None:
         """Open the gate: the fork's time begins."""
         with contextlib.suppress(OSError):  # it was killed: its end will report that
-            self._socket.send(order.GO)
+            self._socket.send(protocol.GO)
 
     def _sampled(self) -> Usage:
         return procfs.usage(self.pid, itself=True)
@@ -180,7 +180,7 @@ class Fork(Measured):
         if not self._said and poll.poll(seconds * 1000):
             self._is_over = True
             with contextlib.suppress(ConnectionResetError):
-                self._said = self._socket.recv(order.MOST_BYTES)
+                self._said = self._socket.recv(protocol.MOST_BYTES)
         return bool(self._said)
 
     @property
@@ -229,7 +229,7 @@ class Fork(Measured):
 
     def _end_facts(self) -> Execution:
         said = self._said
-        if not said or said.startswith(order.FAILED):
+        if not said or said.startswith(protocol.FAILED):
             return self._facts(None, 0.0, _why(said) if said else _NO_WORD)
         if not _ENDED.fullmatch(said):
             return self._facts(None, 0.0, "an image sent a malformed report of its fork's end")
@@ -238,11 +238,11 @@ class Fork(Measured):
 
     def left(self) -> BinaryIO | None:
         """Return a sealed copy of the module that it wrote, None if it wrote none; after `ended`."""
-        return None if self._folder is None else taken(order.MODULE_NAME, self._folder)
+        return None if self._folder is None else taken(protocol.MODULE_NAME, self._folder)
 
     def context(self) -> bytes | None:
         """Return the module that it wrote of a context, None if it wrote none; after `ended`."""
-        file = None if self._folder is None else taken(order.CONTEXT_NAME, self._folder)
+        file = None if self._folder is None else taken(protocol.CONTEXT_NAME, self._folder)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 
@@ -250,7 +250,7 @@ class Fork(Measured):
         """Return the goals that it wrote, None if it wrote none; after `ended`."""
         if self._folder is None:
             return None
-        file = taken(order.GOALS_NAME, self._folder, most_bytes=_GOALS_BYTES)
+        file = taken(protocol.GOALS_NAME, self._folder, most_bytes=_GOALS_BYTES)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 

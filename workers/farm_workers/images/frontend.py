@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from farm_workers.images.order import ALL, APART, CONTEXT_NAME
+from farm_workers.images.protocol import ALL, APART, CONTEXT_NAME
 from farm_workers.replay.lean import NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared, word
 
 #: Names that Lean's command line gives to the main module of a program on standard input, and to its file.

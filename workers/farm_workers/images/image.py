@@ -28,7 +28,7 @@ from farm_workers.box.measured import OUT_OF_MEMORY
 from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.fork import Fork, ImageGone, user_of_checks
 from farm_workers.images.recipe import Recipe
 from farm_workers.metrics import events
@@ -119,7 +119,7 @@ class Image:
 
     def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, order.CHECK, request, isolation=self.isolation, limits=limits)
+        fork = Fork(self._send, protocol.CHECK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
 
@@ -132,13 +132,13 @@ class Image:
         """
         request = {**request, "with_sealed": into is not None}
         files = [*files, files[0] if into is None else into]
-        fork = Fork(self._send, order.SEAL, request, isolation=self.isolation, limits=limits, files=files)
+        fork = Fork(self._send, protocol.SEAL, request, isolation=self.isolation, limits=limits, files=files)
         events.forked(self._name, "seal")
         return fork
 
     def task(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a task, which only computes. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, order.TASK, request, isolation=self.isolation, limits=limits)
+        fork = Fork(self._send, protocol.TASK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
 
@@ -148,11 +148,11 @@ class Image:
         if not recipe.runs_code:
             with as_file(recipe.module) as module:
                 files = [module, theirs.fileno()]
-                return fork(order.ON_MODULE, {}, limits=UNLIMITED, files=files)
+                return fork(protocol.ON_MODULE, {}, limits=UNLIMITED, files=files)
         if self.isolation.namespaces is None:
             raise NoImage("without namespaces no image runs untrusted code")
         asked = {"context": recipe.context}
-        return fork(order.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
+        return fork(protocol.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
 
     def _send(self, what: bytes, files: Sequence[int]) -> None:
         if self._socket is None:
@@ -202,7 +202,7 @@ class Image:
         said = self._answer(ours)
         if not said:
             raise ImageDied(f"an image exited: {self._why()}")
-        if said != order.READY:
+        if said != protocol.READY:
             raise NoImage(said.decode(errors="replace")[:_MOST_SAID])
         ours.settimeout(None)
         self.memory_kib = self._process.usage().memory_kib
@@ -211,7 +211,7 @@ class Image:
     def _tell_header(self, ours: socket.socket) -> None:
         with as_file(self.recipe.header.encode("utf-8", "surrogatepass")) as header:
             try:
-                socket.send_fds(ours, [order.RECIPE], [header])
+                socket.send_fds(ours, [protocol.RECIPE], [header])
             except (BrokenPipeError, ConnectionResetError):
                 _log.debug("An image ended before it read its header; its answer will say so")
 
@@ -221,7 +221,7 @@ class Image:
         deadline = time.monotonic() + self._start_seconds
         while not self._closing.is_set():
             try:
-                return ours.recv(order.MOST_BYTES)
+                return ours.recv(protocol.MOST_BYTES)
             except ConnectionResetError:  # it died before it read anything
                 return b""
             except TimeoutError:

@@ -2,7 +2,7 @@
 
 It is started as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER
 LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
-`farm_workers.images.order`). Text and limits of a check are read by its fork and never here: everything in
+`farm_workers.images.protocol`). Text and limits of a check are read by its fork and never here: everything in
 this process is in every later fork. WHERE is the kind of a fork's place: `CELLS` with namespaces of their
 own, or `FOLDERS` that the worker passes.
 
@@ -33,7 +33,7 @@ from typing import NamedTuple, NoReturn
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.box import launch, seccomp
 from farm_workers.box.sockets import socket_of
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.child import (
     FOLDER,
     Filter,
@@ -47,10 +47,10 @@ from farm_workers.images.child import (
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
-from farm_workers.images.keeper import Keeper, Keepers
-from farm_workers.images.pages import gather
+from farm_workers.images.huge_pages import gather
+from farm_workers.images.pid_namespace import Keeper, Keepers
 from farm_workers.images.process import leave
-from farm_workers.images.warm import PROOF, STATEMENT, programs
+from farm_workers.images.warmup import PROOF, STATEMENT, programs
 from farm_workers.replay.lean import LeanError
 from farm_workers.replay.replay import Refused
 from farm_workers.seal import Kernel, Request, seal, taken_in
@@ -88,11 +88,11 @@ def main() -> NoReturn:
         give_up(worker, error)
 
     def work(what: bytes, place: Place, files: Sequence[int]) -> int:
-        if what == order.CHECK:
+        if what == protocol.CHECK:
             return check_in(frontend, place, files)
-        if what == order.ON_CONTEXT:
+        if what == protocol.ON_CONTEXT:
             return _read_on(frontend, place, files)
-        if what == order.ON_MODULE:
+        if what == protocol.ON_MODULE:
             return _take_in(frontend, kernel, place, files)
         return seal_in(frontend, kernel, place, files)
 
@@ -143,7 +143,7 @@ def _go_on(worker: socket.socket, place: Place, work: Work, workshop: Workshop |
     """Serve as an image that was forked from another one."""
     gc.freeze()
     silence(2)
-    worker.send(order.READY)
+    worker.send(protocol.READY)
     Server(worker, work, place, None, workshop).serve()
     return 0
 
@@ -175,7 +175,7 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
 
 def give_up(worker: socket.socket, error: Exception) -> NoReturn:
     """End this process, and report why it is no image."""
-    worker.send(f"could not create an image: {error}".encode()[: order.MOST_BYTES])
+    worker.send(f"could not create an image: {error}".encode()[: protocol.MOST_BYTES])
     os._exit(1)
 
 
@@ -194,7 +194,7 @@ def serve(
     except (CannotFork, OSError) as error:
         give_up(worker, error)
     silence(2)
-    worker.send(order.READY)
+    worker.send(protocol.READY)
     Server(worker, work, place, keepers).serve()
     os._exit(0)
 
@@ -209,7 +209,7 @@ def settle() -> None:
 
 def recipe_of(worker: socket.socket) -> bytes:
     """Return the header, which the worker sends first."""
-    _, (header,), _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
+    _, (header,), _, _ = socket.recv_fds(worker, protocol.MOST_BYTES, 1)
     with open(header, "rb") as file:  # noqa: PTH123
         return file.read()
 
@@ -253,8 +253,8 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(LeanError, OSError):
-            if frontend.elaborate(program, order.MODULE_NAME):
-                with open(order.MODULE_NAME, "rb") as module, open(writing, "wb") as pipe:  # noqa: PTH123
+            if frontend.elaborate(program, protocol.MODULE_NAME):
+                with open(protocol.MODULE_NAME, "rb") as module, open(writing, "wb") as pipe:  # noqa: PTH123
                     pipe.write(module.read())
         os._exit(0)
     os.close(writing)
@@ -382,15 +382,15 @@ class Server:
 
     def _order(self) -> bool:
         """Take an order; False once the socket is closed."""
-        what, files, _, _ = socket.recv_fds(self._worker, order.MOST_BYTES, order.MOST_FILES)
+        what, files, _, _ = socket.recv_fds(self._worker, protocol.MOST_BYTES, protocol.MOST_FILES)
         if not what:
             return False
         try:
             self._fork(what, files)
         except OSError as error:  # too many processes, or no memory: others are being served
-            order.tell(files[order.SOCKET], error)
-            os.close(files[order.SOCKET])
-        for file in files[order.REQUEST :]:
+            protocol.tell(files[protocol.SOCKET], error)
+            os.close(files[protocol.SOCKET])
+        for file in files[protocol.REQUEST :]:
             os.close(file)
         return True
 
@@ -399,7 +399,7 @@ class Server:
             if self._forks:
                 raise BlockingIOError("it forks for one at a time")
             self._workshop.clear()
-        keeper = self._keepers.take() if self._keepers and what in order.IN_CELLS else None
+        keeper = self._keepers.take() if self._keepers and what in protocol.IN_CELLS else None
         try:
             pid = keeper.fork() if keeper else os.fork()
             if pid == 0:
@@ -409,7 +409,7 @@ class Server:
             if keeper:
                 keeper.close()
             raise
-        self._forks[handle] = _Fork(pid, files[order.SOCKET], what, keeper)
+        self._forks[handle] = _Fork(pid, files[protocol.SOCKET], what, keeper)
         self._poll.register(handle, select.POLLIN)
 
     def _ended(self, handle: int) -> None:
@@ -425,11 +425,11 @@ class Server:
                 self._poll.register(fork.keeper, select.POLLIN)
                 fork.keeper.clear(said, fork.asker)
             else:
-                if fork.what == order.CHECK:
+                if fork.what == protocol.CHECK:
                     self._sweep()
                 os.write(fork.asker, said)
         except OSError as error:  # the keeper has ended, or the worker is gone
-            order.tell(fork.asker, error)
+            protocol.tell(fork.asker, error)
         finally:
             os.close(fork.asker)
 

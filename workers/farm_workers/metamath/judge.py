@@ -25,9 +25,9 @@ from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.metamath import MetamathEnvironment
+from farm_workers.images.forking import forked, watched
 from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
-from farm_workers.images.lent import forked, watched
 from farm_workers.images.recipe import Recipe
 from farm_workers.metamath import gate
 from farm_workers.metamath.canaries import LABEL, Canary

@@ -37,7 +37,7 @@ def closed_folder(path: Path, *, above: bool) -> Path | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ways:
+class ReadablePaths:
     """Descriptors by path."""
 
     descriptors: Mapping[str, int]
@@ -49,15 +49,15 @@ class Ways:
         return text
 
 
-NO_WAYS = Ways(descriptors={})
+NO_PATHS = ReadablePaths(descriptors={})
 
 
 @contextlib.contextmanager
-def ways_to(paths: Iterable[Path]) -> Iterator[Ways]:
+def readable_paths(paths: Iterable[Path]) -> Iterator[ReadablePaths]:
     """Open descriptors of the paths, the longest path first; they are closed at the end of the block."""
     with contextlib.ExitStack() as files:
         descriptors = {}
         for path in sorted({str(path) for path in paths}, key=len, reverse=True):
             descriptors[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
             files.callback(os.close, descriptors[path])
-        yield Ways(descriptors=descriptors)
+        yield ReadablePaths(descriptors=descriptors)

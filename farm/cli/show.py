@@ -19,7 +19,7 @@ from farm.errors import UsageError
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.export import Exported
-    from farm.runs.glance import Glance
+    from farm.runs.farm_status import FarmStatus
     from farm.store.queries import Queries, StoredManifest, StoredRun
     from farm.store.records import Judged
 
@@ -60,9 +60,9 @@ def status(
 
 
 def _show_farm(site: Connections, *, as_json: bool) -> None:
-    from farm.runs.glance import Glance
+    from farm.runs.farm_status import FarmStatus
 
-    found = Glance.of(site.queries)
+    found = FarmStatus.of(site.queries)
     if as_json:
         print_json(**_farm_facts(site.queries, found))
     else:
@@ -71,7 +71,7 @@ def _show_farm(site: Connections, *, as_json: bool) -> None:
         runs.require_judged(*found.newest)
 
 
-def _farm_facts(queries: Queries, found: Glance) -> dict[str, object]:
+def _farm_facts(queries: Queries, found: FarmStatus) -> dict[str, object]:
     from farm.runs.summary import Summary
 
     newest = found.newest and found.newest[0]
@@ -95,20 +95,20 @@ def _farm_facts(queries: Queries, found: Glance) -> dict[str, object]:
     }
 
 
-def _print_farm(found: Glance) -> None:
-    from farm.cli import screen, terminal
+def _print_farm(found: FarmStatus) -> None:
+    from farm.cli import live_tables, terminal
 
     if found.unfinished:
         terminal.print_runs(found.unfinished)
-    for words in screen.unfinished_batches(found.left):
+    for words in live_tables.unfinished_batches(found.left):
         terminal.out.print(words, highlight=False)
     if found.queues:
-        terminal.out.print(screen.queues_table(found.queues, found.workers))
+        terminal.out.print(live_tables.queues_table(found.queues, found.workers))
     if not (found.unfinished or found.left.batches or found.queues):
         terminal.out.print("Nothing is unfinished.")
     if found.newest_finished is not None:
         terminal.print_ended(*found.newest_finished)
-    for words in screen.unserved(found.queues, found.workers):
+    for words in live_tables.unserved(found.queues, found.workers):
         terminal.say(words)
 
 

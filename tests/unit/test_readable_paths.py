@@ -1,13 +1,13 @@
-"""Ways to files behind closed folders: which words they stand in for."""
+"""Readable paths: the words of a command that descriptors of closed paths replace."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from farm_workers.box.ways import Ways, ways_to
+from farm_workers.box.readable_paths import ReadablePaths, readable_paths
 
-WAYS = Ways(descriptors={"/root/a/b": 7, "/root/a": 8})
+PATHS = ReadablePaths(descriptors={"/root/a/b": 7, "/root/a": 8})
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,10 @@ WAYS = Ways(descriptors={"/root/a/b": 7, "/root/a": 8})
     ],
 )
 def test_a_path_becomes_its_way_wherever_it_stands_and_a_longer_name_does_not(word: str, other: str) -> None:
-    assert WAYS.word(word) == other
+    assert PATHS.word(word) == other
 
 
 def test_the_way_leads_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a")
-    with ways_to([tmp_path]) as ways:
-        assert Path(ways.word(str(tmp_path / "file"))).read_text() == "a"
+    with readable_paths([tmp_path]) as readable:
+        assert Path(readable.word(str(tmp_path / "file"))).read_text() == "a"

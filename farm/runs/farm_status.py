@@ -1,4 +1,4 @@
-"""The glance step: what is unfinished in the whole farm, and how the newest run ended."""
+"""Status step: reads the unfinished work of the whole farm, and the result of the newest run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from farm.store.overview import Overview, Queue, Unfinished
 from farm.store.queries import Queries, StoredRun, Tally
 from farm.store.workers import Worker, Workers
 
-#: A run and how far it is.
+#: A run and its progress.
 Progress = tuple[StoredRun, Tally]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Glance:
-    """What the whole farm is at; runs are those of manifests, the newest first, batches are only counted.
+class FarmStatus:
+    """The status of the whole farm; runs are those of manifests, the newest first, batches are only counted.
 
-    `newest` is the newest of all runs, finished or not; None where there were only batches so far.
+    `newest` is the newest of all runs, finished or not; None if there were only batches so far.
     """
 
     unfinished: Sequence[Progress]
@@ -29,8 +29,8 @@ class Glance:
     workers: Sequence[Worker]
 
     @classmethod
-    def of(cls, queries: Queries) -> Glance:
-        """Look at the farm; raises `UnknownRun` where nothing was ever submitted, and `ServerDown`."""
+    def of(cls, queries: Queries) -> FarmStatus:
+        """Read the status; raises `UnknownRun` if nothing was ever submitted, and `ServerDown`."""
         overview = Overview(queries.engine)
         left, queues = overview.unfinished(), overview.queues()
         newest = queries.runs(most=len(left.runs) + 1)

@@ -16,7 +16,7 @@ import time
 
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_pair
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.process import leave, require
 
 #: CLONE_NEWPID of <linux/sched.h>.
@@ -78,7 +78,7 @@ class Keeper:
     def is_clear(self) -> bool:
         """Return whether it is free again, once its socket is readable; else it has ended."""
         try:
-            return self._socket.recv(order.MOST_BYTES) == _CLEAR
+            return self._socket.recv(protocol.MOST_BYTES) == _CLEAR
         except ConnectionResetError:
             return False
 
@@ -126,7 +126,7 @@ def _keep(image: socket.socket) -> int:
     os.closerange(0, image.fileno())
     os.closerange(image.fileno() + 1, launch.OPEN_FILES)
     while True:
-        said, files, _, _ = socket.recv_fds(image, order.MOST_BYTES, 1)
+        said, files, _, _ = socket.recv_fds(image, protocol.MOST_BYTES, 1)
         if not files:
             return 0
         _clear()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from farm.cli import screen
+from farm.cli import live_tables
 from farm.judging.states import Priority
 from farm.store.overview import AtWork, Queue
 from farm.store.workers import State, Worker
@@ -48,8 +48,8 @@ def shown(renderable: object, *, width: int = 200) -> str:
 
 
 def picture(workers: Sequence[Worker], *held: AtWork, queues: Sequence[Queue] = ()) -> str:
-    at_work = screen.by_worker(held)
-    return shown(screen.top(minute={}, minutes={}, queues=queues, workers=workers, at_work=at_work))
+    at_work = live_tables.by_worker(held)
+    return shown(live_tables.top(minute={}, minutes={}, queues=queues, workers=workers, at_work=at_work))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def picture(workers: Sequence[Worker], *held: AtWork, queues: Sequence[Queue] = 
     ],
 )
 def test_a_duration_has_its_two_largest_units(seconds: float, words: str) -> None:
-    assert screen.duration(seconds) == words
+    assert live_tables.duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_duration_has_its_two_largest_units(seconds: float, words: str) -> Non
     ],
 )
 def test_what_a_worker_is_at_is_its_longest_check_and_how_many_more(held: list[AtWork], words: str) -> None:
-    assert screen.at_work_words(held) == words
+    assert live_tables.at_work_words(held) == words
 
 
 def test_a_worker_that_takes_nothing_has_a_remedy_and_others_have_none() -> None:
     silent = replace(WELL, name="silent", silent_seconds=21.0)
     unwell = replace(WELL, name="unwell", state=State.UNWELL)
     stopping = replace(WELL, name="stopping", state=State.STOPPING)
-    told = list(screen.remedies([WELL, silent, unwell, stopping]))
+    told = list(live_tables.remedies([WELL, silent, unwell, stopping]))
     assert [words.split()[0] for words in told] == ["silent", "unwell"]
     assert "21 s, longer than its lease of 20 s" in told[0]
     assert "farm doctor" in told[1]
@@ -95,14 +95,16 @@ def test_a_worker_that_takes_nothing_has_a_remedy_and_others_have_none() -> None
 
 def test_all_workers_that_are_silent_have_one_sentence() -> None:
     killed = [replace(WELL, name=f"node:{number}", silent_seconds=30.0) for number in range(40)]
-    (told,) = screen.remedies([WELL, *killed])
+    (told,) = live_tables.remedies([WELL, *killed])
     assert told.startswith("node:0, node:1, node:2 and 37 more have been silent")
     assert "no longer listed after 1 min 40 s" in told
 
 
 def test_markup_in_a_workers_words_is_shown_as_it_is() -> None:
     odd = [{"name": "[bold]e", "toolchain": "[/]", "digest": "", "tiers": []}]
-    said = shown(screen.workers_table([replace(WELL, name="[red]n", isolation="[i]", environments=odd)], {}))
+    said = shown(
+        live_tables.workers_table([replace(WELL, name="[red]n", isolation="[i]", environments=odd)], {})
+    )
     assert all(words in said for words in ("[red]n", "[i]", "[bold]e ([/])"))
 
 
@@ -114,7 +116,7 @@ def test_the_picture_shows_first_what_is_not_well_then_the_longest_check() -> No
     places = [said.index(name) for name in ("w35", "w36", "w37", "w00")]
     assert places == sorted(places)
     assert "w34" not in said
-    assert f"and {40 - screen.MOST_SHOWN} more: farm workers" in said
+    assert f"and {40 - live_tables.MOST_SHOWN} more: farm workers" in said
 
 
 def test_workers_that_were_killed_do_not_fill_the_picture() -> None:
@@ -142,7 +144,7 @@ def test_a_queue_that_was_not_counted_to_its_end_says_so_and_names_who_counts_it
 
 def test_the_rate_is_that_of_the_minute_and_the_shares_those_of_five() -> None:
     said = shown(
-        screen.top(
+        live_tables.top(
             minute={"proved": 60, "rejected": 60},
             minutes={"proved": 150, "timeout": 50},
             queues=[],
@@ -158,6 +160,6 @@ def test_the_rate_is_that_of_the_minute_and_the_shares_those_of_five() -> None:
 
 def test_a_narrow_terminal_cuts_no_name_of_a_worker() -> None:
     name = "gpu-node-17.cluster.example:48211"
-    said = shown(screen.workers_table([replace(WELL, name=name)], {name: [HELD]}), width=80)
+    said = shown(live_tables.workers_table([replace(WELL, name=name)], {name: [HELD]}), width=80)
     column = [row.split("│")[1].strip() for row in said.splitlines() if "│" in row]
     assert "".join(column) == name
