@@ -14,7 +14,7 @@ class Span:
         """The id of its trace, None where it is not recorded."""
         return trace_id(self.traceparent)
 
-    def tell(self, **facts: object) -> None:
+    def set_attributes(self, **facts: object) -> None:
         """Add attributes, except those that are None."""
 
 

@@ -36,7 +36,7 @@ class Recorded(Span):
             ids = f"{context.trace_id:032x}-{context.span_id:016x}"
             self.traceparent = f"00-{ids}-{context.trace_flags:02x}"
 
-    def tell(self, **facts: object) -> None:
+    def set_attributes(self, **facts: object) -> None:
         """Add attributes, except those that are None."""
         self._span.set_attributes(_attributes(facts))
 

@@ -72,8 +72,8 @@ class Command:
 class Setting:
     """The setting of a supervisor: its program and prefix, its working folder, the user of its command.
 
-    `reads_all`: that user may read all files, whatever their modes. `readable` are descriptors of files that it
-    reads. `joins` are file descriptors of the files by which the command joins its control group; `pass_fds`
+    `reads_all`: that user may read all files, whatever their modes. `readable` are descriptors of such
+    files. `joins` are file descriptors of the files by which the command joins its control group; `pass_fds`
     those that `prefix` refers to. `meanwhile` is called while the supervisor starts.
     """
 

@@ -80,7 +80,7 @@ class LeanRunner:
                 reply = self._shared(question, self._forked.compile)
             else:
                 reply = self._compiled(question, way or self.way)
-            span.tell(way=reply.report.way)
+            span.set_attributes(way=reply.report.way)
         with reply.module or contextlib.nullcontext():
             yield reply
 

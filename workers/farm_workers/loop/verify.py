@@ -117,11 +117,11 @@ def _asked(claim: Claim) -> dict[str, object]:
 def _traced(ended: Ended | None, span: Span) -> Ended | None:
     """Add a check's outcome to its span, and return the outcome with the span."""
     if ended is None or isinstance(ended, Released):
-        span.tell(outcome="lost" if ended is None else ended.outcome)
+        span.set_attributes(outcome="lost" if ended is None else ended.outcome)
         return ended
     claim, decision = ended
     run = decision.report.run
-    span.tell(
+    span.set_attributes(
         verdict=decision.verdict.outcome,
         reason=decision.verdict.reason,
         wall_seconds=run.wall_seconds,
