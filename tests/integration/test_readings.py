@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from bulk_rows import fill
 from commands import PROVED, WRONG, entry, write
 from farms import CORE, a_decision, claimed, finished, load
-from filled import fill
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions

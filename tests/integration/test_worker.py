@@ -36,12 +36,12 @@ from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import verify, work
 from farm_workers.metrics import events
 from farms import a_decision, load
-from leans import script
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
 from reports import with_facts
 from scraping import by, happened, scraped
 from sqlalchemy import Engine, text
+from toolchains import script
 
 from farm import log
 from farm.broker import application

@@ -18,8 +18,8 @@ from farm_workers.environments import bundle
 from farm_workers.environments.configured import Parts
 from farm_workers.environments.lean_environment import KernelChecker
 from farm_workers.environments.toolchain import Toolchain
-from leans import script
 from processes import CODE
+from toolchains import script
 
 from farm.errors import FarmError, UsageError
 

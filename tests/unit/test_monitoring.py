@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from boards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
 from commands import Command
+from dashboards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
 
 from farm.settings import VARIABLES
 

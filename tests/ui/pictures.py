@@ -1,4 +1,4 @@
-"""The pictures of the documents, drawn anew: `python -m tests.seen.pictures`."""
+"""The pictures of the documents, drawn anew: `python -m tests.ui.pictures`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from tests.bench.around.site import farm_at_work
-from tests.seen import report_pages as pages
+from tests.ui import report_pages as pages
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 

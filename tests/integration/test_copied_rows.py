@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from blocks import CORE, OPTIONS, OTHER, Row, expected, many, prepared, rows_of
+from binary_rows import CORE, OPTIONS, OTHER, Row, expected, many, prepared, rows_of
 from psycopg.rows import dict_row
 from sqlalchemy import Engine
 

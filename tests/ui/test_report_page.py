@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.bench.around.site import farm_at_work
 from tests.evaluations import Evaluation, Given
-from tests.seen import report_pages as pages
+from tests.ui import report_pages as pages
 
 HOSTILE = (
     '</style></svg><script>document.title="owned"</script>',

@@ -9,7 +9,7 @@ import pytest
 from commands import PROVED, entry, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, a_decision, a_worker, wait_for_run
-from leans import toolchain
+from toolchains import toolchain
 
 HEADER_LINE = r'header = "prelude\nimport Core"'
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.seen.page_site import HOSTILE, Seen, site
+from tests.ui.page_site import HOSTILE, Seen, site
 
 PHONE, DESK = 390, 1280
 
@@ -154,7 +154,7 @@ def test_the_filter_shows_lines_without_a_reload_and_says_so(chromium: Browser, 
 
 
 def test_progress_goes_on_by_itself(chromium: Browser, seen: Seen) -> None:
-    from tests.seen.page_site import judge
+    from tests.ui.page_site import judge
 
     tab = signed_in(chromium, seen)
     tab.page.goto(seen.page(f"/runs/{seen.second}"))

@@ -1,4 +1,4 @@
-"""Measures the page over two runs of many lines: ``python -m tests.seen.page_figures --lines 100000``."""
+"""Measures the page over two runs of many lines: ``python -m tests.ui.page_figures --lines 100000``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import httpx
 from sqlalchemy import text
 
 from tests.bench.around.site import FarmAtWork, farm_at_work
-from tests.seen.page_site import serving
+from tests.ui.page_site import serving
 
 _TIMES = 15
 _RUNS = ("measured", "compared")

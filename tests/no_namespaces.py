@@ -1,4 +1,4 @@
-"""Runs a command where no namespaces are to be had: ``python denied.py COMMAND ...``.
+"""Runs a command without the right to make namespaces: ``python no_namespaces.py COMMAND ...``.
 
 A filter refuses the calls that make them, as containers' runtimes do, to all that the command starts as well.
 """

@@ -17,8 +17,8 @@ from typing import Any
 
 import psycopg
 import yaml
-from boards import MONITORING, ROOT
 from commands import ADMITTED, ENDLESS, HEADER, PROVED, WRONG, Command, entry, write
+from dashboards import MONITORING, ROOT
 from processes import eventually
 from psycopg.rows import dict_row
 from sqlalchemy import Engine, text

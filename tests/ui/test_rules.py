@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from boards import filled, queries
+from dashboards import filled, queries
 
 HERE = Path(__file__).parent
 MONITORING = HERE.parents[1] / "docker" / "monitoring"

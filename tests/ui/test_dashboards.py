@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from boards import ENVIRONMENTS, RUNS, Query, documented, filled, queries, rules
 from commands import Command
+from dashboards import ENVIRONMENTS, RUNS, Query, documented, filled, queries, rules
 from processes import eventually
 from watching import Watched, configuration, exporting, judged, prometheus
 

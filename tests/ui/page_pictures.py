@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/page.md: ``python -m tests.seen.page_pictures``; needs Debian's chromium."""
+"""Takes the pictures of docs/page.md: ``python -m tests.ui.page_pictures``; needs Debian's chromium."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest has it
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.seen.page_site import Seen, site
+from tests.ui.page_site import Seen, site
 
 #: Where the pictures are.
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from commands import PROVED, Command, Running, entry, lines, write
-from denied import PREFIX
 from farm_workers.box.isolation import STRANGER
 from farms import Quiet
+from no_namespaces import PREFIX
 from processes import eventually
 
 from farm.judging.forgeable import FORGEABLE
-from tests.levels import isolated
+from tests.isolation_levels import isolated
 
 CAUSE = "Namespaces are not available: a filter of system calls (seccomp) refuses unshare (EPERM)"
 
