@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-#: No folder need have fewer riddle words per 1 000 than this; a folder without a ceiling of its own has this one.
+#: The ceiling of a folder without one of its own; no folder need have fewer riddle words in 1 000.
 ENOUGH = 3.0
 #: A ceiling that is higher than the count by more than this must be lowered.
 SLACK = 2.0
@@ -81,7 +81,7 @@ class Count:
             self.words += len(_WORD.findall(each.text))
 
     def above(self, rate: float) -> int:
-        """Return by how many riddle words the count exceeds so many in 1 000 words; negative below that."""
+        """Return the excess of riddle words over `rate` in 1 000 words; negative below it."""
         return round(self.riddles - rate * self.words / 1000)
 
     @property
@@ -99,7 +99,7 @@ def files(root: Path = ROOT) -> Iterator[Path]:
 
 
 def folder_of(path: Path, ceilings: Mapping[str, float], root: Path = ROOT) -> str:
-    """Return a file's entry in the table: itself or the nearest listed folder, else the file's own folder."""
+    """Return a file's entry in the table: itself, the nearest listed folder, or else its own folder."""
     place = path.relative_to(root)
     folders = [str(each) for each in place.parents][:-1]
     return next((each for each in (str(place), *folders) if each in ceilings), str(place.parent))
@@ -133,7 +133,7 @@ def main() -> None:
     """Print the counts of all folders, or the lines with riddle words below some."""
     if not sys.argv[1:]:
         for folder, count in sorted(counted({}).items(), key=lambda each: -each[1].rate):
-            print(f"{count.rate:6.1f}  {count.riddles:5d} of {count.words:6d}  {folder}")  # noqa: T201 # its result
+            print(f"{count.rate:6.1f} {count.riddles:5d} of {count.words:6d} {folder}")  # noqa: T201 # its result
     for path in files():
         place = path.relative_to(ROOT)
         if any(place.is_relative_to(each) for each in sys.argv[1:]):

@@ -9,7 +9,23 @@ from plain_words import ENOUGH, Count, Prose, counted, faults, folder_of, prose_
 
 #: The most riddle words in 1 000 words of a folder's prose; all other folders have `ENOUGH`.
 CEILINGS = {
-    "docs": 10.8,
+    "CHANGELOG.md": 16.1,
+    "README.md": 20.6,
+    "docs": 10.9,
+    "farm/assembly": 22.6,
+    "farm/client": 30.7,
+    "farm/judging": 33.9,
+    "farm/runs": 19.3,
+    "farm/runs/prepare": 33.2,
+    "farm/service": 37.3,
+    "farm/service/dropins": 51.8,
+    "farm/service/page": 40.4,
+    "farm/store": 35.1,
+    "farm/trainers": 25.0,
+    "migrations/farm_migrations": 31.5,
+    "migrations/farm_migrations/versions": 31.1,
+    "workers/farm_workers/checking": 39.8,
+    "workers/farm_workers/seal": 27.1,
 }
 
 SOURCE = '''"""What a module does."""
