@@ -119,8 +119,8 @@ def faults(counts: Mapping[str, Count], ceilings: Mapping[str, float]) -> Iterat
         ceiling = ceilings.get(folder, ENOUGH)
         if count.above(ceiling) > _ONE:
             yield (
-                f"{folder}: {count.rate:.1f} riddle words in 1 000, above its ceiling of {ceiling:g}. Name the "
-                f"agent and the object of these sentences: python -m tests.plain_words {folder}"
+                f"{folder}: {count.rate:.1f} riddle words in 1 000, above its ceiling of {ceiling:g}. Name agent "
+                f"and object in these sentences: python -m tests.plain_words {folder}"
             )
         elif ceiling > ENOUGH and count.above(ceiling - SLACK) < -_ONE:
             lower = max(ENOUGH, count.rate)
