@@ -118,10 +118,8 @@ def faults(counts: Mapping[str, Count], ceilings: Mapping[str, float]) -> Iterat
     for folder, count in sorted(counts.items()):
         ceiling = ceilings.get(folder, ENOUGH)
         if count.above(ceiling) > _ONE:
-            yield (
-                f"{folder}: {count.rate:.1f} riddle words in 1 000, above its ceiling of {ceiling:g}. Name agent "
-                f"and object in these sentences: python -m tests.plain_words {folder}"
-            )
+            rate = f"{count.rate:.1f} riddle words in 1 000, above its ceiling of {ceiling:g}"
+            yield f"{folder}: {rate}. Name agent and object: python -m tests.plain_words {folder}"
         elif ceiling > ENOUGH and count.above(ceiling - SLACK) < -_ONE:
             lower = max(ENOUGH, count.rate)
             yield f"{folder}: only {count.rate:.1f} riddle words in 1 000; lower its ceiling to {lower:.1f}"

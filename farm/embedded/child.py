@@ -62,7 +62,7 @@ class Child:
 
     @property
     def failure(self) -> str | None:
-        """Why it keeps ending by itself, None while it runs on; being killed is no failure of its own."""
+        """Why it keeps ending by itself, None while it runs; a kill is no failure of its own."""
         lasts = self.alive and time.monotonic() - self._begun > LONGEST_PAUSE_SECONDS
         return None if lasts else self._failure
 
@@ -104,7 +104,7 @@ class Child:
         self._process.wait()
 
     def replace(self, program: ChildSpec) -> None:
-        """End it, in order, and begin another program in its place."""
+        """End it, in order, and start another program in its place."""
         self.end()
         self._first(program)
 

@@ -134,7 +134,7 @@ def _write(written: IO[bytes], facts: Told, members: list[_Member], told: Callab
 
 
 def _members(table: Mapping[str, Any], parts: Parts) -> Iterator[_Member]:
-    """Yield all that goes into a bundle; raises UsageError where something lies elsewhere."""
+    """Yield the members of a bundle; raises UsageError if a file lies outside of toolchain and modules."""
     toolchain = own_folder(parts.toolchain.lean)
     if not toolchain.is_dir():
         raise UsageError(
@@ -209,7 +209,7 @@ class Damaged(UsageError):
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends with an error where more comes than may."""
+    """A stream that raises an error beyond its allowed length."""
 
     def __init__(self, source: Any, most: int) -> None:
         self._source, self.left = source, most

@@ -111,7 +111,7 @@ class Table:
         self._name, self._table = name, _with_known_keys(table)
 
     def parts(self) -> Parts:
-        """Return all that decides, as it is found on this machine now."""
+        """Return all parts, as they are on this machine now."""
         workspace = self._workspace()
         toolchain = self._toolchain(workspace)
         folders = self._folders("lean_path") if workspace is None else search_path(toolchain.lake, workspace)
@@ -248,7 +248,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _require_program(word: str) -> None:
-    """Raise SettingsError where a word is no program that can be run."""
+    """Raise SettingsError if a word is no executable program."""
     path = Path(word)
     if not path.is_absolute():
         problem = "is not the absolute path of a program; fix or remove it"

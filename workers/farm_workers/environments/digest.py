@@ -66,7 +66,7 @@ def forget(cache: Path) -> None:
 
 
 def named(folders: Sequence[Path], programs: Sequence[Path]) -> dict[str, Path]:
-    """Return the files that such a digest covers, in its order, by names that do not say where they lie."""
+    """Return the files that such a digest covers, in its order, by machine-independent names."""
     files = {
         f"{place} {file.relative_to(folder)}": file
         for place, folder in enumerate(folders)
@@ -91,7 +91,7 @@ def _compiled(folder: Path) -> Iterator[Path]:
     walked = set()
     for here, below, names in os.walk(folder, followlinks=True):
         walked.add(os.path.realpath(here))
-        # In order: where a folder can be reached in two ways, the first is the same on every machine.
+        # In order, so that of two paths to a folder every machine takes the same.
         below[:] = [name for name in sorted(below) if os.path.realpath(f"{here}/{name}") not in walked]
         yield from (Path(here, name) for name in names if name.endswith(_DECISIVE))
 

@@ -48,10 +48,7 @@ def home(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def chosen(shim: Path, folder: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the program that elan would run in a folder in the place of `shim`.
-
-    Raises SettingsError where its toolchain is not installed, with the command that installs it.
-    """
+    """Return the program that elan would run for `shim` in a folder."""
     name, source = _named(folder.resolve(), environ)
     toolchain, place = _installed(name, home(environ) / "toolchains")
     program = place / "bin" / shim.name
@@ -65,7 +62,7 @@ def chosen(shim: Path, folder: Path, environ: Mapping[str, str] = os.environ) ->
 
 
 def _named(folder: Path, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the name of a folder's toolchain, and where that name stands."""
+    """Return the name of a folder's toolchain, and the file that has the name."""
     if name := environ.get("ELAN_TOOLCHAIN"):
         return name, "ELAN_TOOLCHAIN"
     file = home(environ) / "settings.toml"

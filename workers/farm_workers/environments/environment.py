@@ -19,7 +19,7 @@ class Environment(Protocol):
 
     @property
     def name(self) -> str:
-        """How lines and tables call it."""
+        """The name in lines and tables."""
 
     @property
     def kind(self) -> Kind:
@@ -27,7 +27,7 @@ class Environment(Protocol):
 
     @property
     def digest(self) -> str:
-        """A SHA-256 over all that decides."""
+        """A SHA-256 over everything that can change a verdict."""
 
     @property
     def toolchain(self) -> str:
@@ -35,7 +35,7 @@ class Environment(Protocol):
 
     @property
     def tiers(self) -> Sequence[Tier]:
-        """Those that can be had here."""
+        """The available tiers, the strongest first."""
 
     @property
     def second(self) -> str | None:

@@ -93,7 +93,7 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
 
 
 def looked_at(found: Mapping[str, Configured]) -> Installed:
-    """Return the environments, whose parts are looked at side by side."""
+    """Return the environments, examined side by side."""
 
     def look(each: Configured) -> Environment | FarmError:
         try:
@@ -122,10 +122,7 @@ class Configured:
 
 
 def configured(home: Path, file: Path | None, isolation: Isolation) -> dict[str, Configured]:
-    """Return the environments that `installed` looks at, by name, without looking at any of them.
-
-    Raises SettingsError when the file cannot be read as a whole.
-    """
+    """Return the environments that `installed` examines, by name, without examining any."""
     file = file or home / FILE
     is_required = file != home / FILE
     found = {
@@ -142,7 +139,7 @@ def _kind(table: object) -> str:
 
 
 def _read_again(name: str, file: Path, home: Path, *, required: bool) -> Environment:
-    """Return the environment that the file describes now: its owner may have mended the table."""
+    """Return the environment of the present file: its owner may have corrected the table."""
     described = tables(file, required=required)
     try:
         if name not in described:

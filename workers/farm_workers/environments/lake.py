@@ -22,7 +22,7 @@ from farm.errors import FarmError, UsageError
 MATHLIB = "https://github.com/leanprover-community/mathlib4"
 _ORIGIN = "leanprover/lean4"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-rc\d+)?)", re.ASCII)
-#: Of a command that fails so much of its end is shown.
+#: The number of last lines shown of a command that failed.
 _LINES_SHOWN, _LONGEST_LINE = 15, 300
 
 
@@ -36,7 +36,7 @@ class Command:
 
     @property
     def line(self) -> str:
-        """The command as a shell reads it."""
+        """The command, quoted for a shell."""
         return shlex.join(self.words)
 
 
@@ -82,12 +82,12 @@ class Elan:
         return cls(program=program, home=home)
 
     def lean(self, toolchain: str) -> Path:
-        """Return where the Lean of a toolchain is once that is installed."""
+        """Return the path of a toolchain's Lean, whether or not it is installed."""
         folder = toolchain.replace("/", "--").replace(":", "---")
         return self.home / "toolchains" / folder / "bin" / "lean"
 
     def install(self, toolchain: str) -> Command:
-        """Return the command that installs a toolchain, which is an error where that is installed."""
+        """Return the command that installs a toolchain, which fails if it is installed."""
         return Command(
             words=(self.program, "toolchain", "install", toolchain),
             folder=Path("/"),
@@ -106,13 +106,13 @@ Without a network, bring an environment from another machine: farm environments 
 
 
 def clone_mathlib(version: str, folder: Path) -> Command:
-    """Return the command that fetches the sources of a release of Mathlib into a folder that is not there."""
+    """Return the command that fetches the sources of a release of Mathlib into a new folder."""
     words = ("git", "clone", "--quiet", "--depth", "1", "--branch", tag(version), MATHLIB, str(folder))
     return Command(words=words, folder=Path("/"), purpose=f"fetch the sources of Mathlib {tag(version)}")
 
 
 def fetch_modules(workspace: Path) -> Command:
-    """Return the command that downloads the compiled modules of Mathlib that are not there yet."""
+    """Return the command that downloads the missing compiled modules of Mathlib."""
     return Command(words=("lake", "exe", "cache", "get"), folder=workspace, purpose="download its modules")
 
 

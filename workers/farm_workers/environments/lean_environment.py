@@ -114,7 +114,7 @@ def _is_tried(toolchain: str) -> bool:
 
 
 def own_folder(lean: Path) -> Path:
-    """Return the folder in which Lean finds its own parts, or the program alone where it is in none."""
+    """Return the folder in which Lean finds its own parts, or the program alone if it is in none."""
     if lean.suffix == ".so":
         return lean.parent
     prefix = lean.parent.parent

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-#: Of more files than this in one folder the folder is shown: a farm of links has one for each module.
+#: A folder with more such files is shown as a whole: a tree of links has one for each module.
 _MOST_FILES = 32
 #: The system's own places, which every box has.
 _SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/dev", "/sys")))
-#: A link that leads on so often leads nowhere.
+#: A longer chain of links leads nowhere.
 _MOST_HOPS = 40
 
 

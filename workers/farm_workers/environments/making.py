@@ -54,14 +54,14 @@ class Source(Protocol):
         """The source's name, for people and for the notes in its folder."""
 
     def commands(self, folder: Path) -> list[Command]:
-        """Return the commands that make it, in their order."""
+        """Return the commands of the source, in their order."""
 
     def make(self, making: Making) -> Made:
         """Make the missing parts; raises FarmError."""
 
 
 def require_name(name: str) -> None:
-    """Raise UsageError for a name that an environment made here cannot have: it names folders too."""
+    """Raise UsageError for a name that is no folder's name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be an environment's name here; use letters, digits, dots, hyphens and "
@@ -151,7 +151,7 @@ class Making:
             raise FarmError(f"{error}\n{_AFTER_A_FAILURE}") from error
 
     def install(self, toolchain: str, elan: Elan) -> Path:
-        """Return the Lean of a toolchain, which elan installs where it is not there yet."""
+        """Return the Lean of a toolchain; elan installs a missing one."""
         lean = elan.lean(toolchain)
         if not lean.exists():
             self.run(elan.install(toolchain), elan)
@@ -238,7 +238,7 @@ class Release:
         return [Elan(program="elan", home=folder).install(lake.toolchain_of(self.version))]
 
     def make(self, making: Making) -> Made:
-        """Install the toolchain where it is not there yet."""
+        """Install a missing toolchain."""
         lean = making.install(lake.toolchain_of(self.version), Elan.found())
         return Made(keys={"lean": str(lean), "headers": ["import Init\n"]})
 
@@ -283,7 +283,7 @@ class Bundle:
         return []
 
     def make(self, making: Making) -> Made:
-        """Unpack it where it is not unpacked yet."""
+        """Unpack the bundle, unless it is unpacked."""
         making.claim(self)
         unpacked = making.folder / "bundle"
         if not unpacked.exists():
@@ -295,7 +295,7 @@ class Bundle:
 
 
 def make_readable(folder: Path) -> None:
-    """Let every user read a folder and all in it, as ``chmod -R a+rX`` does: checks may run as another."""
+    """Let every user read a folder and its content, like ``chmod -R a+rX``: checks may run as another."""
     for here, _, names in os.walk(folder):
         for path in (Path(here), *(Path(here, name) for name in names)):
             state = path.lstat()

@@ -18,7 +18,7 @@ from farm_workers.environments.configured import digests
 
 #: Bump when the farm's verifier accepts other proofs: it is part of every digest.
 VERIFIER_VERSION = "1"
-#: Where Debian's package has it.
+#: The path in Debian's package.
 PROGRAM = "/usr/bin/metamath"
 _KEYS = ("database", "metamath")
 _VERSION = re.compile(r"Metamath - Version (\S+)")

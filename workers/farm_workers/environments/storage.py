@@ -11,7 +11,7 @@ from pathlib import Path
 _MIB = 1024 * 1024
 #: At most this much is read, for at most this long: enough to distinguish a disk from a slow network.
 _MOST_BYTES, _MOST_SECONDS = 64 * _MIB, 2.0
-#: Below so much nothing is measured: it is read in no time from anywhere.
+#: A smaller set of modules is not measured: reading it takes no time from anywhere.
 _LEAST_BYTES = 16 * _MIB
 #: A disk below this is slow: `import Mathlib` reads gigabytes.
 SLOW_MIB_PER_SECOND = 100.0
@@ -19,7 +19,7 @@ SLOW_MIB_PER_SECOND = 100.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storage:
-    """How fast modules were read that were on disk only, from which file system, and their size."""
+    """The reading speed of modules that were on disk only, their file system, and their size."""
 
     folder: Path
     filesystem: str

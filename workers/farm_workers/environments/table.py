@@ -33,7 +33,7 @@ def text(name: str, written: Keys) -> str:
 
 
 def require_room(file: Path, name: str) -> None:
-    """Raise UsageError where a table of this name is there already, or could not be added."""
+    """Raise UsageError if the file has a table of this name, or the table could not be added."""
     _require_new(file, name)
     folder = file.resolve().parent
     try:
@@ -62,7 +62,7 @@ def keys(file: Path, name: str) -> dict[str, Any]:
 
 
 def add(file: Path, name: str, written: Keys) -> None:
-    """Put a table at the end of the file, which need not be there yet; raises SettingsError or UsageError."""
+    """Append a table to the file, which is made if missing; raises SettingsError or UsageError."""
     wanted = json.loads(json.dumps(written))
 
     def appended(before: str) -> str:

@@ -14,8 +14,8 @@ from farm_workers.environments import elan
 
 #: Seconds that Lean and Lake get to answer: a Lake workspace may have to be elaborated first.
 _ANSWER_SECONDS = 120.0
-#: Nothing is fetched to look at an environment: git refuses all transports, and a proxy that is not there
-#: answers other downloads, such as those of Lake and of an elan that was not recognized.
+#: Examining an environment fetches nothing: git refuses all transports, and a proxy that is not there answers
+#: other downloads, such as those of Lake and of an elan that was not recognized.
 _NOWHERE = "http://127.0.0.1:9"
 _OFFLINE = {
     "GIT_ALLOW_PROTOCOL": "none",

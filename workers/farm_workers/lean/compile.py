@@ -32,12 +32,7 @@ _log = logger(__name__)
 
 
 class LeanRunner:
-    """Runs Lean on this machine; for many threads. `close` ends every process.
-
-    `way` is how Lean is run unless a caller asks for another one: ``forked``, ``snapshot`` or ``cold``. A way
-    that cannot answer gives the program to the next. `most_images` and `images_mib` bound the images that are
-    kept, and their memory, `snapshot_mib` the snapshots in `home`.
-    """
+    """Runs Lean on this machine; thread-safe. `close` ends every process."""
 
     def __init__(
         self,
@@ -64,7 +59,7 @@ class LeanRunner:
         self.images.close()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Begin to make images of the environment's headers, where Lean is forked."""
+        """Begin to make images of the environment's headers, if Lean is forked."""
         if self.way == FORKED:
             for header in environment.headers:
                 self.images.prewarm(environment, Recipe(header=header[: header_end(header)] + "\n"))
@@ -121,10 +116,7 @@ class LeanRunner:
         return replace(reply.report, environment_error=wrong)
 
     def _remember_refusal(self, question: Question) -> None:
-        """Remember that Lean refuses a header, where it does so of the header alone.
-
-        The answer to a program only raises the question: its code can print such an error and end Lean.
-        """
+        """Remember that Lean refuses a header, if it refuses the header alone."""
         alone = self._tried(question.instead(question.header), COLD)
         with alone.module or contextlib.nullcontext():
             if _refuses_header(alone.report):
@@ -179,7 +171,8 @@ class LeanRunner:
         return None if found is None else found.text.partition("\n")[0]
 
 
-#: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).
+#: The beginnings of Lean's messages about a module that cannot be imported (``Lean.findOLean``,
+#: ``Lean.readModuleData``).
 _IMPORT_FAILED = re.compile(
     r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
 )
@@ -193,7 +186,7 @@ _MOST_REFUSED, _MOST_REFUSED_BYTES = 1000, 4 << 20
 
 
 def _refuses_header(report: Report) -> bool:
-    """Whether Lean came to an end of its own because a module that the header names is not there."""
+    """Whether Lean ended by itself because a module of the header is missing."""
     run, first = report.run, report.answer.first_error
     is_own_end = run.is_undisturbed and run.exit_status == 1 and not report.answer.reached_end
     return is_own_end and first is not None and _NOT_THERE.match(first.text) is not None
@@ -208,7 +201,7 @@ def _text_bytes(report: Report) -> int:
 
 
 def _is_an_answer(report: Report) -> bool:
-    """Whether Lean came to an end that says something about the program."""
+    """Whether Lean's end is a fact about the program."""
     verdict = judge(report)
     is_told = verdict.reason is not Reason.CRASH and verdict.outcome is not Outcome.JUDGE_ERROR
     return is_told or needs_seal(report)

@@ -19,7 +19,7 @@ from farm_workers.lean.way import FORKED, Doubtful, Question, Reply
 
 
 class Forked:
-    """Asks a fork of an image; for many threads."""
+    """Runs each program in a fork of an image; thread-safe."""
 
     def __init__(self, isolation: Isolation, images: Images[LeanEnvironment]) -> None:
         self._isolation, self._images = isolation, images

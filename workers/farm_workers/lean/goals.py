@@ -16,7 +16,7 @@ _KINDS = ("sorry", "error")
 
 
 def read_goals(left: bytes | None, program: str) -> tuple[Goal, ...] | None:
-    """Return the goals of a program that a fork left as JSON lines; None where it left none."""
+    """Return the goals of a program that a fork left as JSON lines; None if it left none."""
     return None if left is None else tuple(_bounded(left, program))
 
 

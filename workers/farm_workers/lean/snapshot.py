@@ -88,7 +88,7 @@ class Snapshot:
 
     @contextlib.contextmanager
     def _alone(self, folder: Path) -> Iterator[None]:
-        """Let one at a time make a snapshot: threads of this process and other processes."""
+        """Lock the making of a snapshot, against threads of this process and other processes."""
         self._folder.mkdir(parents=True, exist_ok=True)
         name = folder.with_suffix(".lock")
         with name.open("wb") as lock:

@@ -124,7 +124,7 @@ class Reply:
 
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:
-        """Return the reply that Lean gave in this run; `module` is called where it ended well."""
+        """Return the reply of a run of Lean; `module` is called if the run ended well."""
         hidden = hiding(question.environment)
         answer = parse(
             hidden.output(run.stdout),
