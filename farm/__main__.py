@@ -9,7 +9,7 @@ from farm.first_process import step_aside
 
 
 def main() -> None:
-    """Run the `farm` command, or exit with 2 and one line where the packages that it needs are missing."""
+    """Run the `farm` command, or exit with 2 and one line if the packages that it needs are missing."""
     step_aside()
     try:
         from farm.cli.command import main as command

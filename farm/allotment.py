@@ -22,13 +22,13 @@ _WORD = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """A control group: its folder, and the version of control groups that it is of."""
+    """A control group: its folder and version."""
 
     folder: Path
     version: int
 
     def read(self, name: str) -> str:
-        """Return the text of one of its files, "" where it cannot be read."""
+        """Return the text of one of its files, "" if it cannot be read."""
         try:
             return (self.folder / name).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
@@ -131,7 +131,7 @@ def _slurm_cores(environ: Mapping[str, str]) -> int | None:
 
 
 def _slurm_memory_mib(environ: Mapping[str, str], cores: int) -> int | None:
-    """Return the memory of this task of a Slurm job, None outside of one, or where it has all of the node."""
+    """Return the memory of this task of a Slurm job, None outside of one, or if it has all of the node."""
     if on_node := _number(environ, "SLURM_MEM_PER_NODE"):
         return on_node // _tasks(environ)
     if per_cpu := _number(environ, "SLURM_MEM_PER_CPU"):

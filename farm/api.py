@@ -133,7 +133,7 @@ class Run:
         """Yield every line's verdict, manifest after manifest, in the order of their lines."""
         for manifest in self._connections.queries.manifests(self.id):
             for judged in self._connections.queries.judged(self.id, manifest.number):
-                # Where its pieces stand in the manifest only the manifest says: places are the program's.
+                # Only the manifest has the places of its pieces: these places are the program's.
                 yield _verdict(judged._replace(segments_json="[]"), index=judged.line - 1)
 
     def export(self) -> list[Path]:
@@ -197,7 +197,7 @@ class Farm:
         return Run(connections, done.run_id)
 
     def run(self, run_id: str) -> Run:
-        """Return the run whose id begins so. Raises UnknownRun."""
+        """Return the run whose id has this prefix. Raises UnknownRun."""
         return Run(self._connections, self._connections.queries.run(run_id).id)
 
     def check(

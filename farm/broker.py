@@ -27,11 +27,11 @@ from farm.redis_client import client_of
 #: The one task, by name: the farm sends it, `farm_workers.loop.verify` carries it out.
 VERIFY = "farm.verify"
 
-# After so long Celery gives a message that was not acknowledged to another worker: a call too many.
+# Celery redelivers a message that was not acknowledged after this time: a superfluous call.
 _VISIBILITY_SECONDS = 6 * 3600
-# A Redis that takes so long to answer is taken for one that is down.
+# A Redis that has not answered after this time counts as down.
 _SOCKET_SECONDS = 5.0
-# Whether Redis takes writes is tried with this key, which expires after so long.
+# The key whose write shows that Redis accepts writes, and its expiry.
 _PROBE, _PROBE_MILLISECONDS = "farm:probe", 60_000
 
 
@@ -111,11 +111,7 @@ def refusal(error: BaseException | None) -> str | None:
 
 
 def require_broker(app: Celery) -> str:
-    """Write a key that expires into Redis, and return where that is, without its password.
-
-    A Redis that answers may still refuse writes: a full one, a replica, one whose disk is full. Raises
-    `ServerDown`.
-    """
+    """Write a key that expires into Redis, and return the server's address, without its password."""
     with reaching(app), client_of(app.conf.broker_url, answer_seconds=_SOCKET_SECONDS) as client:
         client.set(_PROBE, b"", px=_PROBE_MILLISECONDS)
     return str(app.connection().as_uri())

@@ -24,9 +24,9 @@ from farm.redis_client import client_of
 #: A listener that lost Redis reconnects after this many seconds.
 RETRY_SECONDS = 1.0
 
-# A Redis that takes so long to answer is taken for one that is down.
+# A Redis that has not answered after this time counts as down.
 _SOCKET_SECONDS = 5.0
-# A listener that hears nothing for so long asks whether Redis is still there, and whether it is to stop.
+# A silent listener pings Redis, and looks whether it must stop, this often.
 _LOOK_SECONDS = 1.0
 # A publisher that stops publishes the rest for at most this many seconds.
 _STOP_SECONDS = 1.0
@@ -152,7 +152,7 @@ class Listener(threading.Thread):
             self._stopping.wait(RETRY_SECONDS)
 
     def _log_once(self, error: Exception) -> None:
-        """Log an error with its traceback, unless it is the same as the last: it may come every second."""
+        """Log an error with its traceback, unless it repeats the last one: it may come every second."""
         if repr(error) != self._logged:
             _log.error("Completions cannot be heard, and are looked for: %r", error, exc_info=error)
         self._logged = repr(error)

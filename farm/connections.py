@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FEW = 2
 #: How long the farm's own worker may take until it serves, in seconds: it reads and tries large libraries.
 _WORKER_SECONDS = 600.0
-#: So much may two clocks of one machine differ by.
+#: The most that two clocks of one machine differ.
 _SKEW_SECONDS = 1.0
 
 
@@ -55,7 +55,7 @@ class Connections:
         return self.revived()
 
     def revived(self) -> tuple[str, str]:
-        """Return the same, with the farm's own servers started again where they have ended."""
+        """Return the same connections, with the farm's own servers restarted if they have ended."""
         from farm import embedded
 
         settings = self.settings

@@ -115,11 +115,11 @@ class ManifestError(UsageError):
 
     @property
     def where(self) -> str:
-        """The file, with the line where one is meant."""
+        """The file, with the line if one is known."""
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
     def __reduce__(self) -> tuple[Callable[[str, str], Self], tuple[str, str]]:
-        """Say how it is made again, in another process: its arguments are not those of `Exception`."""
+        """Return how to unpickle it, in another process: its arguments are not those of `Exception`."""
         again = partial(type(self), remedy=self.remedy, line=self.line, field=self.field)
         return again, (self.path, self.problem)
 
@@ -137,4 +137,4 @@ class WrongLines(ManifestError):
 
 
 class ManifestChanged(ManifestError):
-    """A manifest is no longer the file that was submitted, so it is not written over."""
+    """A manifest has changed since it was submitted, so it is not overwritten."""

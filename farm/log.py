@@ -75,7 +75,7 @@ def _said(record: logging.LogRecord) -> str:
 
 
 def _traceback(record: logging.LogRecord) -> str:
-    """Return the traceback of a record, "" where it has none."""
+    """Return the traceback of a record, "" if it has none."""
     if record.exc_info is None or record.name.partition(".")[0] in _TALKATIVE:
         return ""
     return _fit(logging.Formatter().formatException(record.exc_info))
@@ -146,7 +146,7 @@ def set_format(handler: logging.Handler, form: str) -> None:
 
 
 def is_json() -> bool:
-    """Whether this process writes its logs as JSON, so that nothing else is to be written among them."""
+    """Whether this process writes its logs as JSON, so that no other text may stand among them."""
     return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)
 
 

@@ -24,9 +24,9 @@ from farm.version import VERSION
 _FRESH_SECONDS = 1.0
 #: and so does one within this many times the reading's duration: PostgreSQL has other work.
 _PAUSES = 20.0
-#: but for no longer than this: a reading also says that PostgreSQL answers.
+#: but for no longer than this: a reading also shows that PostgreSQL answers.
 _MOST_SECONDS = 30.0
-#: So long one waits for another's reading.
+#: The most seconds that a scrape waits for another one's reading.
 _WAIT_SECONDS = 5.0
 
 #: The ends of attempts and the sources of lines' verdicts. Events that have not happened count as 0: a
@@ -54,7 +54,7 @@ class FarmMetrics(Collector):
         yield from _families(None)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics; where PostgreSQL does not answer, only that."""
+        """Yield the metrics; if PostgreSQL does not answer, only `farm_up`."""
         reading = self._recent()
         up = _gauge("farm_up", "Whether PostgreSQL answered.")
         yield _with(up, [((), float(reading is not None))])
@@ -62,7 +62,7 @@ class FarmMetrics(Collector):
             yield from _families(reading)
 
     def _recent(self) -> Reading | None:
-        """Return a reading that is fresh; None where PostgreSQL does not give one."""
+        """Return a fresh reading; None if PostgreSQL gives none."""
         if not self._lock.acquire(timeout=_WAIT_SECONDS):
             _log.warning("PostgreSQL did not return the metrics within %g s", _WAIT_SECONDS)
             return None

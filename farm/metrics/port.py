@@ -31,7 +31,7 @@ Unready = Callable[[], str | None]
 
 
 def _always() -> None:
-    """Find nothing that is missing."""
+    """Return None: the process is ready."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -58,7 +58,7 @@ class _Server(ThreadingWSGIServer):
         self.set_app(_for_this_machine(app) if _is_loopback(str(found[4][0])) else app)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, where one is free."""
+        """Answer in a thread of its own, if one is free."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return

@@ -18,7 +18,7 @@ from farm.tracing.span import Span
 if TYPE_CHECKING:
     from farm.tracing.tracer import Tracer
 
-#: Where spans are sent to: OpenTelemetry's own variables, of which one suffices.
+#: The variables of OpenTelemetry that name a collector; one of them suffices.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 _OFF = nullcontext(Span())
@@ -27,7 +27,7 @@ _tracer: Tracer | None = None
 
 
 def settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return OpenTelemetry's variables where they ask for traces, nothing where they do not."""
+    """Return OpenTelemetry's variables if they name a collector, else nothing."""
     is_disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if is_disabled or not any(environ.get(name) for name in ENDPOINTS):
         return {}

@@ -24,13 +24,10 @@ _log = logger(__name__)
 
 
 class Exporting(SpanExporter):
-    """Sends spans over HTTP, and says in one sentence, once, that they are lost.
-
-    `settled` is set when the collector turns out to be away.
-    """
+    """Sends spans over HTTP, and logs once that they are lost."""
 
     def __init__(self) -> None:
-        """Begin as OpenTelemetry's variables say; raises `SettingsError` for another protocol."""
+        """Begin by OpenTelemetry's variables; raises `SettingsError` for another protocol."""
         _require_protocol()
         self._exporter = trace_exporter.OTLPSpanExporter()
         self._is_told = False
@@ -52,11 +49,11 @@ class Exporting(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Send nothing any more."""
+        """Stop sending."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call] # the SDK leaves it so
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Return at once: nothing is kept here."""
+        """Return at once: no span is kept here."""
         return self._exporter.force_flush(timeout_millis)
 
     @contextmanager

@@ -11,7 +11,7 @@ class Span:
 
     @property
     def trace_id(self) -> str | None:
-        """The id of its trace, None where it is not recorded."""
+        """The id of its trace, None if it is not recorded."""
         return trace_id(self.traceparent)
 
     def set_attributes(self, **facts: object) -> None:

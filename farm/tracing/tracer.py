@@ -42,10 +42,10 @@ class Recorded(Span):
 
 
 class Tracer:
-    """Makes spans, which are sent in the background; for many threads."""
+    """Makes spans, which are sent in the background; thread-safe."""
 
     def __init__(self, service: str) -> None:
-        """Begin as the variables say; raises ValueError where one is wrong."""
+        """Begin by the variables; raises ValueError for a wrong one."""
         named = Resource.create({"service.name": service, "service.version": VERSION})
         self._exporting = Exporting()
         # No exit waits for it: `flush` is bounded.
@@ -90,7 +90,7 @@ class Tracer:
 
 
 def _context(parent: str | None) -> Context | None:
-    """Return the context of a ``traceparent``, an empty one where it is malformed; None: the current one."""
+    """Return the context of a ``traceparent``, an empty one if it is malformed; None: the current one."""
     return None if parent is None else _propagator.extract({"traceparent": parent}, context=Context())
 
 

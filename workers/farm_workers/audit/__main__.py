@@ -82,7 +82,7 @@ def _with_declared(findings: Findings, module: Module, file: Path | None) -> Fin
 
 
 def _test(file: Path | None) -> Test:
-    """Return whether a name is one of those in a file, sorted, one a line, as `names.dotted` writes it."""
+    """Return whether a name is in a sorted file, one a line, in the form of `names.dotted`."""
     if file is None:
         return None
     names = SortedLines(file)

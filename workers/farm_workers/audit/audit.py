@@ -28,7 +28,7 @@ STANDARD_AXIOMS: frozenset[Name] = frozenset({("propext",), ("Classical", "choic
 #: The order of a proof's trusted parts in messages.
 _ORDER = {word: number for number, word in enumerate(Word)}
 
-#: The most theorems with the target's statement that are judged for it, where none has its name.
+#: The most theorems with the target's statement that are judged for it, if none has its name.
 _MOST_WITH_STATEMENT = 8
 
 #: A predicate on names; None if the facts for it are missing.
@@ -114,10 +114,7 @@ def audit(
 
 
 def audit_all(submission: Module, rules: Rules) -> Findings:
-    """Judge whether all theorems of a module are proved, by allowed means only; there is nothing to compare.
-
-    Raises `MalformedOlean`.
-    """
+    """Decide whether all theorems of a module are proved, by allowed means only, without a challenge."""
     case = _case(submission, None, rules)
     findings, reach = list(_files(submission, None)), _Reach()
     if not findings:
@@ -175,11 +172,7 @@ def left_open(challenge: Module) -> list[Name]:
 
 
 def _proof_of(case: _Case, target: Name) -> tuple[Name, _Reach]:
-    """Return the theorem that is judged for the target, the target itself if it is there; and its reach.
-
-    Of several theorems with its statement it is the first that nothing is found against, else the first.
-    Those whose names end as the target's does come before the others.
-    """
+    """Return the theorem that is judged for the target, the target itself if it exists; and its reach."""
     if target in case.submission.names:
         return target, _audited(case, target, target)
     judged = None

@@ -70,7 +70,7 @@ VALUES = {
     kind: header_of(0, pointers, 8 + 8 * pointers + scalars) for kind, (pointers, scalars) in _SHAPES.items()
 }
 _QUOTIENT_KINDS = 4
-#: Where the mark `unsafe` stands among the scalars of each kind that has one.
+#: The place of the mark `unsafe` among the scalars of each kind that has one.
 _UNSAFE_MARK = {
     Kind.AXIOM: 0,
     Kind.OPAQUE: 0,
@@ -151,7 +151,7 @@ class Module:
         self.imports: tuple[Import, ...] = ()
         self.names: dict[Name, int] = {}
         self.repeated: tuple[Name, ...] = ()
-        # The parts of a file of the module system share objects: one of them alone cannot be read.
+        # The parts of a file of the module system share objects: one alone cannot be read.
         if not self.is_module:
             self.imports = _imports(olean)
             self.names, self.repeated = _infos(olean)
@@ -187,7 +187,7 @@ class Module:
         return found
 
     def extensions(self) -> dict[Name, int]:
-        """Return how many entries each environment extension has in the module, where it has any."""
+        """Return the number of entries of each environment extension with entries in the module."""
         found: dict[Name, int] = {}
         for name, entries in self._entries():
             found[name] = found.get(name, 0) + len(self.olean.array(entries, "entries"))

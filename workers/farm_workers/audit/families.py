@@ -13,7 +13,7 @@ from farm_workers.audit.olean import MalformedOlean, Name
 
 
 def require_families(module: Module) -> None:
-    """Raise `MalformedOlean` when a member of a family is not a constant of the module of its kind."""
+    """Raise `MalformedOlean` when a member of a family is not a constant of its kind in the module."""
     listed = set[Name]()
     for name in module.of_kind(Kind.INDUCTIVE):
         type_ = _constant(module, name)

@@ -49,7 +49,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that speaks against a module: a word, the constant it is about if any, and a sentence."""
+    """A finding against a module: a word, its constant if any, and a sentence."""
 
     word: Word
     name: Name | None
@@ -102,7 +102,7 @@ class Findings:
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing speaks against the module."""
+        """Whether there is no finding."""
         return not self.findings
 
     def facts(self) -> dict[str, Any]:

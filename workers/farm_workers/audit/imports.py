@@ -47,10 +47,7 @@ class Index:
 
 
 def index(paths: Iterable[Path]) -> Index:
-    """Read the constants' names and kinds in compiled modules, and nothing else of them.
-
-    Raises `MalformedOlean`, and OSError for a file that is not there.
-    """
+    """Read only the constants' names and kinds in compiled modules."""
     names: set[Name] = set()
     axioms: set[Name] = set()
     for path in paths:
@@ -66,7 +63,7 @@ def _imports(module: Path) -> tuple[Name, ...]:
 
 
 def _closure(module: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files of all modules that one imports, each once; raises OSError for one that is missing."""
+    """Yield the files of all imported modules, each once; raises OSError for a missing one."""
     seen: set[Name] = set()
     waiting = list(_imports(module))
     while waiting:

@@ -23,7 +23,7 @@ _AXIOMS = """
     lcProof lcUnreachable lcAny lcErased lcVoid lcCast Quot.lcInv
 """
 
-#: A module may declare none of these unless it is the library itself.
+#: A module may declare none of these, except the library itself.
 PRIMITIVES = frozenset(tuple[str, ...](name.split(".")) for name in _NAMES.split())
 
 #: Axioms of Lean's library that prove any proposition, or trust the compiler; they are known as axioms even

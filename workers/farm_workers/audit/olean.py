@@ -20,7 +20,7 @@ from pathlib import Path
 
 #: Bytes before the first object: header, base address, address of the root.
 FIRST = 96
-#: The most objects that are visited unless the caller says otherwise.
+#: The default limit of visited objects.
 BUDGET = 5_000_000
 #: The most parts of a name and the most bytes of one part: Lean has no such bound, names that it writes keep
 #: far within it, and beyond it names cost more than they are worth.
@@ -65,7 +65,7 @@ class Olean:
     def __init__(
         self, data: memoryview | bytes, budget: int = BUDGET, names: dict[int, Name] | None = None
     ) -> None:
-        """Look at a file; `names` are those that are known already, by their places."""
+        """Read a file; `names` are the known ones, by their places."""
         self.data = memoryview(data).cast("B") if len(data) else memoryview(b"")
         self.left = budget
         if len(self.data) < FIRST or bytes(self.data[:5]) != b"olean":

@@ -141,7 +141,7 @@ class Reading:
         return (self.constant(place),) if shape in (FVAR, MVAR) else ()
 
     def constant(self, place: int) -> Name:
-        """Return the name that an expression begins with: a constant, a projection's type, a variable."""
+        """Return the name of the head of an expression: a constant, a projection's type, a variable."""
         return self.olean.name(self.olean.child(place, 0))
 
     def levels(self, ref: int) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ _FINDINGS = {"refused": "gate", "axiom": "axiom", "statement_mismatch": "stateme
 
 
 class HolLightJudge:
-    """Judges tactics in HOL Light environments; for many threads."""
+    """Judges tactics in HOL Light environments; thread-safe."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
@@ -100,7 +100,7 @@ class HolLightJudge:
         self._residents.begin(environment)
 
     def require_sound(self, environment: HolLightEnvironment) -> None:
-        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        """Judge the environment's canaries; raises FarmError for a wrong verdict."""
         wrong = [said for canary in CANARIES for said in self._wrong(canary, environment)]
         if wrong:
             named = f"environment {environment.name!r} ({environment.toolchain})"
@@ -121,7 +121,7 @@ class HolLightJudge:
         return self._residents.kept()
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; the object cannot be used afterwards."""
         self._residents.close()
 
 

@@ -74,10 +74,7 @@ class Runtime:
         self._length.restype, self._length.argtypes = value, [value]
 
     def run(self, script: Path, then: Callable[[], NoReturn]) -> NoReturn:
-        """Run the toplevel with a script; `then` is called when it has come to its last line.
-
-        The script's last phrase registers a value as ``farm_end``. Raises OCamlError when it never came.
-        """
+        """Run the toplevel with a script; `then` is called at the script's end."""
         place = ctypes.c_size_t.in_dll(self._library, _HOOK)
         before = place.value
 

@@ -19,7 +19,7 @@ from farm_workers.images.recipe import Recipe
 _PACKAGE = Path(__file__).resolve().parent
 #: How often a thread that waits for an image looks whether its check was cancelled.
 _LOOK_SECONDS = 0.25
-#: Loading takes a minute and a half of a core that has nothing else to do.
+#: Loading takes a minute and a half on an idle core.
 _START_SECONDS = 1800.0
 #: An image that could not be made is not begun again sooner: loading takes minutes of a core.
 _RETRY_SECONDS = 300.0
@@ -30,7 +30,7 @@ class NotWanted(Exception):
 
 
 class Residents:
-    """Keeps the image of each environment; for many threads."""
+    """Keeps the image of each environment; thread-safe."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation

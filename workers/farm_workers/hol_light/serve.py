@@ -67,7 +67,7 @@ def _lead_output(to: Path) -> None:
 
 
 def _require_whole(runtime: Runtime, said: Path) -> None:
-    """Raise OCamlError where not all was loaded: a toplevel goes on after an error."""
+    """Raise OCamlError if not all was loaded: a toplevel continues after an error."""
     lines = said.read_text(encoding="utf-8", errors="replace").splitlines()
     wrong = [line for line in lines if line.startswith(_BROKEN)]
     if wrong or not runtime.has("farm_judge"):

@@ -51,7 +51,7 @@ def examine(
 
 
 def _said(theorem: Theorem) -> tuple[object, ...]:
-    """Return all that a theorem says; where its hypotheses stand in the database is no part of that."""
+    """Return the claim of a theorem, without the places of its hypotheses in the database."""
     frame = theorem.frame
     hypotheses = [(each.label, each.variable, each.expression) for each in frame.hypotheses]
     return frame.label, frame.statement, frame.disjoint, hypotheses
@@ -72,7 +72,7 @@ def _proved(database: Database, theorem: Theorem, size: Size | None) -> dict[str
 
 
 def _difference(stated: Theorem, proved: Theorem) -> str:
-    """Say in which way a theorem is another one than the one that was to be proved."""
+    """Return the difference between a theorem and the one to prove."""
     one, other = stated.frame, proved.frame
     if one.label != other.label:
         return f"The theorem is {shown(other.label)}; {shown(one.label)} is to be proved."

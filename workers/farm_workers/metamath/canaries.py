@@ -22,7 +22,7 @@ class Canary(NamedTuple):
 
 
 def canaries(database: Database) -> list[Canary]:
-    """Return the blocks; none where nothing that a database asserts can be stated behind it."""
+    """Return the blocks; none if no assertion of a database can be stated behind it."""
     stated = next((frame for frame in database.frames.values() if _is_sayable(database, frame)), None)
     if stated is None:
         return []
@@ -59,7 +59,7 @@ def _is_sayable(database: Database, frame: Frame) -> bool:
 
 
 def _bombs(database: Database, stated: Frame) -> Iterator[str]:
-    """Yield proofs whose expressions grow at every step, by an assertion that says one thing twice."""
+    """Yield proofs whose expressions grow at every step, by an assertion that combines one with itself."""
     for frame in database.frames.values():
         kinds = {hypothesis.expression[0] for hypothesis in frame.hypotheses}
         has_variables = all(hypothesis.variable for hypothesis in frame.hypotheses)

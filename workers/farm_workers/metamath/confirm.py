@@ -33,7 +33,7 @@ _LIMITS = Limits(wall_seconds=120.0, cpu_seconds=60.0, memory_mib=4096, output_k
 #: The beginning of the line that `metamath` prints after it has read a source without an error.
 _READ = "No errors were found.  However, proofs were not checked."
 _PROMPT = "MM> "
-#: Begins in the folder that it is given, where the files have plain names: a path would have to be quoted.
+#: Begins in its working folder, in which files have plain names: a path would have to be quoted.
 _SHELL = ("/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh")
 _DATABASE, _MAIN = "database.mm", "main.mm"
 
@@ -62,7 +62,7 @@ _Asked = tuple[str, "Future[Confirmation]"]
 
 
 class Confirmer:
-    """Has proofs in one environment confirmed, by a thread of its own; for many threads."""
+    """Has the proofs of one environment verified, by a thread of its own; thread-safe."""
 
     def __init__(self, environment: MetamathEnvironment, isolation: Isolation) -> None:
         self._environment, self._isolation = environment, isolation
@@ -113,7 +113,7 @@ class Confirmer:
             return [self._waiting.popleft() for _ in range(min(MOST_TOGETHER, len(self._waiting)))]
 
     def _answer(self, batch: Sequence[_Asked]) -> None:
-        """Answer a batch, by halves where it has no answer as a whole."""
+        """Answer a batch, by halves if it has no answer as a whole."""
         if self._closed:
             raise BoxFailed("the confirmer was closed")
         try:
@@ -177,7 +177,7 @@ def _verify(label: str) -> str:
 
 
 def _answers(output: str, commands: Sequence[str]) -> dict[str, list[str]]:
-    """Return the lines that follow each command's echo. Raises NoAnswer where they are not as expected."""
+    """Return the lines that follow each command's echo. Raises NoAnswer for unexpected ones."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in output.splitlines():

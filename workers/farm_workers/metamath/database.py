@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 _FOREIGN = re.compile(r"[^\t\n\f\r -~]")
 _COMMENT_BEGINS = re.compile(r"(?<!\S)\$\((?=\s)")
 _COMMENT_ENDS = re.compile(r"(?<=\s)\$\)(?!\S)")
-# A symbol has no dollar sign, so that a statement ends at the first one that is not its own.
+# A symbol has no dollar sign, so a statement ends at the first one that is not its own.
 _STATEMENT = re.compile(
     r"\s*+(?:(?P<scope>\$[{}])|(?:(?P<label>[A-Za-z0-9._-]+)\s+)?\$(?P<word>[cvdfeap])(?=\s)(?P<body>[^$]*)"
     r"(?:(?<=\s)\$=(?=\s)(?P<proof>[^$]*))?(?<=\s)\$\.)(?!\S)"
@@ -103,7 +103,7 @@ class Statement(NamedTuple):
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Yield the statements of a text in order. Raises MalformedText where it is not one."""
+    """Yield the statements of a text in order. Raises MalformedText for a malformed one."""
     if (foreign := _FOREIGN.search(text)) is not None:
         raise MalformedText(f"U+{ord(foreign[0]):04X} is not a character of Metamath", foreign.start())
     text = _without_comments(text)
@@ -139,7 +139,7 @@ def _without_comments(text: str) -> str:
 
 
 def shown(token: str) -> str:
-    """Return a token as it is quoted in a sentence."""
+    """Return a token for a message."""
     return repr(token if len(token) <= _SHOWN else token[: _SHOWN - 1] + "…")
 
 
@@ -262,7 +262,7 @@ class Database:
             self._scopes[-1].variables.add(character)
 
     def _character(self, symbol: str) -> str:
-        """Return the character of a symbol, a new one where it has none."""
+        """Return the character of a symbol, a new one for a new symbol."""
         if symbol in self._hypotheses or symbol in self.frames:
             raise MalformedText(f"the symbol {shown(symbol)} is a label as well")
         if symbol not in self._symbols:

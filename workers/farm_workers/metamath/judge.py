@@ -44,7 +44,7 @@ _CANARY_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=1024)
 
 
 class MetamathJudge:
-    """Judges checks in Metamath environments; for many threads."""
+    """Judges checks in Metamath environments; thread-safe."""
 
     def __init__(self, isolation: Isolation, settings: Settings, concurrency: int) -> None:
         self._isolation = isolation
@@ -111,7 +111,7 @@ class MetamathJudge:
         limits: Limits,
         cancelled: Callable[[], bool],
     ) -> tuple[Execution, Any]:
-        """Return how a fork ran and its answer, None where it has none. Raises BoxFailed and NoImage."""
+        """Return a fork's run and answer, None without one. Raises BoxFailed and NoImage."""
 
         def begun(image: Image) -> Any:
             return image.task(request, limits)
@@ -161,7 +161,7 @@ class MetamathJudge:
         return self._wrong(environment, self._canaries(environment)[:1])
 
     def _canaries(self, environment: MetamathEnvironment) -> list[Canary]:
-        """Return the canaries of a database; raises FarmError where it gives none."""
+        """Return the canaries of a database; raises FarmError if it gives none."""
         try:
             run, made = self._asked(environment, {"canaries": True}, _CANARY_LIMITS, box.never)
         except (NoImage, BoxFailed, OSError) as error:
@@ -195,7 +195,7 @@ class MetamathJudge:
         return self._images.kept()
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; the object cannot be used afterwards."""
         with self._lock:
             confirmers = list(self._confirmers.values())
         for confirmer in confirmers:

@@ -174,7 +174,7 @@ class Proving:
         return "".join(parts)
 
     def _require_disjoint(self, frame: Frame, values: Mapping[str, str]) -> None:
-        """Raise WrongProof where expressions that must be disjoint are not known to be (4.2.8)."""
+        """Raise WrongProof if expressions that must be disjoint are not known to be (4.2.8)."""
         inside = {v: self._variables.intersection(values[v]) for each in frame.disjoint for v in each}
         allowed = self._theorem.disjoint
         for one, other in frame.disjoint:
