@@ -56,7 +56,7 @@ class PendingReports:
                 self._changed.wait(_LOOK_SECONDS)
             left = list(self._open)
         for report in left:
-            self._conclude(report, Report(run=Execution(box_error="the worker was told to stop")))
+            self._conclude(report, Report(run=Execution(box_error="the worker is stopping")))
         with self._changed:
             self._changed.wait_for(lambda: not self._concluding)
 

@@ -135,7 +135,7 @@ def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
     if context.leases.is_lost(claim):
         return None
     if context.leases.is_recalled:
-        return Released.unharmed(claim, "the worker was told to stop")
+        return Released.unharmed(claim, "the worker is stopping")
     told = hiding(context.environments[claim.environment]).report(report)
     return _concluded(context, claim, told, judge(told))
 
