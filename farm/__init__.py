@@ -1,7 +1,7 @@
-"""The farm checks machine-written Lean 4 proofs at scale and says honestly what each is worth.
+"""The farm checks machine-written proofs at scale and reports how far each verdict can be trusted.
 
-`Farm`, `Run` and `Verdict` are for programs of yours; docs/python.md has examples. `farm.client` asks a farm
-over HTTP, and is all that an installation without extras can do.
+`Farm`, `Run` and `Verdict` are for programs of yours; docs/python.md has examples. `farm.client` calls a farm
+over HTTP, and needs no extra.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is first asked for: children of a submit import this package, too."""
+    """Import a name at its first use: children of a submit import this package, too."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

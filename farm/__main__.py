@@ -1,4 +1,4 @@
-"""The `farm` command and ``python -m farm``; says what to install where only the client is installed."""
+"""The `farm` command and ``python -m farm``; names the extra to install if only the client is installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from farm.first_process import step_aside
 
 
 def main() -> None:
-    """Run the `farm` command, or exit with 2 and one line where the packages that it needs are missing."""
+    """Run the `farm` command, or exit with 2 and one line if the packages that it needs are missing."""
     step_aside()
     try:
         from farm.cli.command import main as command

@@ -1,7 +1,8 @@
-"""What this process may use of its machine: cores and memory, by control groups, Slurm and affinity.
+"""The resources that this process may use: cores and memory, by control groups, Slurm and affinity.
 
 Every function reads below a `root`, which is the machine's own unless a test gives another. Sources:
-cgroups(7), https://docs.kernel.org/admin-guide/cgroup-v2.html, and the variables of https://slurm.schedmd.com/srun.html.
+cgroups(7), https://docs.kernel.org/admin-guide/cgroup-v2.html, and the variables of
+https://slurm.schedmd.com/srun.html.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _WORD = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """A control group: its folder, and the version of control groups that it is of."""
+    """A control group: its folder and version."""
 
     folder: Path
     version: int
 
     def read(self, name: str) -> str:
-        """Return the text of one of its files, "" where it cannot be read."""
+        """Return the text of one of its files, "" if it cannot be read."""
         try:
             return (self.folder / name).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
@@ -100,7 +101,7 @@ def _mounts(controller: str, version: int, root: Path) -> Iterator[tuple[str, Pa
 
 
 def _below(path: str, mounted: str, folder: Path) -> Path:
-    """Return the folder of a group below a mount; the mount's own where the group lies outside of it."""
+    """Return the folder of a group below a mount; the mount's own if the group lies outside of it."""
     relative = os.path.relpath(path, mounted) if path.startswith("/") else ".."
     own = folder / relative
     return folder if relative.split("/")[0] == ".." or not own.is_dir() else own
@@ -130,7 +131,7 @@ def _slurm_cores(environ: Mapping[str, str]) -> int | None:
 
 
 def _slurm_memory_mib(environ: Mapping[str, str], cores: int) -> int | None:
-    """Return the memory of this task of a Slurm job, None outside of one, or where it has all of the node."""
+    """Return the memory of this task of a Slurm job, None outside of one, or if it has all of the node."""
     if on_node := _number(environ, "SLURM_MEM_PER_NODE"):
         return on_node // _tasks(environ)
     if per_cpu := _number(environ, "SLURM_MEM_PER_CPU"):

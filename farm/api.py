@@ -8,8 +8,8 @@
         run.wait()
         run.export()
 
-It reads the same `FARM_*` variables as the `farm` command, and starts the farm's own servers where none are
-configured. Every failure is one of `farm.errors`; none is ever told as a verdict on a proof.
+It reads the same `FARM_*` variables as the `farm` command, and starts the farm's own servers if none are
+configured. Every failure is one of `farm.errors`; none is ever reported as a verdict on a proof.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict(Result):
-    """What became of one line: a `farm.client.Result`, and what only this machine knows.
+    """The verdict of one line: a `farm.client.Result`, and the facts that only the store has.
 
-    `line` and `proof_status` are those of a manifest's line, `program` is what Lean was given. `outcome` and
+    `line` and `proof_status` are those of a manifest's line, `program` is Lean's input. `outcome` and
     `reason` are the words of docs/verdicts.md, None for a line that was cancelled or has no verdict yet.
-    `statement` is ``compared`` where the proof was held against the line's ``formal_statement``,
-    ``unchecked`` where it has none. `trusts` says what a proof rests on besides the kernel,
-    `rests_on_sorry_of` on which constants that the dataset admits. `forgeable`: it was checked where no
-    namespaces kept it from the farm.
+    `statement` is ``compared`` if the proof was compared with the line's ``formal_statement``, ``unchecked``
+    if the line has none. `trusts` lists the trusted parts besides the kernel, `rests_on_sorry_of` the
+    constants admitted by the dataset that the proof uses. `forgeable`: it was checked without namespaces
+    between it and the farm.
     """
 
     line: int
@@ -79,7 +79,7 @@ class Verdict(Result):
 
     @property
     def trusts(self) -> tuple[str, ...]:
-        """What a proof rests on besides the kernel."""
+        """The parts that a proof trusts besides the kernel."""
         return () if self.provenance is None else self.provenance.trusts
 
     @property
@@ -106,9 +106,9 @@ class Run:
         self.id = run_id
 
     def wait(self, seconds: float | None = None) -> Tally:
-        """Wait until every line has its verdict or was cancelled, and return how many have which.
+        """Wait until every line has its verdict or was cancelled, and return the number of lines by verdict.
 
-        Raises TimeoutError after so many seconds: the run goes on, and can be waited for again.
+        Raises TimeoutError after `seconds`: the run goes on, and `wait` can be called again.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         connections = self._connections
@@ -133,7 +133,7 @@ class Run:
         """Yield every line's verdict, manifest after manifest, in the order of their lines."""
         for manifest in self._connections.queries.manifests(self.id):
             for judged in self._connections.queries.judged(self.id, manifest.number):
-                # Where its pieces stand in the manifest only the manifest says: places are the program's.
+                # Only the manifest has the places of its pieces: these places are the program's.
                 yield _verdict(judged._replace(segments_json="[]"), index=judged.line - 1)
 
     def export(self) -> list[Path]:
@@ -145,7 +145,7 @@ class Run:
         return [written.path for written in export(self._connections.store, self._connections.queries, run)]
 
     def cancel(self) -> int:
-        """Cancel what is unfinished, and return how many lines that were."""
+        """Cancel the unfinished lines, and return their number."""
         return cancel(self._connections.store, self.id)
 
 
@@ -197,7 +197,7 @@ class Farm:
         return Run(connections, done.run_id)
 
     def run(self, run_id: str) -> Run:
-        """Return the run whose id begins so. Raises UnknownRun."""
+        """Return the run whose id has this prefix. Raises UnknownRun."""
         return Run(self._connections, self._connections.queries.run(run_id).id)
 
     def check(
@@ -221,12 +221,12 @@ class Farm:
     ) -> list[Verdict]:
         """Check items, wait, and return their results in the same order.
 
-        Items, options and results are those of `farm.client.Client.check_all`, which asks a farm over HTTP.
-        Items wait in the class ``interactive`` unless `priority` says otherwise. Equal ones that were checked
-        before get the verdict of then. What is not known after `deadline` seconds has no reward, and what has
-        not begun by then is cancelled. `options`, as `options_for` makes them, stand in place of `chosen`.
-        Raises TypeError for an unknown option, ManifestError for an item that cannot be judged, UsageError
-        and QueueFull; nothing is stored then. More than some thousands are better submitted as a manifest.
+        Items, options and results are those of `farm.client.Client.check_all`, which calls a farm over HTTP.
+        The default `priority` is ``interactive``. Equal items that were checked before get their earlier
+        verdict. An item without a verdict after `deadline` seconds has no reward, and is cancelled if it has
+        not begun. `options`, as made by `options_for`, replace `chosen`. Raises TypeError for an unknown
+        option, ManifestError for an item that cannot be judged, UsageError and QueueFull; nothing is stored
+        then. Submit more than some thousands as a manifest.
         """
         if isinstance(items, str | Mapping):
             raise TypeError("items is one item; give a list of items")
@@ -264,7 +264,7 @@ class Farm:
         try:
             call(self._connections.broker, environments)
         except ServerDown as error:
-            _log.warning("%s; idle workers find what waits by themselves", error)
+            _log.warning("%s; idle workers find waiting checks by polling", error)
 
     def options_for(
         self,
@@ -280,9 +280,9 @@ class Farm:
         profile: str = "farm",
         stop_on_first_proof: bool = False,
     ) -> SubmitOptions:
-        """Return options as `farm submit` would make of these words. Raises UsageError for an unknown one.
+        """Return options as `farm submit` would make them. Raises UsageError for an unknown value.
 
-        A `tier` below ``kernel`` believes more than the kernel's replay: docs/trust.md says whom.
+        A `tier` below ``kernel`` trusts more than the kernel's replay; see docs/trust.md.
         """
         settings = self._connections.settings
         return SubmitOptions(

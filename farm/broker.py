@@ -1,8 +1,4 @@
-"""The call step: Celery's messages over Redis wake workers that have nothing to do.
-
-One queue per environment. Which checks wait, and whose turn it is, only PostgreSQL knows: a call says that
-there is something. So Redis may be wiped at any moment, and nothing that matters is there.
-"""
+"""The call step: wakes idle workers by Celery's messages over Redis."""
 
 from __future__ import annotations
 
@@ -31,11 +27,11 @@ from farm.redis_client import client_of
 #: The one task, by name: the farm sends it, `farm_workers.loop.verify` carries it out.
 VERIFY = "farm.verify"
 
-# After so long Celery gives a message that was not acknowledged to another worker: a call too many.
+# Celery redelivers a message that was not acknowledged after this time: a superfluous call.
 _VISIBILITY_SECONDS = 6 * 3600
-# A Redis that takes so long to answer is taken for one that is down.
+# A Redis that has not answered after this time counts as down.
 _SOCKET_SECONDS = 5.0
-# Whether Redis takes writes is tried with this key, which expires after so long.
+# The key whose write shows that Redis accepts writes, and its expiry.
 _PROBE, _PROBE_MILLISECONDS = "farm:probe", 60_000
 
 
@@ -47,8 +43,8 @@ def queue(environment: str) -> str:
 def application(url: str) -> Celery:
     """Return the Celery application; nothing is connected yet.
 
-    A call is acknowledged when the thread it woke finds nothing more to do. A worker takes no more calls than
-    it has threads: what a busy one would sit on wakes an idle one.
+    A call is acknowledged when the thread it woke finds no more work. A worker takes no more calls than it
+    has threads: a call that would wait for a busy worker wakes an idle one.
     """
     app = Celery("farm", broker=url, set_as_current=False)
     app.conf.update(
@@ -57,7 +53,7 @@ def application(url: str) -> Celery:
         task_serializer="json",
         accept_content=["json"],
         worker_prefetch_multiplier=1,
-        worker_enable_remote_control=False,  # nobody asks for it, and whoever reaches Redis could end workers
+        worker_enable_remote_control=False,  # unused, and any client of Redis could end workers
         worker_hijack_root_logger=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
@@ -82,9 +78,9 @@ def reaching(app: Celery) -> Iterator[None]:
         raise ServerDown(f"Redis {_fault(app, error)}, and try again") from error
 
 
-# The remedies of what a server refuses that answers.
+# The remedies for errors of a server that answers.
 _REMEDIES: dict[type[BaseException], str] = {
-    OutOfMemoryError: "its memory is full; raise its maxmemory, or delete what others keep there",
+    OutOfMemoryError: "its memory is full; raise its maxmemory, or delete other data there",
     ReadOnlyError: "it is a read-only replica; name the primary in FARM_BROKER_URL",
     AuthenticationError: "correct the user and the password in FARM_BROKER_URL",
     AuthenticationWrongNumberOfArgsError: "it knows no users; leave the user out of FARM_BROKER_URL",
@@ -95,31 +91,27 @@ _REMEDIES: dict[type[BaseException], str] = {
 
 
 def _fault(app: Celery, error: BaseException) -> str:
-    """Return in words why Redis cannot be used, and what to do about it."""
+    """Return in words why Redis cannot be used, and the remedy."""
     where = app.connection().as_uri()
     if (words := refusal(error)) is not None:
-        return f"refuses what the farm writes at {where}: {words}"
+        return f"refuses the farm's commands at {where}: {words}"
     remedy = place.here().start(place.REDIS, urlsplit(where).hostname or "")
     return f"does not answer at {where}: {error}; {remedy} or correct FARM_BROKER_URL"
 
 
 def refusal(error: BaseException | None) -> str | None:
-    """Return what a Redis that answers refuses, and the remedy; None where an error is of another kind."""
+    """Return the error of a Redis that answers, and the remedy; None for an error of another kind."""
     while error is not None:
         code = getattr(error, "status_code", None)
         if code or isinstance(error, ResponseError):
             words = f"{code or ''} {error}".strip().rstrip(".")
-            return f"{words}; {_REMEDIES.get(type(error), 'correct what its log names')}"
+            return f"{words}; {_REMEDIES.get(type(error), 'correct the fault that its log names')}"
         error = error.__cause__
     return None
 
 
 def require_broker(app: Celery) -> str:
-    """Write a key that expires into Redis, and return where that is, without its password.
-
-    A Redis that answers may still refuse writes: a full one, a replica, one whose disk is full. Raises
-    `ServerDown`.
-    """
+    """Write a key that expires into Redis, and return the server's address, without its password."""
     with reaching(app), client_of(app.conf.broker_url, answer_seconds=_SOCKET_SECONDS) as client:
         client.set(_PROBE, b"", px=_PROBE_MILLISECONDS)
     return str(app.connection().as_uri())

@@ -6,7 +6,7 @@ import json
 import re
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-# An escaped backslash is met first: what follows it is no escape.
+# An escaped backslash is matched first: the characters behind it are no escape.
 _UNSTORABLE_IN_JSON = re.compile(r"(\\\\)|\\u0000|[\ud800-\udfff]")
 
 

@@ -1,8 +1,8 @@
-"""The completion step: workers publish over Redis which checks have ended; whoever waits for them listens.
+"""The completion step: workers publish the ids of ended checks over Redis, and waiting processes listen.
 
 A message is a hint, and PostgreSQL has the truth: workers publish after the commit, messages get lost, and
-whoever can reach Redis can publish any. So a listener asks PostgreSQL when it hears of a check, and once in a
-while when it hears nothing.
+any client of Redis can publish false ones. So a listener queries PostgreSQL when it gets an id, and once in a
+while without one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from redis.exceptions import RedisError
 from farm.log import logger
 from farm.redis_client import client_of
 
-#: A listener that lost Redis tries again after so many seconds.
+#: A listener that lost Redis reconnects after this many seconds.
 RETRY_SECONDS = 1.0
 
-# A Redis that takes so long to answer is taken for one that is down.
+# A Redis that has not answered after this time counts as down.
 _SOCKET_SECONDS = 5.0
-# A listener that hears nothing for so long asks whether Redis is still there, and whether it is to stop.
+# A silent listener pings Redis, and looks whether it must stop, this often.
 _LOOK_SECONDS = 1.0
-# A publisher that is told to stop tries for so long to publish the rest.
+# A publisher that stops publishes the rest for at most this many seconds.
 _STOP_SECONDS = 1.0
-# While Redis hangs, so many check ids are kept to be published; listeners find the others by themselves.
+# While Redis hangs, at most this many check ids are kept for publication; listeners find the others by
+# polling.
 _MOST_UNPUBLISHED = 4096
 
 _IDS = re.compile(rb"[0-9]{1,18}(?:,[0-9]{1,18})*")
@@ -50,9 +51,9 @@ def _client(broker_url: str) -> redis.Redis:
 
 
 class Publisher(threading.Thread):
-    """Publishes which checks have ended, from a thread of its own; a context manager.
+    """Publishes the ids of ended checks, from a thread of its own; a context manager.
 
-    Whoever calls `publish` never waits and is never told of a failure: what is not published is not lost.
+    `publish` never blocks and never raises: an unpublished id is not lost, because listeners poll.
     """
 
     def __init__(self, broker_url: str) -> None:
@@ -79,7 +80,7 @@ class Publisher(threading.Thread):
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Publish what is left and end; a Redis that hangs is not waited for."""
+        """Publish the remaining ids and end, without waiting for a Redis that hangs."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -97,7 +98,7 @@ class Publisher(threading.Thread):
                     _log.debug("%d completions could not be published: %s", len(check_ids), error)
 
     def _next(self) -> list[int]:
-        """Wait for what to publish and return it; nothing when this is to stop and all is published."""
+        """Wait for ids and return them; nothing when the publisher stops and all are published."""
         with self._changed:
             self._changed.wait_for(lambda: self._unpublished or self._stopping)
             check_ids, self._unpublished = self._unpublished, []
@@ -107,8 +108,8 @@ class Publisher(threading.Thread):
 class Listener(threading.Thread):
     """Calls `heard` in a thread of its own with the ids of checks that have ended; a context manager.
 
-    It is called with no ids when the listener has begun to listen, for the first time or again: what ended
-    before then was not heard. `heard` must return soon and raise nothing.
+    It calls `heard` with no ids when it has begun to listen, for the first time or again: earlier messages
+    were missed. `heard` must return soon and raise nothing.
     """
 
     def __init__(self, broker_url: str, heard: Heard) -> None:
@@ -151,7 +152,7 @@ class Listener(threading.Thread):
             self._stopping.wait(RETRY_SECONDS)
 
     def _log_once(self, error: Exception) -> None:
-        """Log an error with its traceback, unless it is the same as the last: it may come every second."""
+        """Log an error with its traceback, unless it repeats the last one: it may come every second."""
         if repr(error) != self._logged:
             _log.error("Completions cannot be heard, and are looked for: %r", error, exc_info=error)
         self._logged = repr(error)
@@ -185,7 +186,7 @@ def _check_ids(message: Mapping[str, Any]) -> frozenset[int]:
 
 
 class Following:
-    """What somebody who waits for checks has heard of."""
+    """The messages received on behalf of one waiting caller."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -193,20 +194,20 @@ class Following:
         self._missed = False
 
     def heard(self, check_ids: frozenset[int]) -> None:
-        """Note that these have ended; none: that nobody knows what did."""
+        """Note that these checks have ended; no ids: that any may have."""
         with self._changed:
             self._ended |= check_ids
             self._missed |= not check_ids
             self._changed.notify_all()
 
     def forget(self) -> None:
-        """Forget what was heard, before PostgreSQL is asked."""
+        """Forget the messages, before a query of PostgreSQL."""
         with self._changed:
             self._ended.clear()
             self._missed = False
 
     def wait(self, check_ids: frozenset[int] | None, seconds: float) -> None:
-        """Wait until all of these may have ended, for so many seconds at most; for None, whatever ends."""
+        """Wait, at most `seconds`, until all of these may have ended; for None, wait the whole time."""
         with self._changed:
             self._changed.wait_for(lambda: check_ids is not None and self._may_have_ended(check_ids), seconds)
 
@@ -225,7 +226,7 @@ class Completions:
 
     @contextmanager
     def following(self) -> Iterator[Following]:
-        """Give what hears of all checks that end inside the block."""
+        """Give an object that notes all checks that end inside the block."""
         following = Following()
         with self._lock:
             self._followings.append(following)

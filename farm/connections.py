@@ -1,4 +1,4 @@
-"""The servers and the store that a process works with, each reached when it is first used."""
+"""The servers and the store of a process, each connected at its first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FEW = 2
 #: How long the farm's own worker may take until it serves, in seconds: it reads and tries large libraries.
 _WORKER_SECONDS = 600.0
-#: So much may two clocks of one machine differ by.
+#: The most that two clocks of one machine differ.
 _SKEW_SECONDS = 1.0
 
 
@@ -43,7 +43,7 @@ class Connections:
     def here(cls, *, threads: int = _FEW) -> Connections:
         """Return the connections that the environment variables name; raises `SettingsError`.
 
-        What is done over them is traced, where the variables ask for that.
+        Begins tracing if the variables name a collector.
         """
         settings = Settings.load()
         tracing.begin("farm")
@@ -55,7 +55,7 @@ class Connections:
         return self.revived()
 
     def revived(self) -> tuple[str, str]:
-        """Return the same, with the farm's own servers started again where they have ended."""
+        """Return the same connections, with the farm's own servers restarted if they have ended."""
         from farm import embedded
 
         settings = self.settings
@@ -99,7 +99,7 @@ class Connections:
 
     @cached_property
     def completions(self) -> Completions:
-        """What is heard of checks that end."""
+        """The listener for checks that end."""
         from farm.completions import Completions
 
         return Completions(self.urls[1])
@@ -120,7 +120,7 @@ class Connections:
     def environments(self) -> list[ServedEnvironment]:
         """Return the environments that workers serve.
 
-        The farm's own worker is begun anew where the settings have changed since it began, and registers a
+        The farm's own worker is restarted if the settings have changed since its start, and registers a
         moment later, so it is waited for; raises `ServerDown`, with the end of its log, when it does not
         start.
         """
@@ -143,18 +143,18 @@ class Connections:
         return known
 
     def _is_served(self, known: Sequence[ServedEnvironment]) -> bool:
-        """Return whether the farm's own worker told of what it serves since it was begun as it is now."""
+        """Return whether the farm's own worker has reported its environments since its last start."""
         from farm import embedded
 
         facts = embedded.status(self.settings.home)
         if facts is None or facts.worker_since is None:
-            return bool(known)  # nobody to wait for
+            return bool(known)  # there is no worker of the farm's own to wait for
         newest = min((each.silent_seconds for each in known), default=float("inf"))
         if time.time() - newest >= facts.worker_since or _are_all_unfit(known, facts.worker_since):
             return True
         if facts.worker_failure is not None:
             raise ServerDown(
-                "the farm's own worker does not start; mend what its log says, and try again: "
+                "the farm's own worker does not start; correct the fault that its log names, and try again: "
                 f"{facts.worker_failure}"
             )
         return False

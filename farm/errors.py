@@ -3,11 +3,11 @@
     FarmError                      exit 1: the farm itself failed
     ├── ServerDown                 PostgreSQL or Redis cannot be reached
     ├── DatabaseVersion            the database is older or newer than this farm
-    ├── QueueFull                  exit 4: too much waits already; later there will be room
+    ├── QueueFull                  exit 4: the queue is full; retry later
     ├── OverLimit                  exit 4: an API key has reached a limit of its own
-    ├── Forbidden                  an API key does not allow what is asked with it
+    ├── Forbidden                  an API key does not allow this request
     ├── NotExported                exit 5: verdicts are stored, and could not be written into a manifest
-    └── UsageError                 exit 2: what was asked for cannot be done
+    └── UsageError                 exit 2: a command or a request cannot be carried out as given
         ├── SettingsError          a FARM_* variable or a configuration file is wrong
         ├── UnknownRun             no run has this id
         └── ManifestError          a manifest is wrong, with file, line and field
@@ -25,7 +25,7 @@ from typing import Self
 
 
 class FarmError(Exception):
-    """The farm itself failed; the message says what to do next."""
+    """The farm itself failed; the message has the remedy."""
 
     exit_status = 1
 
@@ -39,20 +39,20 @@ class DatabaseVersion(FarmError):
 
 
 class QueueFull(FarmError):
-    """More checks would wait than the farm takes; the same can be asked again later."""
+    """The queue is full; the same request may succeed later."""
 
     exit_status = 4
 
 
 class Forbidden(FarmError):
-    """An API key does not allow what is asked with it."""
+    """An API key does not allow this request."""
 
 
 class OverLimit(FarmError):
     """An API key has reached a limit of its own; nothing was accepted.
 
-    ``retry_after`` is how many seconds to wait before the same is asked again, None where it never fits; then
-    ``most`` is how many proofs would fit.
+    ``retry_after`` is the number of seconds to wait before a retry, None if the request can never fit; then
+    ``most`` is the number of proofs that would fit.
     """
 
     exit_status = 4
@@ -75,7 +75,7 @@ class EnvironmentDiffers(FarmError):
 
 
 class UsageError(FarmError):
-    """What was asked for cannot be done as it was asked."""
+    """A command or a request cannot be carried out as given."""
 
     exit_status = 2
 
@@ -89,8 +89,8 @@ class UnknownRun(UsageError):
 
 
 def gone(run_id: str) -> UnknownRun:
-    """Return the error of whoever was at a run when it was deleted."""
-    return UnknownRun(f"run {run_id} was deleted meanwhile (farm prune); nothing was changed")
+    """Return the error for a command whose run was deleted while it worked."""
+    return UnknownRun(f"run {run_id} was deleted by another process (farm prune); nothing was changed")
 
 
 class ManifestError(UsageError):
@@ -115,19 +115,19 @@ class ManifestError(UsageError):
 
     @property
     def where(self) -> str:
-        """The file, with the line where one is meant."""
+        """The file, with the line if one is known."""
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
     def __reduce__(self) -> tuple[Callable[[str, str], Self], tuple[str, str]]:
-        """Say how it is made again, in another process: its arguments are not those of `Exception`."""
+        """Return how to unpickle it, in another process: its arguments are not those of `Exception`."""
         again = partial(type(self), remedy=self.remedy, line=self.line, field=self.field)
         return again, (self.path, self.problem)
 
 
 class WrongLines(ManifestError):
-    """Several lines of a manifest are wrong; the message tells of the first ones, each on a line of its own.
+    """Several lines of a manifest are wrong; the message has one line for each of the first ones.
 
-    The attributes are those of the first one. ``rest`` are sentences about what is not told.
+    The attributes are those of the first one. ``rest`` are sentences about the others.
     """
 
     def __init__(self, told: Sequence[ManifestError], rest: Sequence[str]) -> None:
@@ -137,4 +137,4 @@ class WrongLines(ManifestError):
 
 
 class ManifestChanged(ManifestError):
-    """A manifest is no longer the file that was submitted, so it is not written over."""
+    """A manifest has changed since it was submitted, so it is not overwritten."""

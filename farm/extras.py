@@ -1,4 +1,4 @@
-"""What to install where only the client is installed and more is asked for."""
+"""Names the extra to install when a feature needs more than the client."""
 
 from __future__ import annotations
 

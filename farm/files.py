@@ -10,10 +10,10 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_whole(path: Path, content: bytes, *, is_private: bool = False) -> None:
-    """Write a file in place of what is there, a symbolic link included; raises `OSError`.
+    """Write a file in place of an old one or a symbolic link; raises `OSError`.
 
-    It is written beside that, under a name that nobody can know before and put a link at. One that is private
-    can be read by its owner alone, from its first moment.
+    The content is written beside it first, under a name that no process can predict and put a link at. A
+    private file is readable by its owner only, from its first moment.
     """
     new = path.with_name(f".farm-{secrets.token_hex(8)}.new")
     file = os.open(new, _CREATE, 0o600 if is_private else 0o666)

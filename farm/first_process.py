@@ -1,9 +1,4 @@
-"""The first process of a container: passes signals on to the command, and reaps whatever loses its parent.
-
-Linux treats process 1 of a pid namespace in two ways of its own, see pid_namespaces(7): a signal for which it
-has no handler is ignored, so a command could not be stopped before it listens; and it becomes the parent of
-every process whose parent has died, and each that it does not reap stays a zombie.
-"""
+"""The first process of a container: passes signals on to the command, and reaps orphans."""
 
 from __future__ import annotations
 
@@ -11,12 +6,12 @@ import os
 import signal
 from typing import NoReturn
 
-#: What a shell adds to the number of the signal by which a command ended.
+#: A shell's exit status for a command that a signal ended is this plus the signal's number.
 _SIGNALLED = 128
 
 
 def step_aside() -> None:
-    """Leave process 1 to a loop that reaps and passes signals on, and return in a child of it.
+    """Turn process 1 into a loop that reaps and passes signals on, and return in its child.
 
     Returns at once in any other process. In process 1 it ends with the child's exit status.
     """
@@ -32,7 +27,7 @@ def step_aside() -> None:
 
 
 def _take_terminal() -> None:
-    """Be a process group of one's own: what is typed at a terminal reaches the command once."""
+    """Lead a process group, so that a signal typed at a terminal reaches the command once."""
     os.setpgid(0, 0)
     for descriptor in range(3):
         if os.isatty(descriptor):

@@ -1,4 +1,4 @@
-"""The proof systems that the farm knows: each environment is of one of them."""
+"""The proof systems that the farm knows; each environment belongs to one of them."""
 
 from __future__ import annotations
 

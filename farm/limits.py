@@ -1,4 +1,4 @@
-"""What one check may use. Pure."""
+"""The limits of one check. Pure."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ def require_possible(*, wall_seconds: float, memory_mib: int, cpu_seconds: float
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What one check may use; each is a hard limit of the box around it.
+    """The resources that one check may use; each is a hard limit of the box around it.
 
     ``wall_seconds`` is the timeout users set. ``cpu_seconds`` counts user and system time of the whole
-    process tree; ``memory_mib`` is private memory; ``output_kib`` bounds what is kept of stdout and stderr.
+    process tree; ``memory_mib`` is private memory; ``output_kib`` bounds the stored part of stdout and
+    stderr.
     """
 
     wall_seconds: float = 30.0

@@ -1,7 +1,7 @@
-"""Logs: one line for each event on stderr: time, level, logger, a sentence, and the fields that say of what.
+"""Logs: one line for each event on stderr: time, level, logger, a sentence, and its fields.
 
-As text, or as one JSON object (``FARM_LOG_FORMAT=json``). A line is a line whatever is told in it: what comes
-from a proof, a name or a traceback stands in it escaped.
+As text, or as one JSON object (``FARM_LOG_FORMAT=json``). Each event is exactly one line: text from a proof,
+a name or a traceback is escaped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 #: How logs can be written.
 FORMATS = ("text", "json")
 
-# No line tells more than this of anything: an error may bring a whole program along.
+# No field of a line is longer than this: an error may quote a whole program.
 _LONGEST = 20_000
 
 _about: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
@@ -31,7 +31,7 @@ class Bound(logging.LoggerAdapter[logging.Logger]):
     def process(
         self, msg: object, kwargs: MutableMapping[str, Any]
     ) -> tuple[object, MutableMapping[str, Any]]:
-        """Give the fields to whoever writes the line."""
+        """Add the fields to the record."""
         kwargs["extra"] = {**(kwargs.get("extra") or {}), "fields": dict(self.extra or {})}
         return msg, kwargs
 
@@ -43,9 +43,9 @@ def logger(name: str, fields: Mapping[str, object] | None = None) -> Bound:
 
 @contextmanager
 def about(**fields: object) -> Iterator[None]:
-    """Have each line carry these fields that this thread, or this task of asyncio, logs inside the block.
+    """Add these fields to each line that this thread, or this task of asyncio, logs inside the block.
 
-    Those that are None are left out.
+    Fields that are None are left out.
     """
     known = {name: value for name, value in fields.items() if value is not None}
     token = _about.set({**_about.get(), **known})
@@ -55,12 +55,12 @@ def about(**fields: object) -> Iterator[None]:
         _about.reset(token)
 
 
-#: What these say has lines of its own; of an error of theirs its name and words are enough.
+#: These libraries log errors in lines of their own; the name and message of an exception are enough.
 _TALKATIVE = ("celery", "kombu", "alembic", "py")
-#: They talk about every message at INFO, and uvicorn about its start; what they warn of still shows.
+#: These log every message at INFO, and uvicorn its start; their warnings still show.
 _NOISY = ("celery", "kombu", "alembic", "uvicorn")
 
-# The password of a URL, which a library may bring into what it raises or warns of.
+# The password of a URL, which a library may quote in an error or a warning.
 _PASSWORD = re.compile(r"(://[^:/@?\s]{0,200}):[^@\s]{0,500}@")
 _PASSWORD_PARAMETER = re.compile(r"([?&]\w{0,50}password=)[^&\s]*", re.IGNORECASE)
 
@@ -75,7 +75,7 @@ def _said(record: logging.LogRecord) -> str:
 
 
 def _traceback(record: logging.LogRecord) -> str:
-    """Return the traceback of a record, "" where it has none."""
+    """Return the traceback of a record, "" if it has none."""
     if record.exc_info is None or record.name.partition(".")[0] in _TALKATIVE:
         return ""
     return _fit(logging.Formatter().formatException(record.exc_info))
@@ -102,7 +102,7 @@ class _Text(logging.Formatter):
     """Writes a record as words; the fields stand at the end."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; line ends in it, and what a terminal would obey, are escaped."""
+        """Return the line, with line ends and the control characters of a terminal escaped."""
         head = f"{_local_time(record)} {record.levelname} {record.name}:"
         fields = [f"{key}={value}" for key, value in _fields(record).items()]
         words = " ".join([head, _said(record), *fields])
@@ -146,14 +146,14 @@ def set_format(handler: logging.Handler, form: str) -> None:
 
 
 def is_json() -> bool:
-    """Whether this process writes its logs as JSON, so that nothing else is to be written among them."""
+    """Whether this process writes its logs as JSON, so that no other text may stand among them."""
     return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)
 
 
 def line(name: str, level: int, message: str) -> bytes:
     """Return the line that a logger of this name would write.
 
-    For who cannot log: a signal may come while a line is being written.
+    For code that cannot log, such as a signal handler: the signal may come while a line is being written.
     """
     record = logging.LogRecord(name, level, "", 0, message, (), None)
     formatter: logging.Formatter = _Json() if is_json() else _Text()

@@ -1,4 +1,4 @@
-"""Processes that must not outlive the one that began them."""
+"""Ties the life of a process to that of its parent."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def die_with(parent: int, orphaned: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel for a signal to this process at its parent's death; the process ends if that is over.
+    """Have the kernel send this process a signal when its parent dies; exit if the parent is dead already.
 
-    ``parent`` is the parent's id. On Linux only; elsewhere nothing is asked.
+    ``parent`` is the parent's id. On Linux only; elsewhere it does nothing.
     """
     if _libc is None:
         return
     _libc.prctl(_PR_SET_PDEATHSIG, int(orphaned))
-    if os.getppid() != parent:  # it died before the kernel was asked
+    if os.getppid() != parent:  # it died before the call
         os._exit(1)

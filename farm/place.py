@@ -10,20 +10,20 @@ from pathlib import Path
 _MARKS = {"/run/.containerenv": "podman", "/.dockerenv": "docker"}
 #: Every container of a pod has it; the folder of its token may be missing.
 _KUBERNETES = "KUBERNETES_SERVICE_HOST"
-#: systemd runs the machine where this folder is: sd_booted(3).
+#: This folder exists if systemd runs the machine: sd_booted(3).
 _SYSTEMD = Path("/run/systemd/system")
 _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A place: the runtime of the container that it is, None outside of one, and whether it has systemd."""
+    """A place: the container's runtime, None outside of one, and whether it has systemd."""
 
     container: str | None
     has_systemd: bool
 
     def start(self, server: Server, host: str) -> str:
-        """Return in words how a server is started; the `host` of its address is "" or a path for a socket."""
+        """Return how to start a server, in words; the `host` of its address is "" or a path for a socket."""
         if self.container == "kubernetes":
             return f"start it: `kubectl get pods` shows whether the pod of {server.name} runs"
         if self.container is not None:
@@ -33,7 +33,7 @@ class Place:
         return f"start it (Debian: {server.unit})" if self.has_systemd else f"start it: {server.command}"
 
     def delegate(self) -> str:
-        """Return in words how the farm gets a control group of version 2 of its own."""
+        """Return how to give the farm a control group of version 2, in words."""
         if self.container is not None:
             return "set FARM_CGROUP to a group of its own: mkdir /sys/fs/cgroup/farm, as the container's root"
         given = "set FARM_CGROUP to a delegated group"
@@ -75,5 +75,5 @@ def container() -> str | None:
 
 
 def here() -> Place:
-    """Return the place where this process runs."""
+    """Return the place of this process."""
     return Place(container=container(), has_systemd=_SYSTEMD.is_dir())

@@ -24,10 +24,7 @@ def redis_url(broker_url: str) -> str:
 
 
 def client_of(broker_url: str, *, answer_seconds: float) -> redis.Redis:
-    """Return a client of the broker at Celery's URL, which connects when it is first used.
-
-    A Redis that takes `answer_seconds` to answer counts as down, and nothing is sent twice.
-    """
+    """Return a client of the broker at Celery's URL, which connects at its first use."""
     return redis.Redis.from_url(
         redis_url(broker_url), socket_timeout=answer_seconds, retry=Retry(NoBackoff(), 0)
     )

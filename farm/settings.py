@@ -15,7 +15,7 @@ import platformdirs
 from farm import allotment
 from farm.errors import SettingsError
 
-#: Every variable the farm reads, and what it means; anything else that starts with `FARM_` is an error.
+#: Every variable of the farm, with its meaning; any other name that starts with `FARM_` is an error.
 VARIABLES: Mapping[str, str] = MappingProxyType(
     {
         "FARM_HOME": "data folder of the farm's own servers; by default the user's data folder",
@@ -42,7 +42,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "FARM_MOST_SECONDS": "longest timeout that a key of the HTTP service may ask for, in seconds (600)",
         "FARM_URL": "address of a farm's HTTP service, for farm.client; by default this machine's",
         "FARM_TOKEN": "token that farm.client shows to the service",
-        "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read anew for each request",
+        "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read again for each request",
         "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
         "FARM_LOG_FORMAT": "how logs are written: text, or json, one object a line (text)",
         "FARM_METRICS_PORT": "port on which a worker serves metrics, 0 for a free one; by default none",
@@ -54,7 +54,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
 WAYS = ("forked", "snapshot", "cold")
 _LAST_PORT = 65535
 _RESERVED = "FARM_TEST_"  # the test suite's own
-# What Kubernetes puts into every container beside a service called `farm` or `farm-something`:
+# The variables that Kubernetes sets in every container for a service called `farm` or `farm-something`:
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _OF_KUBERNETES = re.compile(
     r"""FARM(_[A-Z0-9]+)*?_(
@@ -70,11 +70,11 @@ _ISOLATIONS = ("rlimit", "bwrap", "cgroup", "cgroup1", "cgroup2")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the environment asks of the farm; `VARIABLES` says what each field means.
+    """The settings of a process; `VARIABLES` explains each field.
 
     ``database_url`` is in SQLAlchemy's form and ``broker_url`` in Celery's; both are None when the farm is to
     use its own servers. ``environments`` is None when the file in the home is to be read, ``isolation`` when
-    it is left to who checks, ``cgroup`` when the process's own one is to be used.
+    each checking process takes its default, ``cgroup`` when the process's own group is to be used.
     """
 
     home: Path
@@ -154,7 +154,7 @@ def sqlalchemy_url(url: str) -> str:
 
 
 def _is_ours(name: str, value: str) -> bool:
-    """Whether somebody has set this for the farm; a service `farm-metrics` has a FARM_METRICS_PORT, too."""
+    """Whether the variable is for the farm; Kubernetes sets FARM_METRICS_PORT for a service."""
     return name.startswith("FARM_") and bool(value) and not _OF_KUBERNETES.fullmatch(f"{name}={value}")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm_workers.environments.lean_environment import LeanEnvironment
-from leans import CALL, script
+from toolchains import CALL, script
 
 VERSION = "v4.35.0"
 TOOLCHAIN = f"leanprover/lean4:{VERSION}"

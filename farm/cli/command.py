@@ -1,4 +1,4 @@
-"""The `farm` command: all its commands, and how an error ends it."""
+"""The `farm` command: registers all its commands, and turns errors into messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typer import Option
 from farm import log, tracing
 from farm.cli import (
     keys,
-    looking,
     metrics,
     operating,
     pruning,
@@ -21,6 +20,7 @@ from farm.cli import (
     reporting,
     revising,
     serving,
+    show,
     submitting,
     watching,
 )
@@ -52,7 +52,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, looking, watching, reporting, revising, rechecking, pruning),
+    *(submitting, show, watching, reporting, revising, rechecking, pruning),
     *(serving, operating, keys, metrics),
 )
 for _module in _MODULES:

@@ -1,4 +1,4 @@
-"""What the farm works with, looked at part by part, for `farm doctor`."""
+"""Examines each part that the farm needs, for `farm doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farm.errors import FarmError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diagnosis:
-    """One part, whether it works, and what was found or what to do about it; `weak` works and is not safe."""
+    """One part, whether it works, and a finding or a remedy; `weak` works but is not safe."""
 
     part: str
     ok: bool
@@ -22,10 +22,10 @@ class Diagnosis:
 
 
 def examine(connections: Connections) -> Iterator[Diagnosis]:
-    """Look at each part that the farm needs, and yield what was found as soon as it is known.
+    """Examine each part that the farm needs, and yield each finding as soon as it is known.
 
-    What only this machine can tell (its isolation, its Leans) joins by the entry-point group ``farm.doctor``:
-    functions from connections to diagnoses.
+    Examinations that need this machine (its isolation, its Leans) join by the entry-point group
+    ``farm.doctor``: functions from connections to diagnoses.
     """
     settings = connections.settings
     parts: dict[str, Callable[[], str]] = {

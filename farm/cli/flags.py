@@ -1,4 +1,4 @@
-"""Groups of flags: what several flags of a command ask for together, as one frozen value."""
+"""Groups of flags: combines several flags of a command into one frozen value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer import Option
 from farm.assembly.program import AssemblyOptions
 from farm.cli.options import AllParts, CpuSeconds, Native, PolicyActions, TierName, seconds_of
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.judging.assurance import Assurance
     from farm.runs.pick import Pick
@@ -62,7 +62,7 @@ def _flags(kind: type[Any]) -> list[inspect.Parameter]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyFlags:
-    """How answers become programs."""
+    """The options for assembling programs from answers."""
 
     profile: Annotated[
         str, Option(help="How answers become programs: farm, nemo-2025-11 or nemo-2025-08.")
@@ -83,13 +83,13 @@ class AssemblyFlags:
     ] = False
 
     def options(self) -> AssemblyOptions:
-        """Return them as the assembly takes them. Raises UsageError."""
+        """Return the options of the assembly. Raises UsageError."""
         return AssemblyOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitFlags:
-    """Where a check runs, and what it may use."""
+    """The environment of a check, and its limits."""
 
     environment: Annotated[
         str | None, Option(help="The Lean environment; a line's own takes precedence.")
@@ -103,7 +103,7 @@ class LimitFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeFlags:
-    """What is different about a check that is done again; None leaves it as it was."""
+    """The changes to a check that runs again; None keeps the earlier value."""
 
     timeout: Annotated[
         float | None,
@@ -122,7 +122,7 @@ class ChangeFlags:
     ] = None
 
     def assurance(self, run: StoredRun) -> Assurance | None:
-        """Return how sure a *proved* has to be now, None for as before. Raises UsageError."""
+        """Return the new assurance, None to keep the old one. Raises UsageError."""
         from farm.judging.assurance import Assurance
 
         if self.tier is None:
@@ -131,7 +131,7 @@ class ChangeFlags:
         return Assurance(tier=self.tier, accepts_advisories=accepts)
 
     def require_possible(self) -> None:
-        """Raise UsageError for a limit that is none."""
+        """Raise UsageError for an impossible limit."""
         from farm.limits import Limits, require_possible
 
         usual = Limits()
@@ -144,7 +144,7 @@ class ChangeFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecheckFlags:
-    """Under which environment the lines of a run are judged again, and what else is different."""
+    """The environment in which the lines of a run are judged again, and the changed options."""
 
     environment: Annotated[
         str, Option(help="The Lean environment to judge the lines in: farm environments lists them.")
@@ -183,7 +183,7 @@ class RecheckFlags:
     ] = "batch"
 
     def asked(self) -> Recheck:
-        """Return what is asked for. Raises UsageError for a limit, a tier or a class that is none."""
+        """Return the recheck. Raises UsageError for an unknown tier or class, or an impossible limit."""
         from farm.judging.assurance import Assurance
         from farm.judging.states import Priority
         from farm.limits import Limits, require_possible
@@ -211,7 +211,7 @@ class RecheckFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineFlags:
-    """Which lines of a run are meant: those that have one of these words."""
+    """The selected lines of a run: those that have one of these words."""
 
     verdict: Annotated[
         list[str] | None,
@@ -230,7 +230,7 @@ class LineFlags:
     ] = None
 
     def pick(self) -> Pick:
-        """Return the lines that are meant. Raises UsageError for a word that is none."""
+        """Return the filter of lines. Raises UsageError for an unknown word."""
         from farm.runs.pick import Pick
 
         return Pick(
@@ -242,7 +242,7 @@ class LineFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrustFlags:
-    """How sure a *proved* has to be."""
+    """The assurance that *proved* must have."""
 
     tier: TierName = "kernel"
     native: Native = False
@@ -261,7 +261,7 @@ class TrustFlags:
     ] = False
 
     def assurance(self) -> Assurance:
-        """Return it as a run asks for it. Raises UsageError."""
+        """Return the assurance. Raises UsageError."""
         from farm.assembly.challenge import ALLOWED_AXIOMS
         from farm.judging.assurance import Assurance
         from farm.lean_text.policy.screen import Policy
@@ -279,7 +279,7 @@ class TrustFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduleFlags:
-    """When a run is checked, and which of its lines need not be."""
+    """The schedule of a run: its class, deadline, and when to skip lines."""
 
     priority: Annotated[
         str,
@@ -288,7 +288,8 @@ class ScheduleFlags:
     deadline: Annotated[
         str | None,
         Option(
-            help="Cancel what has not started after this time, such as 90s, 30m or 2h.", show_default=False
+            help="Cancel lines that have not started after this time, such as 90s, 30m or 2h.",
+            show_default=False,
         ),
     ] = None
     stop_on_first_proof: Annotated[
@@ -304,7 +305,7 @@ class ScheduleFlags:
     share: Annotated[bool, Option(help="Check equal programs once, also across runs.")] = True
 
     def deadline_seconds(self) -> float | None:
-        """Return the seconds that a duration such as 90s, 30m or 2h means. Raises UsageError."""
+        """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
         if self.deadline is None:
             return None
         return seconds_of("--deadline", self.deadline)
@@ -312,13 +313,13 @@ class ScheduleFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyFlags:
-    """What a key of the HTTP service may do."""
+    """The rights of a key of the HTTP service."""
 
     scope: Annotated[
         list[str] | None,
         Option(
-            help="What it may do: submit proofs and get the verdicts in the answer; read later, or cancel, "
-            "what it submitted itself; all by default. Repeatable.",
+            help="Its rights: submit proofs and get the verdicts in the answer; read later, or cancel, "
+            "its own batches; all by default. Repeatable.",
             show_default=False,
         ),
     ] = None

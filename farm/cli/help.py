@@ -1,4 +1,4 @@
-"""Help texts: nothing in them is cut, however narrow the terminal is."""
+"""Help texts: nothing in them is truncated, however narrow the terminal is."""
 
 from __future__ import annotations
 

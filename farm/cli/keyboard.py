@@ -1,4 +1,4 @@
-"""The keyboard of a terminal, read key by key while something is shown."""
+"""The keyboard of a terminal, read key by key during a live display."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def pressed() -> Iterator[Callable[[float], str]]:
-    """Give what waits so many seconds for a key and returns it, "" for none; keys are not echoed.
+    """Give a function that waits some seconds for a key and returns it, "" for none; keys are not echoed.
 
-    Where stdin is no terminal, or was closed, it only waits. The terminal is as before at the end.
+    If stdin is no terminal, or was closed, the function only waits. The terminal's mode is restored at the
+    end.
     """
     if not sys.stdin.isatty():
         yield _wait
@@ -39,5 +40,5 @@ def _key(descriptor: int, seconds: float) -> str:
     ready, _, _ = select.select([descriptor], [], [], seconds)
     if not ready:
         return ""
-    # An end of file is a terminal that is gone: nobody looks any more.
+    # An end of file means that the terminal is gone: the display ends.
     return os.read(descriptor, 1).decode(errors="replace") or "q"

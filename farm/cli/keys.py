@@ -1,4 +1,4 @@
-"""The commands that say who may use the HTTP service: keys add, keys list and keys revoke."""
+"""The commands that administer the keys of the HTTP service: keys add, keys list and keys revoke."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from farm.errors import UsageError
 from farm.judging.states import Priority
 from farm.limits import LONGEST_TIMEOUT
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.store.keys import Key, StoredKey
 
@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def add(
-    name: Annotated[str, Argument(help="What to call the key, such as who will use it.")],
+    name: Annotated[str, Argument(help="The key's name, such as its user's.")],
     may: KeyFlags,
     as_json: AsJson = False,
 ) -> None:
@@ -69,12 +69,12 @@ def add(
         scopes = " or ".join(sorted(key.scopes))
         terminal.say(
             f"Warning: key {key.name} may not submit, so there are no proofs that it may {scopes}: "
-            "a key reads and cancels only what it submitted itself; make one with --scope submit as well"
+            "a key reads and cancels only its own batches; make one with --scope submit as well"
         )
 
 
 def list_keys(as_json: AsJson = False) -> None:
-    """List the keys with what each may do, the oldest first; the tokens are stored nowhere."""
+    """List the keys and their rights, the oldest first; tokens are not stored."""
     from farm.cli import terminal
     from farm.store.keys import Keys
 

@@ -1,4 +1,4 @@
-"""The command that tells Prometheus what the farm does."""
+"""The command that serves the farm's metrics to Prometheus."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def add_to(app: typer.Typer) -> None:
 def metrics(
     once: Annotated[bool, Option("--once", help="Print the metrics to standard output and end.")] = False,
     port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 9701,
-    address: Annotated[str, Option(help="Address to listen on; whoever reaches it may read.")] = "127.0.0.1",
+    address: Annotated[
+        str, Option(help="Address to listen on; anyone who reaches it may read.")
+    ] = "127.0.0.1",
 ) -> None:
-    """Tell Prometheus what waits, runs and ends in the whole farm. docs/metrics.md lists all metrics.
+    """Serve the metrics of the whole farm's queue, checks and runs. docs/metrics.md lists all metrics.
 
-    What a worker does is told by that worker: farm worker --metrics-port 9700.
+    Workers serve their own metrics: farm worker --metrics-port 9700.
     """
     from farm import log
     from farm.cli import terminal
@@ -35,7 +37,7 @@ def metrics(
 
     connections = Connections.here()
     log.configure(connections.settings.log_level, connections.settings.log_format)
-    # A database that is down, or of another revision, is told as such: nothing is required of it here.
+    # A database that is down, or of another revision, gives `farm_up` 0 and no error at the start.
     engine = postgres.connect(connections.urls[0], application="farm-metrics")
     told = FarmMetrics(lambda: readings.read(engine))
     if once:

@@ -1,4 +1,4 @@
-"""The commands that look after the farm itself: down, doctor and db."""
+"""The commands that maintain the farm itself: down, doctor and db."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def db_upgrade() -> None:
     from farm.store import postgres
 
     connections = Connections.here()
-    if connections.settings.log_format == "json":  # the farm's own worker keeps what this says in its log
+    if connections.settings.log_format == "json":  # the farm's own worker writes this output to its log
         log.configure(connections.settings.log_level, "json")
     before, after = postgres.upgrade(connections.urls[0])
     was = "" if before == after else f", was {before or 'empty'}"
@@ -86,8 +86,8 @@ def _first_line(path: Path) -> str:
 def doctor(as_json: AsJson = False) -> None:
     """Inspect every part that the farm needs and report what is missing.
 
-    The exit status is 1 when a part does not work, so it serves as a health check: also when no worker was
-    heard of for FARM_LEASE_SECONDS. A part that works and is not safe (`weak`) does not change it.
+    The exit status is 1 when a part does not work, so it serves as a health check: also when no worker has
+    reported for FARM_LEASE_SECONDS. A part that works but is not safe (`weak`) does not change it.
     """
     from farm.cli import terminal
     from farm.cli.doctor import examine

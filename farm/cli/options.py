@@ -1,4 +1,4 @@
-"""What commands have in common: arguments, options, exit statuses, and how JSON is printed."""
+"""The shared parts of commands: arguments, options, exit statuses, and the form of JSON output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ SOME_UNJUDGED = 3
 #: Exit status of a recheck when lines that were proved are not any more.
 SOME_LOST = 6
 
-#: The version of what `--json` prints; a field may be added without a new one, never changed or taken away.
+#: The version of the output of `--json`; a field may be added under the same version, never changed or
+#: removed.
 JSON_SCHEMA = 1
 
 RunId = Annotated[
-    str | None, Argument(metavar="[RUN]", help="Id of a run, or a prefix of it; the newest run by default.")
+    str | None,
+    Argument(metavar="[RUN]", help="Id of a run, or a prefix of it; the newest run by default."),
 ]
 SomeRun = Annotated[str, Argument(metavar="RUN", help="Id of a run, or a prefix of it.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
@@ -45,7 +47,10 @@ PolicyActions = Annotated[
 ]
 TierName = Annotated[
     str,
-    Option("--tier", help="What *proved* trusts: kernel only, audit (Lean asked it), or lean (all it says)."),
+    Option(
+        "--tier",
+        help="What *proved* trusts: the kernel only, audit (Lean's kernel calls), or lean (all of Lean).",
+    ),
 ]
 Native = Annotated[
     bool, Option("--native", help="Allow proofs that trust the compiler, such as those by native_decide.")
@@ -59,7 +64,7 @@ Output = Annotated[Path | None, Option("-o", "--output", help="Write to this fil
 
 
 def seconds_of(flag: str, words: str) -> float:
-    """Return the seconds that a duration such as 90s, 30m or 2h means. Raises UsageError."""
+    """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
     found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", words, flags=re.ASCII)
     if found is None or not float(found[1]):
         raise UsageError(f"{flag} {words}: give a time such as 90s, 30m, 2h or 1d")

@@ -1,4 +1,4 @@
-"""The command that deletes what is old: prune."""
+"""The command that deletes old runs: prune."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from farm.cli.options import AsJson, print_json, seconds_of
 from farm.connections import Connections
 from farm.errors import UsageError
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farm.runs.prune import Pruned
 
-#: So many runs are named.
+#: At most this many runs are named.
 _NAMED = 5
 
 _WHY = {
@@ -75,7 +75,7 @@ def _seconds(words: str) -> float:
 
 
 def _say(found: Pruned, *, dry_run: bool) -> None:
-    """Tell what was deleted, and which old runs were kept."""
+    """Print the numbers of deleted rows, and the old runs that were kept."""
     from farm.cli import terminal
 
     words = f"{terminal.count(found.runs, 'run')} with {terminal.count(found.lines, 'line')}"

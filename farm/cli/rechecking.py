@@ -1,4 +1,4 @@
-"""The command that judges a run again under another environment, and tells what changed: recheck."""
+"""The command that judges a run again under another environment and lists the changed lines: recheck."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farm.cli.flags import RecheckFlags, spread
 from farm.cli.options import SOME_LOST, SOME_UNJUDGED, AsJson, SomeRun, Wait, print_json
 from farm.connections import Connections
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.reports.changes import Change, Changes
     from farm.runs.recheck import Recheck
@@ -40,9 +40,9 @@ def recheck(
     wait: Wait = True,
     as_json: AsJson = False,
 ) -> None:
-    """Judge the lines of a run under another environment, and tell line by line what changed.
+    """Judge the lines of a run under another environment, and list the lines whose verdict changed.
 
-    The manifests and the run stay as they are. The same recheck typed again goes on where it is.
+    The manifests and the run stay as they are. The same recheck typed again continues the first one.
     """
     asked = which.asked()
     site = Connections.here()
@@ -97,7 +97,7 @@ def _say_stored(site: Connections, now: StoredRun, before: StoredRun, submitted:
 
 
 def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as_json: bool) -> None:
-    """Print what changed; exits with `SOME_LOST` or `SOME_UNJUDGED` where lines ask for that."""
+    """Print the changes; exits with `SOME_LOST` or `SOME_UNJUDGED` if a line was lost or not judged."""
     from farm.cli import terminal
     from farm.reports.changes import Changes
     from farm.store.rechecks import turned
@@ -119,7 +119,7 @@ def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as
 
 
 def _changed(lines: Iterator[Turned], changes: Changes) -> Iterator[tuple[Change, Turned]]:
-    """Count lines, and yield those that are not as they were."""
+    """Count lines, and yield the changed ones."""
     from farm.reports.changes import Change
 
     for line in lines:
@@ -129,7 +129,7 @@ def _changed(lines: Iterator[Turned], changes: Changes) -> Iterator[tuple[Change
 
 
 def _print_next(before: StoredRun, now: StoredRun, changes: Changes) -> None:
-    """Say what can be done with the verdicts."""
+    """Print the next steps."""
     from farm.cli import terminal
 
     if changes.unjudged:
@@ -141,7 +141,7 @@ def _print_next(before: StoredRun, now: StoredRun, changes: Changes) -> None:
 
 
 def _line_facts(now: StoredRun, change: Change, line: Turned) -> dict[str, object]:
-    """Return what became of a line, for scripts."""
+    """Return the two verdicts of a line, for scripts."""
     path = str(now.manifests[line.manifest]) if now.manifests else None
     sides = {
         side: {"status": judged.status, "verdict": judged.verdict, "reason": judged.reason}
@@ -158,7 +158,7 @@ def _line_facts(now: StoredRun, change: Change, line: Turned) -> dict[str, objec
 
 
 def _facts(before: StoredRun, now: StoredRun, changes: Changes) -> dict[str, object]:
-    """Return all changes together, for scripts."""
+    """Return the counts of all changes, for scripts."""
     from farm.reports.changes import Change
 
     return {

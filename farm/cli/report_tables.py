@@ -1,4 +1,4 @@
-"""What a person sees of a report: tables on stdout."""
+"""Prints a report as tables on stdout."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from farm.reports.comparison import Comparison
 from farm.reports.figures import Figures, PassAt
 from farm.reports.report import Report
 
-#: So many rows of a long table are printed; `--json` has all.
+#: At most this many rows of a long table are printed; `--json` has all.
 _MOST = 30
-#: So many names of flipped problems.
+#: At most this many names of flipped problems are printed.
 _NAMES = 10
 
 

@@ -15,7 +15,7 @@ from farm.connections import Connections
 from farm.errors import UsageError
 from farm.files import write_whole
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.reports.report import Report
     from farm.store.queries import StoredRun
@@ -67,7 +67,7 @@ def report(
 
 
 def _require_writable(path: Path, runs: Sequence[StoredRun]) -> None:
-    """Raise `UsageError` where no page can be written, before anything is read."""
+    """Raise `UsageError` if the page cannot be written, before anything is read."""
     if not path.parent.is_dir():
         raise UsageError(f"--html {path}: there is no folder {path.parent}; make it, or give another file")
     if path.exists() and not path.is_file():

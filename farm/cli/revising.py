@@ -1,4 +1,4 @@
-"""The commands that change what becomes of a run: cancel, retry and sweep."""
+"""The commands that change a run: cancel, retry and sweep."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def retry(
     export: Export = True,
     as_json: AsJson = False,
 ) -> None:
-    """Check lines of a run anew, with other limits or on a stronger tier; only those are checked."""
+    """Check lines of a run again, with other limits or on a stronger tier; only those are checked."""
     from farm.cli import terminal
     from farm.runs import revise
 

@@ -1,4 +1,4 @@
-"""What commands do with a run: have it begun, wait for it, write its verdicts, print them."""
+"""The parts of commands that act on a run: wait for it, write its verdicts, print them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farm.cli.options import SOME_UNJUDGED, print_json
 from farm.connections import Connections
 from farm.errors import FarmError, NotExported, ServerDown
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.export import Exported
     from farm.runs.summary import Summary
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def call(connections: Connections, run: StoredRun) -> None:
-    """Call workers to a run; where that fails, idle workers find it by themselves a moment later."""
+    """Call workers to a run; if that fails, idle workers find it by polling a moment later."""
     from farm import broker
     from farm.cli import terminal
 
@@ -33,7 +33,7 @@ def call(connections: Connections, run: StoredRun) -> None:
 
 
 def say_unserved(connections: Connections, run: StoredRun) -> None:
-    """Say for which environments and tiers a run waits because no worker serves them."""
+    """Print the environments and tiers that a run waits for because no worker serves them."""
     from farm.cli import terminal
     from farm.runs.submit import unserved_words
 
@@ -42,21 +42,21 @@ def say_unserved(connections: Connections, run: StoredRun) -> None:
 
 
 def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:
-    """Tell a user who interrupts, from the moment the run is stored, how to come `back` to it."""
+    """On an interrupt inside the block, print how to follow the stored run, or `back` instead."""
     from farm.cli.terminal import how_to_come_back
 
     return _telling(f"\nRun {run_id} continues in the background.\n{back or how_to_come_back(run_id)}")
 
 
 def may_stop() -> AbstractContextManager[None]:
-    """Tell a user who interrupts before the run is stored that there is none."""
-    # An interrupt while PostgreSQL ends the transaction may come too late.
+    """On an interrupt inside the block, print that no run was stored."""
+    # An interrupt while PostgreSQL commits may come too late.
     return _telling("\nNothing was stored, unless farm list shows the run already.")
 
 
 @contextmanager
 def _telling(words: str) -> Iterator[None]:
-    """Tell a user who interrupts these words."""
+    """On an interrupt inside the block, print these words."""
     from farm.cli import terminal
 
     try:
@@ -69,14 +69,14 @@ def _telling(words: str) -> Iterator[None]:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether an error is an interrupt, or came of one that broke into a library's clearing up."""
+    """Whether an error is an interrupt, or follows from one during a library's cleanup."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
 
 
 def leave(run: StoredRun, *, back: str = "", as_json: bool) -> None:
-    """Say how to come `back` to a run that goes on."""
+    """Print how to follow a run that continues; `back` replaces the usual words."""
     from farm.cli import terminal
 
     terminal.say(back or terminal.how_to_come_back(run.id))
@@ -85,7 +85,7 @@ def leave(run: StoredRun, *, back: str = "", as_json: bool) -> None:
 
 
 def wait(connections: Connections, run: StoredRun) -> None:
-    """Show how far a run is until every line has its verdict."""
+    """Show the progress of a run until every line has its verdict."""
     from farm.cli import terminal
     from farm.runs.submit import watch
 
@@ -112,7 +112,7 @@ def conclude(connections: Connections, run: StoredRun, *, exports: bool, as_json
 
 
 def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
-    """Print what the verdicts are; exits with `SOME_UNJUDGED` where some are none of the proofs'."""
+    """Print the verdicts of a run; exits with `SOME_UNJUDGED` if the farm failed on some lines."""
     from farm.cli import terminal
     from farm.runs.summary import Summary
 
@@ -125,7 +125,7 @@ def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
 
 
 def require_judged(run: StoredRun, tally: Tally) -> None:
-    """Exit with `SOME_UNJUDGED`, and say how to see why, where lines of a run could not be judged."""
+    """Exit with `SOME_UNJUDGED`, and print how to see the reasons, if lines of a run could not be judged."""
     from farm.cli import terminal
 
     if tally.unjudged:
@@ -135,7 +135,7 @@ def require_judged(run: StoredRun, tally: Tally) -> None:
 
 
 def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
-    """Return how far a run is, for scripts."""
+    """Return the progress of a run, for scripts."""
     tally = summary.tally
     return {
         **progress(run, tally),
@@ -153,7 +153,7 @@ def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
 
 
 def progress(run: StoredRun, tally: Tally) -> dict[str, object]:
-    """Return the little that is known of a run at no great cost, for scripts."""
+    """Return the facts of a run that are cheap to read, for scripts."""
     return {
         "run": run.id,
         "submitted_at": run.created_at.isoformat(),
@@ -169,7 +169,7 @@ def progress(run: StoredRun, tally: Tally) -> dict[str, object]:
 
 
 def export(connections: Connections, run: StoredRun) -> list[Exported]:
-    """Write the verdicts that there are into the run's manifests, and return what was written."""
+    """Write the present verdicts into the run's manifests, and return the written files."""
     from farm.cli import terminal
     from farm.runs.export import export as exporting
 
@@ -181,7 +181,7 @@ def export(connections: Connections, run: StoredRun) -> list[Exported]:
 
 
 def require_exportable(paths: Iterable[Path]) -> None:
-    """Raise `ManifestError` where an export at the end could not write a manifest, before anything begins."""
+    """Raise `ManifestError` if the final export could not write a manifest, before the run begins."""
     from farm.runs.export import require_exportable as required
 
     required(paths)

@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AddressFlags:
-    """Where the service listens, and under which names it is reached."""
+    """The address of the service, and the names under which clients reach it."""
 
     host: Annotated[str, Option(help="Address to listen on; one that others reach needs keys.")] = "127.0.0.1"
     port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8700
@@ -37,7 +37,7 @@ class AddressFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TlsFlags:
-    """With what HTTPS is served; without, it is HTTP. Raises `UsageError` for one without the other."""
+    """The certificate and key of HTTPS, or none for HTTP. Raises `UsageError` for one without the other."""
 
     tls_certificate: Annotated[Path | None, Option(help="Certificate chain in PEM, for HTTPS.")] = None
     tls_key: Annotated[Path | None, Option(help="Private key of the certificate in PEM.")] = None
@@ -84,7 +84,7 @@ def serve(
     log.configure(connections.settings.log_level, connections.settings.log_format)
     with terminal.busy("Preparing the farm"):
         connections.environments()
-    # A log is kept, and read by others: no token is told there.
+    # Logs are kept and read by others, so they never contain the token.
     run(connections, where, say=terminal.say, tells_token=not log.is_json())
 
 

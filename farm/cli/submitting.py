@@ -15,7 +15,7 @@ from farm.cli.options import AsJson, Export, Output, Wait
 from farm.connections import Connections
 from farm.errors import UsageError
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.prepare.options import SubmitOptions
     from farm.runs.submit import Submitted

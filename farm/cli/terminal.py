@@ -1,4 +1,4 @@
-"""What a person sees: tables on stdout, progress and talk on stderr."""
+"""Output for a person: tables on stdout, progress and messages on stderr."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from farm.store.queries import StoredRun, Tally
 from farm.store.rechecks import Turned
 from farm.store.records import Judged
 
-#: Columns of a table that does not go to a terminal: enough that nothing a script may look for is cut.
+#: Columns of a table that does not go to a terminal: wide enough that no value is truncated for a script.
 _WIDE = 200
 
-#: Seconds between two lines of progress where there is no terminal to draw a bar on.
+#: Seconds between two lines of progress if the output is no terminal with a bar.
 _PLAIN_SECONDS = 10.0
 
-#: How each verdict is shown.
+#: The words and colours of each verdict.
 COLOURS = {
     "proved": "green",
     "rejected": "red",
@@ -51,7 +51,7 @@ COLOURS = {
     "judge_error": "bold magenta",
 }
 
-#: How each change is told.
+#: The words for each change.
 _CHANGES = {
     Change.BROKEN: "broken",
     Change.OVER_LIMIT: "over a limit",
@@ -70,7 +70,7 @@ err = Console(stderr=True, highlight=False)
 
 
 def say(words: str) -> None:
-    """Tell the user something, on stderr; an event of the log where that is JSON."""
+    """Print a message on stderr; with a JSON log, log it as an event instead."""
     if log.is_json():
         _log.info("%s", words)
     else:
@@ -78,12 +78,12 @@ def say(words: str) -> None:
 
 
 def how_to_come_back(run_id: str) -> str:
-    """Return how to come back to a run that goes on without its submitter."""
+    """Return how to follow a run that continues without its submitter."""
     return f"Follow it: farm status {run_id} --wait\nWrite its verdicts: farm export {run_id}"
 
 
 def say_exported(file: Exported) -> None:
-    """Tell that a manifest has its verdicts now."""
+    """Print that a manifest has its verdicts."""
     say(f"Wrote {count(file.lines, 'verdict')} into {file.path}")
 
 
@@ -101,14 +101,14 @@ def _bar(*columns: ProgressColumn, **fields: str) -> Progress:
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
-    """Show that something is being waited for."""
+    """Show a spinner with a message."""
     with _bar(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()):
         yield
 
 
 @contextmanager
 def following(words: str) -> Iterator[Callable[[str], None]]:
-    """Show what a long task says last, in one line or now and then in a line; yields what to call with it."""
+    """Show the last message of a long task, live or now and then on a new line; yields its setter."""
     bar = _bar(
         SpinnerColumn(), TextColumn("{task.fields[last]}", markup=False), TimeElapsedColumn(), last=words
     )
@@ -129,7 +129,7 @@ def following(words: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def storing() -> Iterator[Callable[[int], None]]:
-    """Show how many lines are stored; yields the function to call with how many more are."""
+    """Show how many lines are stored; yields the function to call with the number of further lines."""
     bar = _bar(SpinnerColumn(), TextColumn("storing {task.completed:.0f} lines"), TimeElapsedColumn())
     (task,) = bar.task_ids
     with bar:
@@ -138,7 +138,7 @@ def storing() -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def trying(programs: int) -> Iterator[Callable[[], None]]:
-    """Show how many programs of so many are tried; yields the function to call for each."""
+    """Show how many of `programs` were tried; yields the function to call for each."""
     bar = _bar(TextColumn("trying"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn())
     (task,) = bar.task_ids
     bar.update(task, total=programs)
@@ -148,7 +148,7 @@ def trying(programs: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def judging() -> Iterator[Callable[[Tally], None]]:
-    """Show how far a run is, by a bar or now and then a line; yields the function that shows a tally."""
+    """Show the progress of a run, as a bar or now and then a line; yields the function that shows a tally."""
     texts = TextColumn("{task.fields[mix]}"), TextColumn("{task.fields[pace]}")
     with _bar(
         TextColumn("judging"), BarColumn(bar_width=30), MofNCompleteColumn(), *texts, mix="", pace=""
@@ -157,7 +157,7 @@ def judging() -> Iterator[Callable[[Tally], None]]:
 
 
 class _RunProgress:
-    """What is shown of a run in a bar, or in its place."""
+    """The progress of a run, as a bar or as lines."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -192,11 +192,7 @@ def _mix(tally: Tally) -> str:
 
 
 def visible(words: str) -> str:
-    """Return words with all that a terminal would obey, or cannot show, written out as escapes.
-
-    Programs, names and Lean's messages are whatever a model wrote: control characters, changes of the
-    direction of writing, lone surrogates. Line ends and tabs stay.
-    """
+    """Return words with the control and unprintable characters of a terminal escaped."""
     return _UNSHOWN.sub(lambda found: found.group().encode("unicode_escape").decode(), words)
 
 
@@ -208,7 +204,7 @@ def _coloured(verdict: str) -> Text:
 
 
 def print_summary(run: StoredRun, summary: Summary) -> None:
-    """Print how far a run is and what its verdicts are."""
+    """Print the progress and the verdicts of a run."""
     _print_tally(run, summary.tally)
     tally, solved = summary.tally, summary.solved
     judged = sum(tally.verdicts.values())
@@ -240,14 +236,14 @@ def _print_tally(run: StoredRun, tally: Tally) -> None:
 
 
 def _tier_words(run: StoredRun, tally: Tally) -> str:
-    """Say on which tiers lines are judged; a retry can bring a second."""
+    """Print the tiers on which lines are judged; a retry can add a second."""
     if tally.tiers.keys() <= {run.tier}:
         return f"tier {run.tier}"
     return "tiers " + ", ".join(f"{tier} ({count(number, 'line')})" for tier, number in tally.tiers.items())
 
 
 def _brought_words(lines: int) -> Iterator[str]:
-    """Say of how many lines not the answer was judged, but a program that was there already."""
+    """Yield the number of lines whose program was brought instead of an answer."""
     if lines:
         yield (
             f"{count(lines, 'line')} {'was' if lines == 1 else 'were'} judged by the predicted_proof that "
@@ -257,7 +253,7 @@ def _brought_words(lines: int) -> Iterator[str]:
 
 
 def _left_open(tally: Tally) -> Iterator[str]:
-    """Say of how much that is proved something is not known."""
+    """Yield the number of proved lines with an unchecked property."""
     if tally.unchecked:
         yield f"Of the proved lines, {count(tally.unchecked, 'line')}: statement: unchecked."
     if tally.trusting:
@@ -270,7 +266,7 @@ def _left_open(tally: Tally) -> Iterator[str]:
 
 
 def _holed_words(holed: Mapping[str, int]) -> Iterator[str]:
-    """Say how many proofs rest on a kernel that is known to accept what it should not."""
+    """Yield how many proofs rest on a kernel with known holes."""
     for toolchain, lines in holed.items():
         holes = ", ".join(known.id for known in advisories(toolchain) or ())
         proved = f"Of the proved lines, {count(lines, 'line')}"
@@ -278,7 +274,7 @@ def _holed_words(holed: Mapping[str, int]) -> Iterator[str]:
 
 
 def _forgeable_words(verdicts: int) -> Iterator[str]:
-    """Say how many verdicts a proof could have forged."""
+    """Yield the number of verdicts that a proof could have forged."""
     if verdicts:
         made = f"{count(verdicts, 'verdict')} {'was' if verdicts == 1 else 'were'} made without namespaces"
         yield f"{made}, where {FORGEABLE}; farm doctor says why."
@@ -296,7 +292,7 @@ def print_runs(rows: Iterable[tuple[StoredRun, Tally]]) -> None:
 
 
 def _title(run: StoredRun) -> str:
-    """Return by what people know a run: its manifests, and which run it judges again."""
+    """Return the title of a run: its manifests, and the run that it judges again."""
     names = ", ".join(path.name for path in run.manifests[:3])
     more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
     again = f"recheck of {run.rechecks} in {run.options['environment']}" if run.rechecks else ""
@@ -326,7 +322,7 @@ def print_lines(judged: Iterable[Judged]) -> None:
 def print_changes(
     run: StoredRun, found: Iterator[tuple[Change, Turned]], changes: Changes, *, most: int
 ) -> None:
-    """Print the first lines that a recheck changed, and then what became of all, which `found` counts."""
+    """Print the first lines that a recheck changed, then the counts of all, which `found` fills in."""
     table = Table(title="changed lines", title_justify="left")
     for column in ("line", "name", "before", "now"):
         table.add_column(column, no_wrap=column == "line")
@@ -368,7 +364,7 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
 
 
 def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
-    """Print one line whole: its program with line numbers, what Lean and the assembly said, every attempt."""
+    """Print one line whole: its numbered program, the messages of Lean and the assembly, every attempt."""
     print_lines([job])
     out.print(
         Syntax(visible(job.program), "lean", line_numbers=True, theme="ansi_dark", background_color="default")
@@ -391,7 +387,7 @@ def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
 
 
 def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
-    """Return in words what an audit found, was about, and could not check."""
+    """Return the findings, the target and the unchecked parts of an audit in words."""
     if audit is None:
         return []
     words = [f"audit: {finding['word']}: {finding['sentence']}" for finding in audit.get("findings", ())]
@@ -411,12 +407,12 @@ def _replay_words(replay: Mapping[str, Any]) -> str:
     return f"replay: {worth} by {replay.get('checker') or 'the kernel'}{said}"
 
 
-#: Columns that the name of a part gets.
+#: The width of the column with the name of a part.
 _PART_WIDTH = 22
 
 
 def print_finding(finding: Diagnosis) -> None:
-    """Print what was found of one part: its words stand in a column of their own."""
+    """Print the finding about one part, its words in a column of their own."""
     word, style = ("works", "green") if finding.ok else ("broken", "bold red")
     word, style = ("weak", "yellow") if finding.ok and finding.weak else (word, style)
     row = Table.grid(padding=(0, 2))
@@ -436,7 +432,7 @@ def print_environments(rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_keys(rows: Iterable[Sequence[str]]) -> None:
-    """Print one row for each key: id, name, what it may do, its limits, when it was added and revoked."""
+    """Print one row for each key: id, name, rights, limits, and when it was added and revoked."""
     table = Table(
         "id", "name", "scopes", "priorities", "per second", "in flight", "seconds", "added", "revoked"
     )

@@ -1,4 +1,4 @@
-"""The commands that look at the whole farm: workers and top."""
+"""The commands that show the whole farm: workers and top."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import ServerDown
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from farm.store.overview import AtWork
-    from farm.store.pace import Pace
+    from farm.store.rates import Rates
     from farm.store.workers import Worker
 
-#: Seconds between two pictures of `farm top`.
+#: Seconds between two updates of `farm top`.
 _REFRESH_SECONDS = 1.0
 
 
@@ -31,27 +31,27 @@ def add_to(app: typer.Typer) -> None:
 
 
 def workers(as_json: AsJson = False) -> None:
-    """List the workers: what each serves, how busy it is, what it is at, and when it was last heard of."""
-    from farm.cli import screen, terminal
+    """List the workers: environments, load, current check, and seconds since their last heartbeat."""
+    from farm.cli import live_tables, terminal
     from farm.store.overview import Overview
     from farm.store.workers import Workers
 
     engine = Connections.here().engine
     found = Workers(engine).all()
-    at_work = screen.by_worker(Overview(engine).at_work())
+    at_work = live_tables.by_worker(Overview(engine).at_work())
     if as_json:
         print_json(workers=[_facts(each, at_work.get(each.name, [])) for each in found])
         return
     if not found:
-        terminal.say(screen.NO_WORKERS)
+        terminal.say(live_tables.NO_WORKERS)
         return
-    terminal.out.print(screen.workers_table(found, at_work))
-    for words in screen.remedies(found):
+    terminal.out.print(live_tables.workers_table(found, at_work))
+    for words in live_tables.remedies(found):
         terminal.say(words)
 
 
 def _facts(worker: Worker, at_work: list[AtWork]) -> dict[str, object]:
-    """Return what is known of a worker, for scripts."""
+    """Return the facts of a worker, for scripts."""
     return {
         **asdict(worker),
         "age_seconds": round(worker.age_seconds, 3),
@@ -73,41 +73,41 @@ def _facts(worker: Worker, at_work: list[AtWork]) -> dict[str, object]:
 
 
 def top(as_json: AsJson = False) -> None:
-    """Show the farm at work, anew every second, until q or Ctrl-C; without a terminal, once.
+    """Show the farm at work, updated every second, until q or Ctrl-C; without a terminal, once.
 
-    It shows how many checks are decided a second and how, what waits, and what each worker is at. With --json
+    It shows the rate of verdicts by result, the waiting checks, and each worker's current check. With --json
     it prints that once.
     """
     from farm.cli import terminal
     from farm.store.overview import Overview
-    from farm.store.pace import Pace
+    from farm.store.rates import Rates
 
     connections = Connections.here()
-    pace = Pace(Overview(connections.engine))
+    rates = Rates(Overview(connections.engine))
     if as_json:
-        print_json(**_pictured(connections, pace))
+        print_json(**_pictured(connections, rates))
     elif terminal.out.is_terminal:
-        _keep_showing(connections, pace)
+        _keep_showing(connections, rates)
     else:
-        terminal.out.print(_picture(connections, pace))
+        terminal.out.print(_picture(connections, rates))
 
 
-def _pictured(connections: Connections, pace: Pace) -> dict[str, object]:
-    """Return what a picture shows, for scripts; all workers, each with its longest check."""
-    from farm.cli import screen
+def _pictured(connections: Connections, rates: Rates) -> dict[str, object]:
+    """Return the content of the live display, for scripts; all workers, each with its longest check."""
+    from farm.cli import live_tables
     from farm.store.overview import Overview
     from farm.store.workers import Workers
 
     overview, found = Overview(connections.engine), Workers(connections.engine).all()
-    pace.look()
+    rates.look()
     live = [each for each in found if not each.is_silent]
-    at_work = screen.by_worker(overview.at_work())
-    minute = pace.verdicts(seconds=60)
+    at_work = live_tables.by_worker(overview.at_work())
+    minute = rates.verdicts(seconds=60)
     return {
         "checks_per_second": round(sum(minute.values()) / 60, 3),
         "threads": sum(each.threads for each in live),
         "busy": sum(each.busy for each in live),
-        "verdicts": {"last_60_seconds": minute, "last_300_seconds": pace.verdicts(seconds=300)},
+        "verdicts": {"last_60_seconds": minute, "last_300_seconds": rates.verdicts(seconds=300)},
         "queues": [
             {
                 **asdict(each),
@@ -115,48 +115,48 @@ def _pictured(connections: Connections, pace: Pace) -> dict[str, object]:
                 "oldest_seconds": round(each.oldest_seconds, 3),
                 "workers": sum(worker.takes(each.environment, each.tier) for worker in found),
             }
-            for each in overview.queues(most=screen.MOST_COUNTED)
+            for each in overview.queues(most=live_tables.MOST_COUNTED)
         ],
         "workers": [_facts(each, at_work.get(each.name, [])) for each in found],
     }
 
 
-def _keep_showing(connections: Connections, pace: Pace) -> None:
+def _keep_showing(connections: Connections, rates: Rates) -> None:
     from rich.live import Live
 
     from farm.cli import keyboard, terminal
 
     try:
         with keyboard.pressed() as key, Live(console=terminal.out, screen=True, auto_refresh=False) as live:
-            live.update(_picture(connections, pace), refresh=True)
+            live.update(_picture(connections, rates), refresh=True)
             while key(_REFRESH_SECONDS) not in ("q", "Q"):
-                live.update(_picture_or_trouble(connections, pace), refresh=True)
+                live.update(_picture_or_trouble(connections, rates), refresh=True)
     except BaseException as error:
         if not runs.is_interrupt(error):
             raise
 
 
-def _picture_or_trouble(connections: Connections, pace: Pace) -> RenderableType:
-    """Return the picture, or why there is none at the moment."""
+def _picture_or_trouble(connections: Connections, rates: Rates) -> RenderableType:
+    """Return the live display, or the reason why it is not available at the moment."""
     from farm.cli.terminal import visible
 
     try:
-        return _picture(connections, pace)
+        return _picture(connections, rates)
     except ServerDown as error:
         return visible(f"{error}; looking again every second")
 
 
-def _picture(connections: Connections, pace: Pace) -> RenderableType:
-    from farm.cli import screen
+def _picture(connections: Connections, rates: Rates) -> RenderableType:
+    from farm.cli import live_tables
     from farm.store.overview import Overview
     from farm.store.workers import Workers
 
     overview = Overview(connections.engine)
-    pace.look()
-    return screen.top(
-        minute=pace.verdicts(seconds=60),
-        minutes=pace.verdicts(seconds=300),
-        queues=overview.queues(most=screen.MOST_COUNTED),
+    rates.look()
+    return live_tables.top(
+        minute=rates.verdicts(seconds=60),
+        minutes=rates.verdicts(seconds=300),
+        queues=overview.queues(most=live_tables.MOST_COUNTED),
         workers=Workers(connections.engine).all(),
-        at_work=screen.by_worker(overview.longest_at_work(most=screen.MOST_SHOWN)),
+        at_work=live_tables.by_worker(overview.longest_at_work(most=live_tables.MOST_SHOWN)),
     )

@@ -1,1 +1,1 @@
-"""Datasets step: local copies of public benchmarks become manifests."""
+"""Datasets step: makes manifests from local copies of public benchmarks."""

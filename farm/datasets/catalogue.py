@@ -1,4 +1,4 @@
-"""Datasets step, the table: every benchmark that the farm knows, with its systems and its papers' counts."""
+"""Datasets step, the table: every benchmark that the farm knows, with its systems and published counts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from farm.kinds import Kind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
-    """A benchmark: its word in commands, its name for people, and how a copy of it is read.
+    """A benchmark: its word in commands, its name for people, and the function that reads a copy of it.
 
-    `counts` are the numbers of problems by system and split that are published, a number that versions of the
-    benchmark may exceed where it `grows`. `names` is the pattern of its problems' names, None where anything
-    may be one, and `has_twins` says that names repeat in it for different problems.
+    `counts` are the published numbers of problems by system and split, which versions of the benchmark may
+    exceed if it `grows`. `names` is the pattern of its problems' names, None if any name is possible, and
+    `has_twins` means that different problems share names.
     """
 
     word: str

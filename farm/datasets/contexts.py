@@ -1,4 +1,4 @@
-"""Datasets step, miniCTX: theorems with the text of their file before them, and ntp-toolkit's own fields."""
+"""Datasets step, miniCTX: reads theorems with the text before them, and ntp-toolkit's fields."""
 
 from __future__ import annotations
 

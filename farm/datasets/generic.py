@@ -1,4 +1,4 @@
-"""Datasets step, any other benchmark: rows whose fields the user names, and folders with files of Lean."""
+"""Datasets step, any other benchmark: reads rows whose fields the user names, and folders of Lean files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Columns:
 
 
 def rows_of(path: Path, columns: Columns) -> Found:
-    """Yield the problems of a file with rows; a row that states nothing is left out.
+    """Yield the problems of a file with rows; a row without a statement is left out.
 
     Raises ManifestError for a file that cannot be read, and UsageError for a field that no row has.
     """

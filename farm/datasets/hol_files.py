@@ -1,4 +1,4 @@
-"""Datasets step, files of HOL Light: the term between the backquotes."""
+"""Datasets step, files of HOL Light: reads the term between the backquotes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from farm.datasets.problem import Unstated
 def term(text: str) -> str:
     """Return the one term of a file with its backquotes; raises Unstated.
 
-    What stands around it is no OCaml where a name has dashes, and is not needed.
+    The text around it is not needed, and is no valid OCaml if a name has dashes.
     """
     parts = text.split("`")
     if len(parts) != 3:

@@ -1,4 +1,4 @@
-"""Datasets step, layouts: where a copy of each benchmark has its problems, by proof system."""
+"""Datasets step, layouts: finds the problems in a copy of each benchmark, by proof system."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def isabelle_of_minif2f(path: Path) -> Found:
     raise UsageError(
         f"{printable(path, None)}: --system isabelle: this farm has no Isabelle, so nothing could check "
         "these statements. Take the same problems in Lean 4 (--system lean), Metamath or HOL Light; "
-        "docs/isabelle.md says what a farm with Isabelle needs"
+        "docs/isabelle.md describes the needs of a farm with Isabelle"
     )
 
 

@@ -1,4 +1,4 @@
-"""Datasets step, files of Lean 4: the header and the statements of a file, found by the farm's own reader."""
+"""Datasets step, files of Lean 4: finds the header and the statements of a file by the farm's scanner."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ANSWER_ENDING = "_solution"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stated:
-    """A theorem of a file: what stands before it, the text that states it through ``:=``, and its line.
+    """A theorem of a file: the text before it, its statement through ``:=``, and its line.
 
-    `answers` are the values of its ``..._solution`` that comments gave; `open_answers` the names of those
-    that are left with a ``sorry``.
+    `answers` are the values of its ``..._solution`` that comments gave; `open_answers` the names of solutions
+    that still have a ``sorry``.
     """
 
     name: str
@@ -77,7 +77,7 @@ def open_theorems(text: str) -> tuple[int, ...]:
 
 
 def problems(text: str) -> Iterator[Stated | Unstated]:
-    """Yield what a file asks to prove: its theorems with a ``sorry``; its last one where no theorem has one.
+    """Yield the theorems that a file asks to prove: those with a ``sorry``, or the last one if none has one.
 
     The declarations before a single problem belong to its statement; those before several, to their headers.
     """
@@ -146,9 +146,9 @@ def _comments_behind(text: str, at: int, found: Sequence[Token]) -> list[Token]:
 
 
 def _sorry_and_comments(text: str, command: Command) -> tuple[int, int, Sequence[str]] | None:
-    """Return the span of a definition's ``sorry`` with the comments right behind it, and what these say.
+    """Return the span of a definition's ``sorry``, and the comments right behind it.
 
-    None where the definition has a body already.
+    None if the definition has a body already.
     """
     read = read_target(text[command.start : command.end])
     if not read.core:

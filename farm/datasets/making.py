@@ -21,13 +21,13 @@ from farm.kinds import Kind
 from farm.lean_text.scanner import sorry_tokens
 from farm.manifest.lines import printable, unusable
 
-#: So many problems that were left out are told one by one.
+#: At most this many left-out problems are listed.
 _MOST_TOLD = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What is to be made: of which benchmark, system and split ("" for all), and what lines say besides."""
+    """The manifest to make: its benchmark, system and split ("" for all), and further fields of its lines."""
 
     dataset: Dataset
     system: str = "lean"
@@ -38,7 +38,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copy:
-    """What a copy of a benchmark holds: its problems, those that were left out, and notes for people."""
+    """The content of a copy of a benchmark: its problems, the left-out ones, and notes for people."""
 
     problems: tuple[Problem, ...]
     left_out: tuple[LeftOut, ...]
@@ -51,7 +51,7 @@ class Copy:
 
 
 def read_copy(path: Path, wanted: Wanted) -> Copy:
-    """Return the problems of a local copy. Raises ManifestError for what is wrong in it, and UsageError."""
+    """Return the problems of a local copy. Raises ManifestError for an error in it, and UsageError."""
     dataset = wanted.dataset
     if wanted.system not in dataset.reads:
         raise UsageError(
@@ -138,14 +138,14 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
     holed = [each for each in problems if is_lean and sorry_tokens(each.header + each.statement)]
     if holed:
         yield (
-            f"problems with a sorry in what they state: {len(holed)}, such as {holed[0].name}; none of their "
+            f"problems with a sorry in their statement: {len(holed)}, such as {holed[0].name}; none of their "
             "lines can be proved until something stands there"
         )
     yield from _unreadable(wanted, problems)
     for each in left_out[:_MOST_TOLD]:
         yield f"{each.place}: left out: {each.why}"
     if len(left_out) > _MOST_TOLD:
-        yield f"{len(left_out) - _MOST_TOLD} more problems are left out; --json lists all"
+        yield f"{len(left_out) - _MOST_TOLD} more problems were left out; --json lists all"
 
 
 def _unreadable(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _unreadable(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def _counted(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
-    """Yield what is to be said of the numbers of problems, beside those that are published."""
+    """Yield notes about the numbers of problems, compared with the published ones."""
     dataset = wanted.dataset
     found = Counter(each.split for each in problems) + Counter({ALL: len(problems)})
     for split, number in dataset.counts.get(wanted.system, {}).items():
@@ -233,8 +233,8 @@ def _encoded(fields: Mapping[str, object]) -> bytes:
 
 
 def write(output: Path, found: Sequence[dict[str, object]]) -> None:
-    """Write the manifest in place of what is there, compressed as its name says; raises UsageError."""
-    # Half of a character, which a field of a copy may hold, is written as JSON's escape of it.
+    """Write the manifest, replacing an old file, compressed as its name says; raises UsageError."""
+    # A field of a copy may hold a lone surrogate, which is written as JSON's escape of it.
     text = b"".join(_encoded(each) for each in found)
     suffix = output.suffix.lower()
     if suffix == ".gz":

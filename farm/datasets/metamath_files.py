@@ -1,7 +1,4 @@
-"""Datasets step, files of Metamath: the block of a theorem without its proof.
-
-Files without a proof hold their block in a comment, with ``@`` for ``$``.
-"""
+"""Datasets step, files of Metamath: reads the block of a theorem without its proof."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ _ENDS = frozenset({"@{", "@.", "$@", "@)"})
 
 
 def block(text: str, name: str) -> tuple[str, bool]:
-    """Return the block that states a theorem, with ``?`` for its proof, and whether its label was mended.
+    """Return the block that states a theorem, with ``?`` for its proof, and whether its label was replaced.
 
     Comments are left out. A theorem with the label of one of its own hypotheses gets the file's name for a
-    label: a label says nothing, and Metamath reads none twice. Raises Unstated.
+    label: labels have no meaning, and Metamath accepts none twice. Raises Unstated.
     """
     bare = _without_comments(_unwrapped(text)).strip()
     words = [found.group() for found in _TOKEN.finditer(bare)]

@@ -1,4 +1,4 @@
-"""Datasets step, names of miniF2F: category, level, source and year of a problem, as its name says them."""
+"""Datasets step, names of miniF2F: reads category, level, source and year of a problem from its name."""
 
 from __future__ import annotations
 

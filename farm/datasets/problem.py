@@ -1,4 +1,4 @@
-"""Datasets step, the values: one problem of a benchmark, and what was found in a copy of one."""
+"""Datasets step, the values: one problem of a benchmark, and the content of one copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Place:
     line: int | None = None
 
     def fault(self, problem: str, remedy: str, *, field: str | None = None) -> ManifestError:
-        """Return the error that says what is wrong there."""
+        """Return the error about this place."""
         path = printable(self.path, None)
         return ManifestError(path, problem, remedy=remedy, line=self.line, field=field)
 
@@ -29,10 +29,10 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """One problem: what a manifest says of it before any model has answered.
+    """One problem: the fields of its manifest line before any model has answered.
 
-    `statement` is the `formal_statement`; either `header` or `context` is what stands before it. `group`
-    tells apart problems of one name, and is None where names are unique. `more` are further fields.
+    `statement` is the `formal_statement`; either `header` or `context` is the text before it. `group`
+    distinguishes problems of one name, and is None if names are unique. `more` are further fields.
     """
 
     place: Place

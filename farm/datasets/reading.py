@@ -1,4 +1,4 @@
-"""Datasets step, reading: files of a copy as texts and as JSON objects, or one clear error."""
+"""Datasets step, reading: reads files of a copy as texts and as JSON objects, or raises one clear error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from farm.datasets.problem import Place
 from farm.manifest.entries import FIELDS
 from farm.manifest.lines import encoding_of, opened, printable, reading, unusable
 
-#: No file of a benchmark comes near this; what is larger is something else.
+#: No file of a benchmark comes near this size; a larger one is another kind of file.
 MOST_MIB = 512
 
 _DATA = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".json.gz")
@@ -27,7 +27,7 @@ def is_data(path: Path) -> bool:
 
 
 def files(folder: Path, suffix: str) -> tuple[Path, ...]:
-    """Return the files right in a folder with this suffix, by name; none where there is no such folder."""
+    """Return the files right in a folder with this suffix, by name; none if the folder does not exist."""
     if not folder.is_dir():
         return ()
     with reading(folder):
@@ -219,7 +219,7 @@ def text_field(place: Place, fields: Mapping[str, object], names: Sequence[str])
 
 
 def require_field(place: Place, fields: Mapping[str, object], names: Sequence[str], what: str) -> str:
-    """Return the same, and raise ManifestError where there is none of them, or it is blank."""
+    """Return the same, and raise ManifestError if the line has none of them, or only a blank one."""
     text = text_field(place, fields, names)
     if text is not None and text.strip():
         return text

@@ -1,4 +1,4 @@
-"""Datasets step, records: one JSON object of a Lean benchmark becomes a problem, whatever names it uses."""
+"""Datasets step, records: turns a JSON object of a Lean benchmark into a problem, whatever its keys."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _problem(place: Place, fields: Mapping[str, object], usual: str) -> Problem:
 
 
 def _parts(place: Place, fields: Mapping[str, object], statement: str) -> tuple[str, str]:
-    """Return the header and the statement, with what stands between the two."""
+    """Return the header and the statement, with the text between the two."""
     header = text_field(place, fields, HEADERS) or ""
     helper = (text_field(place, fields, HELPERS) or "").strip()
     if helper:
@@ -86,7 +86,7 @@ def first_of(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None
 
 
 def _more(place: Place, fields: Mapping[str, object]) -> dict[str, object]:
-    """Return what else a line is to keep: the words of the problem, its difficulty, and all other fields."""
+    """Return the other fields that a line keeps: informal statement, difficulty, and unknown fields."""
     used = [first_of(fields, names) for names in (NAMES, STATEMENTS, HEADERS, HELPERS, INFORMAL)]
     found: dict[str, object] = {
         "informal_prefix": text_field(place, fields, INFORMAL),

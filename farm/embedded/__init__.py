@@ -1,7 +1,7 @@
-"""The farm's own servers: PostgreSQL, Valkey and a worker in one folder, for who has configured none.
+"""The farm's own servers: PostgreSQL, Valkey and a worker in one folder, for users who configured none.
 
-`farm.embedded.client` is what commands call. It starts `farm.embedded.supervisor`, a background process
-that runs the `farm.embedded.pair` of servers, each of them a `farm.embedded.child`, in one
+`farm.embedded.client` is the interface for commands. It starts `farm.embedded.supervisor`, a background
+process that runs the `farm.embedded.pair` of servers, each of them a `farm.embedded.child`, in one
 `farm.embedded.home`, from the `farm.embedded.binaries` found on this machine.
 """
 

@@ -1,4 +1,4 @@
-"""The farm's own servers, their programs: from Python packages or from the distribution."""
+"""The farm's own servers, their programs: finds them in Python packages or in the distribution."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from farm.errors import ServerDown
 
-#: The user id of `nobody`: PostgreSQL refuses to run as root, and initdb wants a user that has a name.
+#: The user id of `nobody`: PostgreSQL refuses to run as root, and initdb needs a user with a name.
 NOBODY = 65534
 
 _PLAINLY: tuple[str, ...] = ()
 _UNSHARE = ("unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}", "--")
 # For containers, where user namespaces are blocked. It keeps root's way into every folder: those above the
-# home and the program may be closed to others and are not ours to open. Changing the user clears the signal
-# that was asked for at the parent's death, so it is asked for once more.
+# home and the program may be closed to others, and the farm must not open them. Changing the user clears the
+# parent-death signal, so it is set again.
 _SETPRIV = (
     *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=INT"),
     *("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"),
@@ -29,7 +29,7 @@ _SETPRIV = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Binary:
-    """A program that was seen to run here, its version, and what must stand before it in a command."""
+    """A program that was tried on this machine, its version, and the prefix of its command."""
 
     program: Path
     version: str
@@ -37,7 +37,7 @@ class Binary:
 
     @property
     def as_nobody(self) -> bool:
-        """Whether it runs as another user, who must own its folders, rather than as one in name only."""
+        """Whether it runs as another user, which must own its folders, and not in a user namespace."""
         return self.prefix == _SETPRIV
 
     def command(self, name: str | None = None) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""The farm's own servers, one process each: kept running, ended in order, never left behind.
-
-On Linux the kernel ends a child when the supervisor dies, in whatever way; elsewhere it outlives it.
-"""
+"""The farm's own servers, one process each: keeps it running, ends it in order, never leaves it behind."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from farm.embedded.home import end_of_log, open_log
 from farm.errors import ServerDown
 from farm.orphans import die_with
 
-#: The first and the longest pause before a program that died is begun anew.
+#: The first and the longest pause before the restart of a program that died.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 10.0
 
 _READY_SECONDS = 60.0
@@ -47,9 +44,9 @@ class ChildSpec:
 
 
 class Child:
-    """The process of one program, begun at once; when it dies it can be begun anew, later each time.
+    """The process of one program, started at once; when it dies it can be restarted, later each time.
 
-    ``since`` is when its program was first begun, in seconds since 1970.
+    ``since`` is the first start of its program, in seconds since 1970.
     """
 
     def __init__(self, program: ChildSpec) -> None:
@@ -65,7 +62,7 @@ class Child:
 
     @property
     def failure(self) -> str | None:
-        """Why it keeps ending by itself, None while it runs on; being killed is no failure of its own."""
+        """Why it keeps ending by itself, None while it runs; a kill is no failure of its own."""
         lasts = self.alive and time.monotonic() - self._begun > LONGEST_PAUSE_SECONDS
         return None if lasts else self._failure
 
@@ -85,7 +82,7 @@ class Child:
             time.sleep(_POLL_SECONDS)
 
     def tend(self) -> None:
-        """Begin it anew when it is dead and its pause is over."""
+        """Restart the program when it is dead and its pause is over."""
         if self.alive:
             return
         if self._due is None:
@@ -107,7 +104,7 @@ class Child:
         self._process.wait()
 
     def replace(self, program: ChildSpec) -> None:
-        """End it, in order, and begin another program in its place."""
+        """End it, in order, and start another program in its place."""
         self.end()
         self._first(program)
 
@@ -145,5 +142,5 @@ class Child:
         return ServerDown(f"{self.program.name} {how}; {end_of_log(self.program.log, self._log_start)}")
 
     def _kill_group(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # macOS refuses where nobody is left
+        with suppress(ProcessLookupError, PermissionError):  # macOS refuses for an empty group
             os.killpg(self._process.pid, signal.SIGKILL)

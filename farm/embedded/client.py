@@ -1,8 +1,4 @@
-"""The farm's own servers, seen from a command: find the supervisor that runs them, or start it.
-
-Clients call it on a unix socket: they send one of the words below, close their side, and read until the
-connection closes; after `STOP` that is when every server is gone. There is no socket before all is ready.
-"""
+"""The farm's own servers, seen from a command: finds the supervisor that runs them, or starts it."""
 
 from __future__ import annotations
 
@@ -22,15 +18,15 @@ from typing import BinaryIO
 from farm.embedded.home import control_socket, end_of_log, lock, make_home, open_log
 from farm.errors import ServerDown
 
-#: What a client may say to the supervisor. `USE` is followed by the client's environment variables as JSON:
-#: the worker is begun anew where they ask for another; then it is answered like `FACTS`.
+#: The requests of a client. `USE` is followed by the client's environment variables as JSON: the worker
+#: restarts if its settings differ from them; then the answer is that of `FACTS`.
 FACTS, STOP, USE = b"facts", b"stop", b"use"
 
-#: What the farm's own PostgreSQL takes at once: a worker has four, a command two.
+#: The most connections of the farm's own PostgreSQL: a worker has four, a command two.
 CONNECTIONS = 100
 
 _START_SECONDS = 120.0
-# What PostgreSQL has still to bring to a busy disk takes its time.
+# PostgreSQL may have much to write to a busy disk before it ends.
 _STOP_SECONDS = 300.0
 _POLL_SECONDS = 0.02
 
@@ -46,10 +42,10 @@ class Servers:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What a supervisor says of itself; times are in seconds since 1970.
+    """The state of a supervisor; times are in seconds since 1970.
 
-    ``worker_since`` is when its worker was begun with the settings that it has now, None where there is none;
-    ``worker_failure`` is why that one does not start.
+    ``worker_since`` is the start of its worker with the present settings, None without a worker;
+    ``worker_failure`` is the reason why the worker does not start.
     """
 
     pid: int
@@ -72,10 +68,10 @@ def ensure(
 ) -> Servers:
     """Return the home's servers, started first when none run; several commands at once start them once.
 
-    ``servers`` says where their programs come from: `auto`, `wheels` or `system`. With ``worker`` the
-    database gets this farm's tables and a worker runs beside it, with this process's environment variables.
-    PostgreSQL takes so many ``connections`` at once. A supervisor that runs already is used as it is. Raises
-    `ServerDown`, which says why with the last lines of the log that knows.
+    ``servers`` is the source of their programs: `auto`, `wheels` or `system`. With ``worker`` the database
+    gets this farm's tables and a worker runs beside it, with this process's environment variables. PostgreSQL
+    accepts at most ``connections``. A supervisor that already runs is used as it is. Raises `ServerDown`,
+    with the last lines of the log that has the reason.
     """
     home = home.absolute()
     make_home(home)
@@ -91,9 +87,9 @@ def ensure(
 
 
 def follow(home: Path) -> None:
-    """Have the home's worker begun anew where this process's variables ask for another than runs there.
+    """Have the home's worker restarted if this process's variables differ from the worker's.
 
-    Who only looks at runs does not ask: his variables are nobody's order to a worker.
+    Commands that only read runs do not call this: their variables are not meant for a worker.
     """
     if (facts := status(home)) and facts.worker_since is not None:
         _facts(home, USE + json.dumps(_environment()).encode())
@@ -117,7 +113,7 @@ def down(home: Path) -> bool:
 
 
 def status(home: Path) -> Facts | None:
-    """Return the facts of the supervisor that serves this home, None when there is none.
+    """Return the facts of the supervisor that serves this home, None if none does.
 
     Raises `ServerDown` for a supervisor of another version of the farm, which `down` can still stop.
     """
@@ -179,7 +175,7 @@ def _start(home: Path, held: int, options: list[str]) -> Facts:
 
 
 def _detach(command: list[str], output: BinaryIO, descriptors: tuple[int, ...]) -> None:
-    # The supervisor forks at once and its first process ends: this waits for that one, and no zombie is left.
+    # The supervisor forks at once and its first process ends: this reaps the first process.
     subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""The farm's own servers, their folder: what lies where in it, its lock, its sockets and its logs.
+"""The farm's own servers, their folder: its layout, lock, sockets and logs.
 
 A supervisor that serves a home holds the flock on ``lock``, and so do its PostgreSQL and its Valkey, by
-inheritance: a free lock means that none of them is left alive, whatever else lies about.
+inheritance: a free lock means that none of them is alive, whatever files remain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOG_BYTES = 10 * 1024 * 1024
 # Linux keeps 108 bytes for the path of a unix socket, the last of them a NUL: unix(7). macOS keeps 104.
 _SOCKET_PATH_BYTES = 103
 _LONGEST_SOCKET = "/postgres/.s.PGSQL.5432"
-_TMP = Path("/tmp")  # noqa: S108 - a folder in it is used only when nobody else can have made it
+_TMP = Path("/tmp")  # noqa: S108 - a folder in it is used only if no other user can have made it
 
 
 def make_home(home: Path) -> None:
@@ -102,6 +102,6 @@ def open_log(log: Path) -> tuple[BinaryIO, int]:
 
 
 def end_of_log(log: Path, start: int, *, lines: int = 12) -> str:
-    """Return the last lines of what was written to a log after byte ``start``, under its name."""
+    """Return the last lines that were written to a log after byte ``start``, under its name."""
     written = log.read_bytes()[start:].decode(errors="replace").rstrip() if log.exists() else ""
     return "\n  ".join([f"the end of {log}:", *written.splitlines()[-lines:]])

@@ -1,4 +1,4 @@
-"""The farm's own servers, PostgreSQL and Valkey: how each is prepared and started, and when it answers."""
+"""The farm's own servers, PostgreSQL and Valkey: prepares and starts each, and waits until it answers."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ _POSTGRES_SETTINGS = {
     "timezone": "UTC",
 }
 
-# It only wakes workers: what it forgets is made up for within a second.
+# It only wakes workers: they find a lost call within a second by polling.
 _VALKEY_SETTINGS = {"port": "0", "unixsocketperm": "700", "save": "", "appendonly": "no", "daemonize": "no"}
 
 
 def start_postgres(home: Path, lock: int, binary: Binary, keep: Keep, *, connections: int) -> str:
     """Start PostgreSQL in the home, its database made if need be, and return SQLAlchemy's URL of it.
 
-    It takes so many ``connections`` at once. The caller holds the home's ``lock`` and keeps running what it
-    is given. Raises `ServerDown`.
+    It accepts at most ``connections``. The caller holds the home's ``lock`` and keeps the children passed to
+    ``keep`` running. Raises `ServerDown`.
     """
     sockets = make_socket_folder(home)
     data = _data_folder(home, lock, binary)
-    # The lock was free, so no server of this home lives: what these name is dead, or a stranger.
+    # The lock was free, so no server of this home lives: the process ids in these files are dead, or another
+    # program's.
     (data / "postmaster.pid").unlink(missing_ok=True)
     shutil.rmtree(sockets / "postgres", ignore_errors=True)
     folder = _make_folder(sockets / "postgres", binary)
@@ -70,7 +71,7 @@ def start_postgres(home: Path, lock: int, binary: Binary, keep: Keep, *, connect
 def start_valkey(home: Path, lock: int, binary: Binary, keep: Keep) -> str:
     """Start Valkey in the home and return Celery's URL of it.
 
-    The caller holds the home's ``lock`` and keeps running what it is given. Raises `ServerDown`.
+    The caller holds the home's ``lock`` and keeps the child passed to ``keep`` running. Raises `ServerDown`.
     """
     path = make_socket_folder(home) / "valkey.sock"
     folder = home / "valkey"
@@ -84,7 +85,7 @@ def start_valkey(home: Path, lock: int, binary: Binary, keep: Keep) -> str:
 
 
 def _data_folder(home: Path, lock: int, binary: Binary) -> Path:
-    """Return the data folder, made under another name when there is none, so that it is never half done."""
+    """Return the data folder; a missing one is made under another name, so it is never half done."""
     data, unfinished = home / "postgres", home / "postgres.unfinished"
     if data.exists():
         _require_version(data, binary)

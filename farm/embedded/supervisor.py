@@ -1,8 +1,4 @@
-"""The farm's own servers, the background process: starts them, keeps them running, ends with nothing to do.
-
-`farm.embedded.client` starts it as ``python -m farm.embedded.supervisor HOME LOCK READY``, with the
-descriptors of the home's lock, and of a pipe on which it says that it is ready, or why not.
-"""
+"""The farm's own servers, the background process: starts them, restarts them, and ends when idle."""
 
 from __future__ import annotations
 
@@ -48,7 +44,7 @@ _log = logging.getLogger("farm.supervisor")
 
 
 class Supervisor:
-    """The servers of one home and, when asked for, their worker."""
+    """The servers of one home and, if requested, their worker."""
 
     def __init__(self, home: Path, lock: int) -> None:
         self._home, self._lock = home, lock
@@ -65,7 +61,7 @@ class Supervisor:
             signal.signal(number, lambda *_: None)
 
     def start(self, servers: str, *, worker: bool, connections: int) -> Facts:
-        """Start everything and return the facts once all of it answers; raises `ServerDown`."""
+        """Start all servers and return the facts once all answer; raises `ServerDown`."""
         postgres, valkey = find_pair(servers)
         self._sockets = make_socket_folder(self._home)
         broker_url = start_valkey(self._home, self._lock, valkey, self._keep)
@@ -120,10 +116,10 @@ class Supervisor:
                 self._worker.follow(json.loads(words.removeprefix(USE)))
             if words.startswith((FACTS, USE)):
                 connection.sendall(json.dumps(asdict(self._now(facts))).encode())
-        except (OSError, ValueError):  # the client is gone, or says nothing, or not all of it
+        except (OSError, ValueError):  # the client is gone, or its request is incomplete
             words = b""
         if words == STOP:
-            self._stopping = connection  # it closes, and tells who waits, when this process is gone
+            self._stopping = connection  # its end tells the waiting client that this process is gone
         else:
             connection.close()
         return words
@@ -145,7 +141,7 @@ class Supervisor:
 
 
 def _is_busy(database_url: str) -> bool:
-    """Return whether checks are left to do or somebody is connected; true while PostgreSQL is down."""
+    """Return whether checks are unfinished or a client is connected; true while PostgreSQL is down."""
     url = database_url.replace("+psycopg", "", 1)
     try:
         with psycopg.connect(
@@ -161,7 +157,7 @@ def _is_busy(database_url: str) -> bool:
 
 
 def _heard(connection: socket.socket) -> bytes:
-    """Return what a client says; one of an earlier farm says a single word and does not close its side."""
+    """Return a client's request; an earlier farm's client sends one word and keeps its side open."""
     words = connection.recv(16)
     while words.startswith(USE) and (more := connection.recv(1 << 16)):
         words += more
@@ -214,7 +210,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, required=True)
     options = parser.parse_args()
     if os.fork():
-        os._exit(0)  # who started us waits for this, and is rid of us
+        os._exit(0)  # the process that started this one waits for its end
     os.umask(0o077)
     log.configure("info", os.environ.get("FARM_LOG_FORMAT", "").lower())
     return run(options)

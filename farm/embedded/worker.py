@@ -1,4 +1,4 @@
-"""The farm's own servers, their worker: what it is begun with, and when that calls for another."""
+"""The farm's own servers, their worker: its settings, and when changed settings restart it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from farm.settings import VARIABLES
 #: How the farm's own commands are run; `-P` keeps a folder named farm in the current one from being imported.
 FARM = (sys.executable, "-P", "-m", "farm")
 
-# `farm down` is not to take as long as the longest check. And this worker serves whoever has this machine: it
-# says in every verdict when nothing stronger is to be had here.
+# `farm down` must not take as long as the longest check. This worker serves the owner of this machine, and
+# each verdict states if no stronger isolation is available.
 _DEFAULTS = {"FARM_GRACE_SECONDS": "5", "FARM_ISOLATION": "rlimit"}
 # How much longer than its checks a worker may take to end in order.
 _ENDING_SECONDS = 15.0
 
-# Commands read these, and the worker does not, or it is told otherwise.
+# Variables that only commands read, or that the supervisor sets for the worker.
 _NOT_ITS_OWN = {
     *("FARM_HOME", "FARM_SERVERS", "FARM_IDLE_MINUTES"),
     *("FARM_DATABASE_URL", "FARM_DATABASE_URL_FILE", "FARM_BROKER_URL", "FARM_BROKER_URL_FILE"),
@@ -30,7 +30,7 @@ _NOT_ITS_OWN = {
 
 
 class OwnWorker:
-    """The worker beside the servers of one home: begun anew when what it was begun with has changed."""
+    """The worker beside the servers of one home; it restarts when its settings have changed."""
 
     def __init__(
         self, home: Path, urls: tuple[str, str], keep: Callable[[ChildSpec], Child], given: Mapping[str, str]
@@ -46,7 +46,7 @@ class OwnWorker:
 
     @property
     def since(self) -> float:
-        """When it was begun with what it is begun with now, in seconds since 1970."""
+        """The start with the present settings, in seconds since 1970."""
         return self._child.since
 
     @property
@@ -55,9 +55,9 @@ class OwnWorker:
         return self._child.failure
 
     def follow(self, given: Mapping[str, str]) -> None:
-        """Begin it anew, in order, when these variables or the file of environments say otherwise.
+        """Restart it, in order, if these variables or the file of environments have changed.
 
-        So it is when it has failed: whoever asks may have mended what it failed at.
+        A failed worker restarts as well: the fault may have been corrected.
         """
         asked = _fingerprint(self._home, given)
         if asked != self._begun_with or self.failure is not None:

@@ -1,1 +1,1 @@
-"""Lean text: what of a text Lean would read as code, found without running Lean. Pure."""
+"""Lean text: finds the code in a text without running Lean. Pure."""

@@ -1,7 +1,4 @@
-"""Header step: where a program's imports end.
-
-Pure. Nothing is ever rewritten here: a header is the program's own text up to a place.
-"""
+"""Header step: finds the end of a program's imports."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from farm.lean_text.scanner import Kind, Token, tokens
 
 _MODIFIERS = frozenset({"public", "meta"})
 
-#: A header ends within so many characters: whoever judges a text does not wait for one made of comments.
+#: A header ends within this many characters: a text made of comments must not delay the judge.
 LONGEST_HEADER = 1 << 18
 
 
@@ -17,9 +14,9 @@ def header_end(program: str) -> int:
     """Return the offset at which the header of a program ends: after its last import.
 
     The grammar is that of ``Lean.Parser.Module.header``: ``module``, then ``prelude``, both optional, then
-    imports, each with ``public`` and ``meta`` before it and ``all`` behind it where it has them; comments and
-    white space anywhere between, but doc comments belong to what follows. 0 when there is no header. An
-    import that is not whole within the first `LONGEST_HEADER` characters is none of the header's.
+    imports, each optionally with ``public`` and ``meta`` before it and ``all`` behind it; comments and white
+    space anywhere between, but doc comments belong to what follows. 0 for a program without a header. An
+    import that does not end within the first `LONGEST_HEADER` characters is not part of the header.
     """
     end = 0
     words = _Words(program)

@@ -1,9 +1,9 @@
-"""Assembly step, its eyes: Lean 4 text as tokens, and where in it comments and strings are.
+"""Assembly step, its scanner: splits Lean 4 text into tokens, comments and strings included.
 
 Lexical rules from Lean's own reader (``Lean/Parser/Basic.lean``, ``Init/Meta.lean``: `isIdFirst`, `isIdRest`,
 `isLetterLike`, `isSubScriptAlnum`): comments nest, strings may hold escapes and line breaks, raw strings end
-at as many ``#`` as they began with, ``'`` is part of names. One thing differs: text that Lean would refuse
-still gives tokens, and what is never closed ends with the text. Every function takes linear time.
+at as many ``#`` as they began with, ``'`` is part of names. One difference: text that Lean would refuse still
+gives tokens, and an unclosed token ends with the text. Every function takes linear time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = rf"{_PART}(?:\.{_PART})*+"
 
 
 class Kind(StrEnum):
-    """What a token is. An interpolated string gives its text as strings and its holes as tokens."""
+    """The kind of a token. An interpolated string gives its text as strings and its holes as tokens."""
 
     COMMENT = "comment"
     DOC_COMMENT = "doc_comment"
@@ -67,9 +67,8 @@ _KINDS = {kind.value: kind for kind in Kind}
 _STRING_END = re.compile(_STRING, re.DOTALL)
 _STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.)*+["{]?', re.DOTALL)
 _NEST = re.compile(r"/-|-/")
-# What may hold text that is not code: the only places where a search needs care.
-# A letter before an r or a quote makes it part of a name; looking behind after the first character keeps the
-# search fast.
+# Constructs that may hold text other than code: the only places where a search needs care. A letter before an
+# r or a quote makes it part of a name; looking behind after the first character keeps the search fast.
 _OPAQUE = re.compile(
     rf"""--[^\n]*+|/-|{_STRING}|«[^«»\n]*+»|r(?<![{_REST}]r)\#*+"|'(?<![{_REST}]'){_CHAR[1:]}""",
     re.DOTALL,
@@ -94,7 +93,7 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]
         group, first, position = found.lastgroup, *found.span(found.lastgroup or 0)
         if group == "hashes":
             group, first = "raw", found.start("raw")
-        if group in ("comment", "block"):  # may stand between a string and what makes it interpolated
+        if group in ("comment", "block"):  # may stand between a string and its interpolation prefix
             comment = _comment(text, first, position, stop)
             position = comment.end
             yield comment
@@ -189,8 +188,8 @@ _SORRY_NAMES = ("sorry", "admit")
 def sorry_tokens(text: str) -> tuple[int, ...]:
     """Return the offsets of the names in code that may stand for a sorry.
 
-    These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; what is in comments and strings
-    does not count, what stands in the holes of interpolated strings does.
+    These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; comments and strings do not count,
+    the holes of interpolated strings do.
     """
     if not any(word in text for word in _SORRY_NAMES):
         return ()

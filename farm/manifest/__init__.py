@@ -1,1 +1,1 @@
-"""Manifest step: lines are read as entries, and files replaced."""
+"""Manifest step: reads lines as entries, and replaces files."""

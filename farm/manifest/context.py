@@ -1,4 +1,4 @@
-"""Manifest step, contexts: what no line may say in its `context`, whichever way it comes. Pure."""
+"""Manifest step, contexts: finds the texts that no `context` of a line may contain. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _REFUSED = re.compile(r"[\t\r]")
 
 
 class ContextFault(NamedTuple):
-    """What is wrong with a context, and what to do about it."""
+    """A fault of a context, and its remedy."""
 
     problem: str
     remedy: str
 
 
 def fault_of(context: str, header: str) -> ContextFault | None:
-    """Return what is wrong with a line's context, beside its header; None when nothing is."""
+    """Return the fault of a line's context, beside its header; None if it has none."""
     if not context:
         return None
     if header:

@@ -1,4 +1,4 @@
-"""Manifest step: the lines of a user's JSON Lines files become entries, or one clear error."""
+"""Manifest step: turns the lines of a user's JSON Lines files into entries, or raises one clear error."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FIELDS = frozenset(
 )
 """Every field the farm reads or writes."""
 
-# Objects come back as tuples of pairs and arrays as lists: so one is told from the other, and a key that is
-# given twice can be seen. Only `timeout` is a number for us, and float, unlike int, has no limit on digits.
+# Objects are decoded as tuples of pairs and arrays as lists: so the two differ, and a repeated key is
+# visible. `timeout` is the only number that the farm reads, and float, unlike int, has no limit on digits.
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=float)
 
 
 class _LineError(Exception):
-    """What is wrong with one line; the reader adds which line it is."""
+    """The fault of one line; the reader adds the line's number."""
 
     def __init__(self, problem: str, remedy: str, field: str | None = None) -> None:
         super().__init__(problem)
@@ -65,10 +65,10 @@ def entries(
     reassemble: bool = False,
     may_lack_answer: bool = False,
 ) -> Iterator[Entry | ManifestError]:
-    """Yield the entries of numbered lines, blank ones left out, and in place of a wrong one what is wrong.
+    """Yield the entries of numbered lines, blank ones left out, and an error in place of a wrong one.
 
-    ``path`` is what the lines are said to be from; nothing is read from there. With `may_lack_answer` a line
-    without its `generation` is not wrong. See `read`.
+    ``path`` is named in errors; nothing is read from there. With `may_lack_answer` a line may lack its
+    `generation`. See `read`.
     """
     for number, marked in lines:
         line = unmarked(number, marked)
@@ -145,7 +145,7 @@ def _refuse_unusable(path: Path) -> None:
         if lines.is_blank():
             raise empty(path)
     with opened(path) as lines:
-        # As its first line is, so is every other: one message is enough, before any server is asked.
+        # All other lines have the same encoding: one message is enough, before any server is used.
         _, line = next(iter(lines))
         if (wrong := encoding_of(unmarked(1, line))) is not None:
             raise ManifestError(printable(path, None), wrong.problem, remedy=wrong.remedy, line=1)
@@ -219,8 +219,8 @@ def _brought(fields: Mapping[str, object]) -> str:
     """Return the `predicted_proof` that a user brought, `""` for none.
 
     An export writes its program into this field, and that program's sha256 beside it. If the two still agree,
-    the program is only a copy of what the other fields said then. It must not win over an answer that was
-    edited since.
+    the program is only a copy made from the other fields. It must not win over an answer that was edited
+    since.
     """
     proof = _text(fields, "predicted_proof") or ""
     return "" if proof and _is_the_farms_own(proof, fields) else proof
@@ -272,7 +272,7 @@ def _timeout(fields: Mapping[str, object]) -> float | None:
 
 
 def _kind(value: object) -> str:
-    """Return what JSON calls a value, in words."""
+    """Return JSON's name for the type of a value, in words."""
     if isinstance(value, str):
         return "a string"
     if isinstance(value, bool):

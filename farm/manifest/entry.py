@@ -1,4 +1,4 @@
-"""Manifest step, the value: what one line of a manifest says."""
+"""Manifest step, the value: the fields of one line of a manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifest step, what is wrong: the first wrong lines of a manifest, told together."""
+"""Manifest step, errors: collects the first wrong lines of a manifest into one error."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from farm.errors import ManifestError, WrongLines
 
-#: So many wrong lines are told; of the others, how many they are.
+#: At most this many wrong lines are listed; the others are counted.
 MOST_TOLD = 10
 
-#: So many lines behind the first wrong one are looked at: enough to see whether all are wrong in the same
-#: way, and few enough that nobody waits long for the news of a single one.
+#: At most this many lines behind the first wrong one are read: enough to see whether all are wrong in the
+#: same way, and few enough to report a single one soon.
 LOOKED_AT_BEHIND = 20_000
 
 
 class Faults:
-    """Gathers what is wrong with a manifest, in the order of its lines."""
+    """Collects the errors of a manifest, in the order of its lines."""
 
     def __init__(self) -> None:
         self._told: list[ManifestError] = []
@@ -28,7 +28,7 @@ class Faults:
         return bool(self._told)
 
     def add(self, fault: ManifestError) -> None:
-        """Add what is wrong with the next wrong line that was found, or with the file behind all lines."""
+        """Add the error of the next wrong line, or of the file behind all lines."""
         if self._last is None:
             self._last = (fault.line or 0) + LOOKED_AT_BEHIND
         if len(self._told) < MOST_TOLD:
@@ -37,7 +37,7 @@ class Faults:
             self._untold += 1
 
     def add_all(self, faults: Iterable[ManifestError]) -> None:
-        """Add what is wrong in the order of the lines, as far as they are looked at."""
+        """Add errors in the order of the lines, up to the last line that is read."""
         for fault in faults:
             if not self.ends_before(fault.line or 0):
                 self.add(fault)
@@ -49,7 +49,7 @@ class Faults:
         return is_behind
 
     def error(self) -> ManifestError:
-        """Return the error that tells of them."""
+        """Return one error with all of them."""
         path, rest = self._told[0].path, []
         if self._untold:
             rest.append(f"{path}: {self._untold} more lines are wrong")

@@ -27,21 +27,21 @@ LINE_MIB = 16
 
 _BUFFER = 1 << 20
 
-# One block of a zstd frame takes 4 bytes and gives up to 128 KiB (RFC 8878, section 3.1.1.2), and the decoder
-# has no bound on what one call gives back: pieces this small keep a hostile file at 16 MiB a call.
+# One block of a zstd frame takes 4 bytes and yields up to 128 KiB (RFC 8878, section 3.1.1.2), and the
+# decoder has no bound on the output of one call: pieces this small keep a hostile file at 16 MiB a call.
 _ZSTD_PIECE = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fingerprint:
-    """What tells one version of a file from another: its bytes as stored on disk, `size` in bytes."""
+    """Identifies one version of a file: the hash of its bytes as stored on disk, `size` in bytes."""
 
     sha256: str
     size: int
 
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
-    """Return what the file system says of one version of a file, which no other version shares."""
+    """Return the metadata of one version of a file, which no other version shares."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -55,11 +55,11 @@ class HashedFile(io.RawIOBase):
         self._abandoned = False
 
     def readable(self) -> bool:
-        """Say what the file is open for, as `io` asks."""
+        """Return whether the file is readable, for `io`."""
         return self._file.readable()
 
     def writable(self) -> bool:
-        """Say what the file is open for, as `io` asks."""
+        """Return whether the file is writable, for `io`."""
         return self._file.writable()
 
     def readinto(self, buffer: WriteableBuffer) -> int:
@@ -79,7 +79,7 @@ class HashedFile(io.RawIOBase):
         return whole.nbytes
 
     def abandon(self) -> None:
-        """Let what is still to be written go nowhere, so that buffers above can be closed after a failure."""
+        """Discard later writes, so that the buffers above can be closed after a failure."""
         self._abandoned = True
 
     def _note(self, data: memoryview) -> None:
@@ -126,7 +126,7 @@ class _ZstdFrames(io.RawIOBase):
 
 
 class Fault(NamedTuple):
-    """What is wrong with a line's bytes, and what to do about it."""
+    """A fault of a line's bytes, and its remedy."""
 
     problem: str
     remedy: str
@@ -165,8 +165,8 @@ class Lines:
     def pieces(self, *, most_lines: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
         """Yield the same lines, several at a time: the number of the first one, and their bytes.
 
-        A piece holds so many lines and bytes at most, or one line that is longer. What is read before an
-        error is yielded before it is raised.
+        A piece holds at most `most_lines` and `most_bytes`, or one longer line. The lines before an error are
+        yielded before it is raised.
         """
         piece, first, size = list[bytes](), 1, 0
         failure = None
@@ -189,7 +189,7 @@ class Lines:
         return not any(unmarked(number, text).strip() for number, text in self)
 
     def fingerprint(self) -> Fingerprint:
-        """Return the fingerprint of the whole file, reading what is left of it. Raises ManifestError."""
+        """Return the fingerprint of the whole file, after reading its rest. Raises ManifestError."""
         with reading(self.path):
             scratch = bytearray(_BUFFER)
             while self._stored.readinto(scratch):
@@ -236,11 +236,11 @@ def unmarked(number: int, line: bytes) -> bytes:
 
 
 def encoding_of(line: bytes) -> Fault | None:
-    """Return what is wrong with the encoding of a line that cannot be read, None where nothing shows it.
+    """Return the encoding fault of a line that cannot be decoded, None if its bytes show none.
 
-    JSON, and text of Lean, begins with an ASCII character and has no NUL: where those stand is RFC 4627's
-    sign of UTF-16 and UTF-32 (section 3). No string of JSON has a bare carriage return, so that one between
-    two objects ends a line.
+    JSON, and text of Lean, begins with an ASCII character and has no NUL: the places of these are RFC 4627's
+    sign of UTF-16 and UTF-32 (section 3). No string of JSON has a bare carriage return, so one between two
+    objects ends a line.
     """
     for mark, name in _MARKS.items():
         if line.startswith(mark):
@@ -281,7 +281,7 @@ def unusable(path: Path, problem: str, remedy: str) -> ManifestError:
 
 
 def printable(text: object, longest: int | None = 60) -> str:
-    """Return text fit for a message: what a terminal would act on is escaped, what is too long is cut."""
+    """Return text for a message: control characters of a terminal are escaped, a long text is truncated."""
     cut = str(text)
     if longest is not None and len(cut) > longest:
         cut = cut[:longest] + "..."
@@ -303,7 +303,7 @@ def _decompressed(path: Path, stored: HashedFile) -> io.BufferedReader:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Translate what goes wrong while a file is opened and read into a ManifestError."""
+    """Translate the errors of opening and reading a file into a ManifestError."""
     try:
         yield
     except FileNotFoundError as error:

@@ -1,9 +1,9 @@
 """Manifest step, replacing a file: readers see the old file or the new one, whole, whatever happens.
 
 The new file is written beside the old one, under a name made from the old one's (`.farm-<hash>.part`),
-synced, and renamed. Whoever writes it holds an exclusive `flock` on it: a second process that replaces the
-same file waits for the first and then starts from what that one left. The kernel drops the lock of a process
-that dies, and the next one clears its half-written file away.
+synced, and renamed. Its writer holds an exclusive `flock` on it: a second process that replaces the same file
+waits for the first and then starts from the first one's result. The kernel drops the lock of a process that
+dies, and the next one clears its half-written file away.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Replacement:
         self.text.close()
         with suppress(FileNotFoundError):
             mode = self._real.stat().st_mode
-            # First these: an access list says for whom the mode's group bits are meant.
+            # First, because an access list gives the mode's group bits another meaning.
             _copy_attributes(self._real, self._part)
             os.fchmod(self._part, stat.S_IMODE(mode))
         os.fsync(self._part)
@@ -76,7 +76,7 @@ class Replacement:
                 raise
 
     def close(self) -> None:
-        """Close the buffers, letting go of what never reached the file."""
+        """Close the buffers, discarding unwritten data."""
         self._stored.abandon()
         self.text.close()
 
@@ -85,11 +85,13 @@ class Replacement:
 def replacing(target: Path, *, mode: int) -> Iterator[Replacement]:
     """Make a file that replaces `target`, or is made there, when the body has put it in place.
 
-    The text is compressed as the suffix of `target` says. A symbolic link stays, and the file it points to is
+    The text is compressed by the suffix of `target`. A symbolic link stays, and the file it points to is
     replaced. A file that is replaced passes on owner, mode and extended attributes, and until then the new
-    one is its owner's alone. Where there was none, group and others get what `mode` and the umask both allow.
+    one is its owner's alone. A new file gets the rights of group and others that `mode` and the umask both
+    allow.
 
-    Raises ManifestError when the target cannot be written; it is then as it was, and nothing is left behind.
+    Raises ManifestError when the target cannot be written; it is then as it was, and no temporary file
+    remains.
     """
     real = Path(os.path.realpath(target))
     with _writing(target):
@@ -109,9 +111,9 @@ def replacing(target: Path, *, mode: int) -> Iterator[Replacement]:
 
 
 def require_replaceable(target: Path) -> None:
-    """Raise ManifestError when a file that is there could not be replaced now; nothing is left behind.
+    """Raise ManifestError if a file could not be replaced now; no temporary file remains.
 
-    All is done that a replacement begins with, and so whatever forbids one is found.
+    It performs the beginning of a replacement, so that it finds every obstacle.
     """
     with replacing(target, mode=0o600):
         pass
@@ -154,7 +156,7 @@ def _claimed(folder: int, name: str, mode: int) -> Iterator[int]:
 
 
 def _attempt(folder: int, name: str, mode: int) -> int | None:
-    """Return a new locked file, or None after waiting for whoever had this name first."""
+    """Return a new locked file, or None after waiting for the process that had this name first."""
     part, is_new = _create_or_open(folder, name, mode)
     with ExitStack() as unless_kept:
         unless_kept.callback(os.close, part)
@@ -187,7 +189,7 @@ def _is_named(part: int, folder: int, name: str) -> bool:
 def _copy_attributes(old: Path, part: int) -> None:
     if sys.platform != "linux":
         return
-    # As `cp -a` does it: what the file system or the kernel keeps to itself is not copied.
+    # Like `cp -a`: attributes that the file system or the kernel reserves are not copied.
     with suppress(OSError):
         for name in os.listxattr(old):
             with suppress(OSError):

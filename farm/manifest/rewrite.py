@@ -1,4 +1,4 @@
-"""Manifest step, writing back: a manifest's lines go through an edit into the same file or another."""
+"""Manifest step, writing back: sends a manifest's lines through an edit into the same file or another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rewritten = Callable[[Lines], Iterable[bytes]]
 """Given the open manifest, gives the text to write for it, in order."""
 
 Announce = Callable[[Fingerprint], None]
-"""Is told a fingerprint."""
+"""Called with a fingerprint."""
 
 
 def rewrite(
@@ -29,26 +29,26 @@ def rewrite(
     announce: Announce = lambda _: None,
     placed: Announce = lambda _: None,
 ) -> Fingerprint:
-    """Write what is made of `source` to `target`, and return its new fingerprint.
+    """Write the edited text of `source` to `target`, and return its new fingerprint.
 
-    Source and target may be the same file. `farm.manifest.replace` says what is kept of a target that is
-    there, how two processes take turns, and what a failure leaves: the old file, whole.
+    Source and target may be the same file. `farm.manifest.replace` describes which attributes of an old
+    target are kept, how two processes take turns, and that a failure leaves the old file whole.
 
-    `announce` is told the new fingerprint when all is written, just before the file is put in place, and
-    `placed` when it is. Both, and asking what is `expected`, happen while nobody else writes the target.
+    `announce` is called with the new fingerprint when all is written, just before the file is put in place,
+    and `placed` afterwards. Both, and `expected`, are called while this process holds the target's lock.
 
-    Raises ManifestChanged when the source is none of the files that are `expected` (any is, where none is
-    named), or changes meanwhile; ManifestError when one of the two files cannot be used.
+    Raises ManifestChanged if the source is none of the `expected` files (any is allowed if none is named), or
+    changes during the call; ManifestError if one of the two files cannot be used.
     """
     with reading(source):
         mode = source.stat().st_mode
-    # The target's lock is taken first, so that what is read is what the last writer left.
+    # The target's lock is taken first, so that the last writer's result is read.
     with replacing(target, mode=mode) as new, opened(source) as lines:
         known = expected()
         try:
             new.text.writelines(rewritten(lines))
         except ManifestError as error:
-            # A file that was changed may be wrong in any way; that it was changed is what to say.
+            # Any error may follow from a changed file; then the change is the error to report.
             _refuse_changed(lines, known, error)
             raise
         _refuse_changed(lines, known)
@@ -69,7 +69,7 @@ def write(target: Path, lines: Iterable[str]) -> None:
 
 
 def by_line(edit: Edit) -> Rewritten:
-    """Return what makes of a manifest its lines, each as `edited` gives it."""
+    """Return a function that yields the lines of a manifest, as edited by `edited`."""
     return lambda lines: edited(str(lines.path), lines, edit)
 
 

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus: how they are served, and those of the farm as a whole, read from the store."""
+"""Metrics for Prometheus: serves a process's metrics, and reads those of the whole farm from the store."""

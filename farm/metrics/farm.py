@@ -1,4 +1,4 @@
-"""Metrics step, the farm: what PostgreSQL knows of it, read when Prometheus asks."""
+"""Metrics step, the farm: reads the farm's figures from PostgreSQL when Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from farm.log import logger
 from farm.store.readings import Reading
 from farm.version import VERSION
 
-#: Whoever asks within so many seconds of a reading gets that one,
+#: A scrape within this many seconds of a reading gets the same reading,
 _FRESH_SECONDS = 1.0
-#: and within so many times as long as it took: PostgreSQL has other work.
+#: and so does one within this many times the reading's duration: PostgreSQL has other work.
 _PAUSES = 20.0
-#: but for no longer than this: a reading also says that PostgreSQL answers.
+#: but for no longer than this: a reading also shows that PostgreSQL answers.
 _MOST_SECONDS = 30.0
-#: So long one waits for another's reading.
+#: The most seconds that a scrape waits for another one's reading.
 _WAIT_SECONDS = 5.0
 
-#: How attempts end, and what answers lines. What has not happened yet is told as 0: a counter that began with
-#: its first event would hide that event from `increase`.
+#: The ends of attempts and the sources of lines' verdicts. Events that have not happened count as 0: a
+#: counter that appeared with its first event would hide that event from `increase`.
 _ENDS = (*Outcome, "returned", "cancelled", "lost")
 _ANSWERS = ("own", "shared")
 
@@ -40,7 +40,7 @@ _F = TypeVar("_F", bound=GaugeMetricFamily | CounterMetricFamily)
 
 
 class FarmMetrics(Collector):
-    """Tells the state of the farm by `read`; many threads may ask at once."""
+    """Collects the state of the farm by `read`; several threads may scrape at once."""
 
     def __init__(self, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock
@@ -54,7 +54,7 @@ class FarmMetrics(Collector):
         yield from _families(None)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics; where PostgreSQL does not answer, only that."""
+        """Yield the metrics; if PostgreSQL does not answer, only `farm_up`."""
         reading = self._recent()
         up = _gauge("farm_up", "Whether PostgreSQL answered.")
         yield _with(up, [((), float(reading is not None))])
@@ -62,7 +62,7 @@ class FarmMetrics(Collector):
             yield from _families(reading)
 
     def _recent(self) -> Reading | None:
-        """Return a reading that is fresh; None where PostgreSQL does not give one."""
+        """Return a fresh reading; None if PostgreSQL gives none."""
         if not self._lock.acquire(timeout=_WAIT_SECONDS):
             _log.warning("PostgreSQL did not return the metrics within %g s", _WAIT_SECONDS)
             return None
@@ -80,7 +80,7 @@ class FarmMetrics(Collector):
         try:
             return self._read()
         except (FarmError, SQLAlchemyError, psycopg.Error) as error:
-            # A database of another revision, too, may lack what is read.
+            # A database of another revision may lack a table, too.
             _log.warning("The metrics could not be read: %s", str(error).partition("\n")[0])
             return None
 
@@ -99,7 +99,7 @@ def exposition(metrics: FarmMetrics, accepted: str = "") -> tuple[bytes, str]:
 
 
 def _families(reading: Reading | None) -> Iterator[Metric]:
-    """Yield each metric with its values, with none where there is no reading."""
+    """Yield each metric with its values, without values if there is no reading."""
     yield from _facts(reading)
     yield from _queue(reading)
     yield from _counted(reading)
@@ -112,7 +112,9 @@ def _facts(reading: Reading | None) -> Iterator[Metric]:
     size = _gauge("farm_database_bytes", "Size of the database.")
     oldest = _gauge("farm_oldest_run_seconds", "How long ago the oldest stored run was submitted.")
     silent = _gauge(
-        "farm_environment_silent_seconds", "How long ago a worker said that it serves it.", "environment"
+        "farm_environment_silent_seconds",
+        "Seconds since a worker last reported that it serves it.",
+        "environment",
     )
     if reading is not None:
         _with(info, [((VERSION, reading.schema), 1)])

@@ -1,4 +1,4 @@
-"""Metrics step, the port: serves a registry over HTTP to whoever reaches the address."""
+"""Metrics step, the port: serves a registry over HTTP to every client that reaches the address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from farm.errors import UsageError
 
-#: Where metrics are served unless somebody names another address.
+#: The default address of metrics.
 LOOPBACK = "127.0.0.1"
 #: Connections that are served at once; each costs a thread and an open file, which the worker needs itself.
 MOST_CONNECTIONS = 16
@@ -26,16 +26,16 @@ _REFUSED = b"a web page may ask under this name; ask for localhost, or for the a
 
 _Start = Callable[[str, list[tuple[str, str]]], object]
 _App = Callable[[dict[str, Any], _Start], Iterable[bytes]]
-#: Tells why a process does not do its work now, None where it does.
+#: Returns the reason why a process does not do its work now, None if it does.
 Unready = Callable[[], str | None]
 
 
 def _always() -> None:
-    """Find nothing that is missing."""
+    """Return None: the process is ready."""
 
 
 class _Handler(WSGIRequestHandler):
-    """Answers one request; closes a connection that is silent for so many seconds."""
+    """Answers one request; closes a connection after `timeout` silent seconds."""
 
     timeout = 10
 
@@ -49,7 +49,7 @@ class _Server(ThreadingWSGIServer):
     request_queue_size = 128
 
     def __init__(self, address: str, port: int, registry: Collector, unready: Unready) -> None:
-        """Listen; raises `OSError` and `OverflowError` where nobody can."""
+        """Listen; raises `OSError` and `OverflowError` if the address or port cannot be used."""
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         self.address_family = found[0]
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
@@ -58,7 +58,7 @@ class _Server(ThreadingWSGIServer):
         self.set_app(_for_this_machine(app) if _is_loopback(str(found[4][0])) else app)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, where one is free."""
+        """Answer in a thread of its own, if one is free."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -76,7 +76,7 @@ class _Server(ThreadingWSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what failed, unless a client was silent or went away: anybody who connects can be one."""
+        """Log an error, unless a client was silent or went away, which any client can do."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -116,7 +116,7 @@ def _for_this_machine(app: _App) -> _App:
 
 
 def _host(value: str) -> str:
-    """Return the name or the address in a `Host`, "" where there is none."""
+    """Return the name or the address in a `Host`, "" if it has none."""
     try:
         return urlsplit(f"//{value}").hostname or ""
     except ValueError:
@@ -134,8 +134,8 @@ def _is_loopback(host: str) -> bool:
 def exposed(registry: Collector, *, address: str, port: int, unready: Unready = _always) -> Iterator[str]:
     """Serve metrics inside the block and give their URL; port 0 takes a free one.
 
-    Beside them, `/health/live` answers 200, and `/health/ready` 503 where `unready` says why. Raises
-    `UsageError` when nobody can listen there.
+    Beside them, `/health/live` answers 200, and `/health/ready` 503 while `unready` returns a reason. Raises
+    `UsageError` if the address or port cannot be used.
     """
     try:
         server = _Server(address, port, registry, unready)

@@ -1,1 +1,1 @@
-"""Report step: what the verdicts of one or several runs say together, as figures, text and one HTML page."""
+"""Report step: evaluates the verdicts of one or several runs as figures, text and one HTML page."""

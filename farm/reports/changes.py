@@ -1,7 +1,7 @@
-"""Report step: what a recheck changed, line by line. Pure.
+"""Report step: finds the changes of a recheck, line by line. Pure.
 
-A failure of the farm, a cancelled line and one without a verdict say nothing about a proof: what they changed
-is not known. A limit that was exceeded says little, for a new Lean may be slower: it is told apart.
+A failure of the farm, a cancelled line and one without a verdict are no facts about a proof: such changes are
+unknown. An exceeded limit is a weak fact, because a new Lean may be slower: it is counted apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from farm.judging.judgement import Judgement
 
 
 class Change(StrEnum):
-    """What became of a line, from the worst to the best to the least."""
+    """The change of a line, from the worst to the best, then no change."""
 
     BROKEN = "broken"
     OVER_LIMIT = "over_limit"
@@ -26,7 +26,7 @@ class Change(StrEnum):
 
 
 def change_of(before: Judgement, now: Judgement) -> Change:
-    """Return what became of a line."""
+    """Return the change of a line."""
     if not (before.is_known and now.is_known):
         return Change.UNKNOWN
     if before.verdict == now.verdict and (before.is_limit or before.reason == now.reason):
@@ -48,14 +48,14 @@ class Count(NamedTuple):
 
 
 class Changes:
-    """Counts what became of lines."""
+    """Counts the changes of lines."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[Change, str, str]] = Counter()
         self._unjudged = self._lost = 0
 
     def add(self, before: Judgement, now: Judgement) -> Change:
-        """Count a line, and return what became of it."""
+        """Count a line, and return its change."""
         change = change_of(before, now)
         self._counts[change, before.words, now.words] += 1
         self._unjudged += not now.is_known
@@ -82,7 +82,7 @@ class Changes:
         return sum(number for (each, _, _), number in self._counts.items() if each is change)
 
     def counts(self) -> list[Count]:
-        """Return how many lines went from what to what: the worst changes first, the most lines first."""
+        """Return the numbers of lines by change: the worst changes first, then by number."""
         order = {change: place for place, change in enumerate(Change)}
         found = [Count(*key, lines) for key, lines in self._counts.items()]
         return sorted(found, key=lambda each: (order[each.change], -each.lines, each.before, each.now))

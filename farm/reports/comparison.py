@@ -1,4 +1,4 @@
-"""Report step: what is reported beside another run, over the problems that both have. Pure."""
+"""Report step: compares the report with another run, over the problems that both have. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LEAST_PROBLEMS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassDifference:
-    """pass@k of both, and its difference, over the problems of which both can be told (`estimates.counted`).
+    """pass@k of both runs, and its difference, over the problems whose pass@k is known in both.
 
-    `low` and `high` bound the difference, what is reported minus what it is compared with; they are None
-    where the problems are too few.
+    `low` and `high` bound the difference, this report minus the other run; they are None if the problems are
+    too few.
     """
 
     k: int
@@ -43,10 +43,10 @@ class PassDifference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """What is reported beside another run.
+    """The comparison of a report with another run.
 
     `gained` problems are solved here, and all judged and not solved there; `lost` ones the other way round.
-    Of `undecided` ones that cannot be said, for a side without a proof has unknown lines.
+    For `undecided` ones neither is known, because a side without a proof has unknown lines.
     """
 
     run: str
@@ -65,7 +65,7 @@ Pair = tuple[Samples, Samples]
 
 
 def compare(pool: Pool, other: Pool, names: Sequence[str], *, run: str) -> Comparison | None:
-    """Return what distinguishes a pool from that of another run, None without a common problem."""
+    """Return the comparison of a pool with that of another run, None without a common problem."""
     theirs = other.problems
     common = {number: (each, theirs[number]) for number, each in pool.problems.items() if number in theirs}
     if not common:

@@ -1,4 +1,4 @@
-"""Report step: which problems pass@k is told of, and what it is for one problem. Pure."""
+"""Report step: decides which problems pass@k is averaged over, and estimates it for one problem. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from farm.reports.statistics import pass_at_k
 
 
 class Kind(NamedTuple):
-    """What pass@k of a problem depends on; problems with equal samples are of one kind."""
+    """The numbers that pass@k of a problem depends on; problems with equal samples are of one kind."""
 
     judged: int
     proved: int
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
         return self.always_passes(k) or (self.judged >= k and not self.stopped)
 
     def pass_at(self, k: int) -> float:
-        """Return pass@k, for which it can be told."""
+        """Return pass@k, if it is known."""
         return 1.0 if self.always_passes(k) else pass_at_k(self.judged, self.proved, k)
 
 
@@ -49,11 +49,11 @@ Kinds = Mapping[tuple[Kind, ...], int]
 
 
 def counted(kinds: Kinds, k: int) -> Kinds:
-    """Return the problems whose pass@k is averaged, none where their mean would mislead.
+    """Return the problems whose pass@k is averaged, none if their mean would mislead.
 
-    These are all problems with k samples if pass@k of each can be told. Otherwise they are those with k
-    judged samples: of the others only solved ones can be told, which would be too good. Where proofs stopped
-    the rest there are none: what is left would be mostly the problems without a proof.
+    These are all problems with k samples if pass@k of each is known. Otherwise they are those with k judged
+    samples: of the others pass@k is known for solved ones only, which would be too good. If the first proof
+    cancelled other samples, the result is empty: mostly problems without a proof would remain.
     """
     sampled = {sides: number for sides, number in kinds.items() if all(each.samples >= k for each in sides)}
     if all(each.is_told(k) for sides in sampled for each in sides):

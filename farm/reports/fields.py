@@ -1,4 +1,4 @@
-"""Report step: the values of one field of a manifest, read from the file that was submitted."""
+"""Report step: reads the values of one field of a manifest, from the file that was submitted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from farm.errors import ManifestChanged, ManifestError
 from farm.manifest.lines import Fingerprint, Lines, opened, printable
 
-#: So many names of fields are remembered for a message.
+#: At most this many field names are kept for a message.
 _MOST_NAMES = 50
-#: A longer value is told by its beginning and a hash.
+#: A longer value is represented by its beginning and a hash.
 _LONGEST = 200
 #: More digits than these are a text; Python refuses to count with very many.
 _MOST_DIGITS = 20
@@ -61,7 +61,7 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text, or the beginning of a long one and a hash of it."""
+    """Return a text, or the beginning of a long one and its hash."""
     if len(text) <= _LONGEST:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -76,9 +76,9 @@ class FieldValues:
         self._rest: Iterator[tuple[int, bytes]] = iter(lines)
 
     def at(self, line: int) -> str | None:
-        """Return the value at a line, which is behind those that were asked for before.
+        """Return the value at a line; calls must come in ascending order.
 
-        Raises `ManifestError`, a `ManifestChanged` where the file has no such line any more.
+        Raises `ManifestError`, a `ManifestChanged` if the file no longer has that line.
         """
         for number, text in self._rest:
             if number == line:
@@ -96,7 +96,7 @@ class FieldValues:
 
 @contextmanager
 def field_values(path: Path, field: Field) -> Iterator[FieldValues]:
-    """Give the values of a field in a manifest, the file open meanwhile; raises `ManifestError`."""
+    """Give the values of a field in a manifest, which is open inside the block; raises `ManifestError`."""
     try:
         with opened(path) as lines:
             yield FieldValues(lines, field)
@@ -109,5 +109,5 @@ def field_values(path: Path, field: Field) -> Iterator[FieldValues]:
 
 def changed(path: Path) -> ManifestChanged:
     """Return the error that says that the field's values are gone."""
-    problem = "has changed since it was submitted, so --by cannot tell which values the judged lines had"
+    problem = "has changed since it was submitted, so --by cannot know the values of the judged lines"
     return ManifestChanged(printable(path, None), problem, remedy=_REMEDY)

@@ -1,4 +1,4 @@
-"""Report step: the figures of a pool of lines, as values that `--json` prints and people are shown. Pure."""
+"""Report step: computes the figures of a pool of lines, as values for `--json` and for people. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from farm.reports.estimates import Kind, Kinds, counted
 from farm.reports.pools import Cost, Pool, Samples
 from farm.reports.statistics import all_of, mean_and_interval, pass_at_k, sizes
 
-#: So many of the slowest problems are told.
+#: At most this many of the slowest problems are listed.
 SLOWEST = 10
 
 #: Two means of the same numbers differ by less.
@@ -31,7 +31,7 @@ _ENDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerdictShare:
-    """How many lines have a verdict and reason, and what share of all lines they are."""
+    """The number and the share of lines with a verdict and reason."""
 
     verdict: str
     reason: str
@@ -41,11 +41,12 @@ class VerdictShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassAt:
-    """pass@k, with an interval, over the problems of which it can be told (`farm.reports.estimates`).
+    """pass@k, with an interval, over the problems for which it is known (`farm.reports.estimates`).
 
     `value`, `low` and `high` are None without such a problem. `at_least` and `at_most` take the unknown
     samples as failures and as proofs, over the `problems_with_samples` that have at least k samples, judged
-    or not. `all_timed_out` estimates how likely k samples all time out, over the same problems as `value`.
+    or not. `all_timed_out` estimates the probability that k samples all time out, over the same problems as
+    `value`.
     """
 
     k: int
@@ -75,7 +76,7 @@ class Unknown:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeouts:
-    """How many lines ran out of time, and of the `problems` with a judged line the mean share of it.
+    """The number of lines that ran out of time, and their mean share in the `problems` with a judged line.
 
     `all_samples` is the share of problems all of whose judged lines did.
     """
@@ -88,10 +89,10 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitUse:
-    """How many lines a limit ended, and how much of it those used that came to their own end.
+    """The number of lines that a limit ended, and the share of the limit used by all others.
 
-    The tenths count lines by how much they used: up to a tenth of the limit, up to two, and so on; None for
-    a limit whose use is not known.
+    The tenths count lines by their use: up to a tenth of the limit, up to two, and so on; None for a limit
+    whose use is not known.
     """
 
     limit: str
@@ -112,7 +113,7 @@ class LimitUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerdictCost:
-    """What the lines of a verdict took of Lean; `checked` of them were checked for themselves."""
+    """Lean's time for the lines of a verdict; `checked` of them had checks of their own."""
 
     verdict: str
     lines: int
@@ -123,7 +124,7 @@ class VerdictCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Costs:
-    """Seconds that Lean took for these lines; what a line shares with another one's check costs nothing."""
+    """Seconds that Lean took for these lines; a line that shares another one's check costs nothing."""
 
     cpu_seconds: float
     wall_seconds: float
@@ -135,7 +136,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlowProblem:
-    """What the judged lines of a problem took, shared checks included in all but `cpu_seconds`."""
+    """Lean's time for the judged lines of a problem, shared checks included in all but `cpu_seconds`."""
 
     problem: str
     lines: int
@@ -147,10 +148,10 @@ class SlowProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """All that is told of a pool of lines. Shares are from 0 to 1.
+    """All figures of a pool of lines. Shares are from 0 to 1.
 
-    `undecided` problems have no proof and an unknown line. `samples_usual` is how many lines most problems
-    have.
+    `undecided` problems have no proof and an unknown line. `samples_usual` is the number of lines that most
+    problems have.
     """
 
     lines: int
@@ -244,7 +245,7 @@ def _pass_at_one(kinds: Kinds, k: int) -> PassAt:
     told = _told(kinds, k)
     value = _mean(told, lambda kind: kind.pass_at(k))
     if value is not None and least is not None and value < least - _ROUNDING:
-        # The problems that are left out have more proofs than those that are not.
+        # The excluded problems have more proofs than the others.
         told, value = {}, None
     values: Counter[float] = Counter()
     for (kind,), number in told.items():
@@ -265,7 +266,7 @@ def _pass_at_one(kinds: Kinds, k: int) -> PassAt:
 
 
 def _told(kinds: Kinds, k: int) -> Kinds:
-    """Return the problems that pass@k is over; where pass@1 is too high it is told, and a note says so."""
+    """Return the problems for pass@k; pass@1 is given even if it is too high, with a note."""
     if k > 1:
         return counted(kinds, k)
     return {sides: number for sides, number in kinds.items() if sides[0].judged}

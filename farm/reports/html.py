@@ -1,4 +1,4 @@
-"""Report step: the report as one HTML page that needs nothing else, neither a network nor a script."""
+"""Report step: renders the report as one HTML page without network access or scripts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from farm.reports.report import Report
 from farm.reports.svg import Caption, Point
 from farm.version import VERSION
 
-#: So many rows of a long table, rows of a plot and flipped names are on the page; `--json` has all.
+#: The most rows of a long table, rows of a plot and flipped names on the page; `--json` has all.
 MOST_ROWS, MOST_PLOTTED, MOST_NAMES = 100, 12, 60
 
 
 def page(report: Report, *, made_at: datetime) -> str:
-    """Return the page; everything that somebody else wrote is in it as escaped text."""
+    """Return the page; all foreign text in it is escaped."""
     environment = Environment(
         loader=PackageLoader("farm.reports", "page"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Report step: lines are counted into pools, each with its problems, its cost and its use of limits."""
+"""Report step: counts lines into pools, each with its problems, its cost and its use of limits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ENDED = frozenset({Verdict.PROVED.value, Verdict.REJECTED.value})
 
 
 class Samples:
-    """What is known of the lines of one problem.
+    """The samples of one problem.
 
-    `judged` lines have a verdict on their proof, `unknown` ones have not: they are not over, were cancelled,
-    or could not be judged. It is `stopped` when a proof cancelled lines. Seconds are those of the judged
-    ones; `cpu_seconds` are of checks of their own.
+    `judged` lines have a verdict on their proof, `unknown` ones have not: they are unfinished, were
+    cancelled, or could not be judged. It is `stopped` when a proof cancelled lines. Seconds are those of the
+    judged ones; `cpu_seconds` are of checks of their own.
     """
 
     __slots__ = ("cpu_seconds", "judged", "longest", "proved", "seconds", "stopped", "timeouts", "unknown")
@@ -42,7 +42,7 @@ class Samples:
 
 
 class Cost:
-    """What lines of one verdict and reason took: `own_lines` were checked for themselves, not shared."""
+    """The cost of lines of one verdict and reason: `own_lines` had checks of their own."""
 
     __slots__ = ("cpu_seconds", "lines", "own_lines", "wall_seconds")
 
@@ -113,7 +113,7 @@ class Pool:
         wall = int(PARTS * (line.wall_seconds or 0.0) / line.wall_limit)
         cpu = int(PARTS * (line.cpu_seconds or 0.0) / line.cpu_limit)
         memory = PARTS * (line.peak_memory_kib or 0) // (line.memory_limit_mib * 1024)
-        # What used a little more than its limit before it was seen used the last part.
+        # A process may exceed its limit a little before it is killed: it counts in the last part.
         use.wall[wall if wall < PARTS else -1] += 1
         use.cpu[cpu if cpu < PARTS else -1] += 1
         use.memory[memory if memory < PARTS else -1] += 1

@@ -1,6 +1,6 @@
-"""Report step: the lines of runs are read from the store, and their fields from their manifests, in one pass.
+"""Report step: reads the lines of runs from the store, and their fields from their manifests, in one pass.
 
-Nothing is kept of a line but what its pools count.
+Lines are counted into pools and not kept.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Problems:
 
 
 class Reader:
-    """Reads runs into pools, `total` for all of them together where there are `several`."""
+    """Reads runs into pools, `total` for all of them together if there are `several`."""
 
     def __init__(self, queries: Queries, *, by: str | None = None, several: bool = False) -> None:
         self._queries = queries

@@ -1,4 +1,4 @@
-"""Report step: one report on one or several runs, with all its parts."""
+"""Report step: builds one report on one or several runs, with all its parts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ValueFigures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What is told of runs: each by itself, all together, split by a field, and beside another run."""
+    """The figures of runs: each by itself, all together, split by a field, and beside another run."""
 
     runs: tuple[RunFigures, ...]
     total: Figures

@@ -1,4 +1,4 @@
-"""Report step, the estimators: pass@k, intervals of shares, and the paired bootstrap. Pure."""
+"""Report step, the estimators: computes pass@k, intervals of shares, and the paired bootstrap. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUANTILE = 1.959963984540054
 
 
 def all_of(samples: int, hits: int, k: int) -> float:
-    """Return how likely k of so many samples, drawn without replacement, are all hits: C(h,k) / C(n,k)."""
+    """Return how likely k of `samples`, drawn without replacement, are all hits: C(h,k) / C(n,k)."""
     if hits < k:
         return 0.0
     misses = samples - hits
@@ -35,7 +35,7 @@ def pass_at_k(samples: int, proved: int, k: int) -> float:
 
 
 def sizes(most: int, usual: int) -> list[int]:
-    """Return the k to report where problems have so many samples: powers of two, and the usual number."""
+    """Return the k to report for problems with up to `most` samples: powers of two, and the usual number."""
     powers = {1 << each for each in range(most.bit_length())}
     return sorted(powers | {usual}) if most else []
 
@@ -43,11 +43,11 @@ def sizes(most: int, usual: int) -> list[int]:
 def mean_and_interval(values: Mapping[float, int], samples: int) -> tuple[float, float, float]:
     """Return the mean of a number from 0 to 1 per problem, and the bounds of its interval over problems.
 
-    ``values`` says how many problems have each value; all have so many samples together. The bounds are
-    Wilson's for as many independent trials as would vary like this mean: at least one for each problem, at
-    most one for each sample. Few problems hardly show how much they vary, so these trials are reduced as
-    Student's interval is wider than the normal one. Where all problems agree nothing says that others of the
-    kind would: each is one trial, whatever its samples.
+    ``values`` maps each value to its number of problems; ``samples`` is the number of all samples together.
+    The bounds are Wilson's for the number of independent trials that would vary like this mean: at least one
+    for each problem, at most one for each sample. Few problems hardly show how much they vary, so these
+    trials are reduced as Student's interval is wider than the normal one. If all problems agree, they do not
+    show that others of the kind would: each is one trial, whatever its samples.
     """
     problems = sum(values.values())
     mean = math.fsum(value * number for value, number in values.items()) / problems
@@ -62,7 +62,7 @@ def mean_and_interval(values: Mapping[float, int], samples: int) -> tuple[float,
 
 
 def student_quantile(freedom: int) -> float:
-    """Return the 0.975 quantile of Student's t with so many degrees of freedom.
+    """Return the 0.975 quantile of Student's t with ``freedom`` degrees of freedom.
 
     See Abramowitz and Stegun 1964, 26.7.5: right to 1 % from 3 degrees on, too small with fewer.
     """
@@ -76,7 +76,7 @@ def student_quantile(freedom: int) -> float:
 
 
 def wilson(share: float, trials: float) -> tuple[float, float]:
-    """Return the bounds of Wilson's score interval for a share of so many trials."""
+    """Return the bounds of Wilson's score interval for a share of ``trials``."""
     square = _QUANTILE**2 / trials
     centre = (share + square / 2) / (1 + square)
     reach = math.sqrt(share * (1 - share) * square + square**2 / 4) / (1 + square)
@@ -124,12 +124,12 @@ def _unpacked(total: int, width: int) -> Iterator[float | None]:
         yield (place & (1 << _SUM_BITS) - 1) / _UNIT / number - 1 if number else None
 
 
-#: Of so many equal problems or more it is drawn how often they are drawn, not each of them.
+#: From this many equal problems on, the number of their draws is drawn instead of each draw.
 _MANY = 40
 
 
 def _resampled(values: Mapping[int, int], resamples: int) -> Iterator[int]:
-    """Yield the sum of a resample, so many times."""
+    """Yield the sums of ``resamples`` resamples."""
     random = Random(SEED)  # noqa: S311 - nothing secret
     many = sorted(((n, value) for value, n in values.items() if n >= _MANY), reverse=True)
     few = sorted(value for value, n in values.items() if n < _MANY for _ in range(n))
@@ -147,7 +147,7 @@ def _resampled(values: Mapping[int, int], resamples: int) -> Iterator[int]:
 
 
 def binomial(random: Random, trials: int, part: int, whole: int) -> int:
-    """Return how many of so many trials succeed, each with the exact probability part / whole.
+    """Return the number of successes in ``trials``, each with the exact probability part / whole.
 
     A trial succeeds when a random binary fraction is below that quotient. The digits of all undecided trials
     are drawn together, and those whose digit differs from the quotient's are decided.

@@ -1,6 +1,6 @@
 """Report step: plots as SVG that stands in a page, drawn from numbers and short texts. Pure.
 
-Colours are the page's: elements have classes, and the style sheet says what these look like. Every text goes
+Colours are the page's: elements have classes, and the style sheet gives these their look. Every text goes
 through an XML writer, which escapes it.
 """
 
@@ -23,7 +23,7 @@ _ROW = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caption:
-    """What a plot is called: a key that no other plot of the page has, a title, and what can be seen."""
+    """The caption of a plot: a key that is unique on the page, a title, and a description."""
 
     key: str
     title: str
@@ -76,7 +76,7 @@ class Drawing:
         self._add("line", kind, {name: _n(value) for name, value in places.items()})
 
     def along(self, points: Sequence[tuple[float, float]], kind: str, *, closed: bool = False) -> None:
-        """Draw a line through points, or what it encloses."""
+        """Draw a line through points, or the area inside them."""
         places = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
         self._add("polygon" if closed else "polyline", kind, {"points": places})
 
@@ -98,7 +98,7 @@ def stacked(parts: Sequence[tuple[str, int]], caption: Caption) -> str:
     drawing = Drawing(30.0, caption, stretches=True)
     total = sum(number for _, number in parts)
     seen = [(kind, number) for kind, number in parts if number]
-    # What is there is seen, however little it is.
+    # Every part is visible, however small.
     widths = [max(3.0, WIDTH * number / total) for _, number in seen]
     scale = WIDTH / sum(widths) if widths else 1.0
     ends = accumulate(width * scale for width in widths)

@@ -1,4 +1,4 @@
-"""Report step: sentences and numbers in words, the same in a terminal and on the page. Pure."""
+"""Report step: words its sentences and numbers, the same in a terminal and on the page. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIMITS = {
 
 
 def name(text: str | None) -> str:
-    """Return a name or value that somebody else wrote as it can be shown."""
+    """Return a foreign name or value, fit for display."""
     if text is None:
         return "(without the field)"
     return printable(text, _LONGEST) or "(empty)"
@@ -53,7 +53,7 @@ def whole(number: int) -> str:
 
 
 def percent(share: float | None, places: int = 1) -> str:
-    """Return a share from 0 to 1 in per cent, a dash for none; what is nearly all or nothing says so."""
+    """Return a share from 0 to 1 in per cent, a dash for none; a share near 0 or 1 is marked as such."""
     if share is None:
         return "–"
     least = 10.0 ** -(places + 2)
@@ -92,7 +92,7 @@ def seconds(number: float | None) -> str:
 
 
 def title(report: Report) -> str:
-    """Return what the report is on."""
+    """Return the report's title."""
     ids = [each.run.id for each in report.runs]
     if len(ids) == 1:
         return f"Run {ids[0]}"
@@ -118,14 +118,14 @@ def value_rows(report: Report) -> list[tuple[str, Figures]]:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence, and the command that tells more, where there is one."""
+    """A sentence, and the command for details, if one exists."""
 
     sentence: str
     command: str = ""
 
 
 def notes(report: Report) -> list[Note]:
-    """Return what a reader must know before any figure."""
+    """Return the notes that a reader needs before any figure."""
     runs = [*report.runs, *([report.against] if report.against else [])]
     return [note for each in runs for note in _notes(each)]
 
@@ -158,7 +158,7 @@ def _notes(found: RunFigures) -> Iterator[Note]:
     if found.stops_on_first_proof:
         yield Note(
             f"{cancelled}, for it stops on the first proof: pass@1 over its judged lines is too high, and "
-            "another pass@k is told only where the cancelled lines cannot change it. "
+            "another pass@k is given only if the cancelled lines cannot change it. "
             "Use the bounds, and the problems solved."
         )
     else:
@@ -205,7 +205,7 @@ _TIMES = ("wall", "cpu", "kernel_time")
 
 
 def longer(figures: Figures) -> str:
-    """Return what the use of the limits of time says about longer ones."""
+    """Return whether longer time limits would help, judged by the use of the present ones."""
     times = [each for each in figures.limits if each.limit in _TIMES]
     ended = [each for each in times if each.ended]
     if not ended:
@@ -224,11 +224,13 @@ def longer(figures: Figures) -> str:
 
 
 def _by_rate(limits: Sequence[LimitUse], figures: Figures) -> str:
-    """Return what proofs near the limits, whose use is known, say about longer ones."""
+    """Return whether longer limits would help, judged by the proofs near the limits whose use is known."""
     if not figures.proved:
-        return "There is no proof to tell whether longer limits would help."
+        return "Without a proof it is unknown whether longer limits would help."
     near = ", ".join(f"{LIMITS[each.limit]} {whole(each.proofs_above_four_fifths)}" for each in limits)
-    found = f"Of {count(figures.proved, 'proof')}, so many took more than four fifths of the limit: {near}."
+    found = (
+        f"Of {count(figures.proved, 'proof')}, these numbers took more than four fifths of the limit: {near}."
+    )
     guess = sum(min(each.ended, 5 * each.proofs_above_four_fifths) for each in limits)
     if not guess:
         return f"{found} Longer limits would probably find few more."
@@ -239,7 +241,7 @@ def _by_rate(limits: Sequence[LimitUse], figures: Figures) -> str:
 
 
 def share_above(limit: LimitUse, figures: Figures, above: int) -> str:
-    """Return how many proofs took more than so many tenths of a limit, a dash where nobody knows."""
+    """Return the number of proofs that took more than ``above`` tenths of a limit, a dash if unknown."""
     if limit.proved_tenths is None:
         return "–"
     number = sum(limit.proved_tenths[above:])
@@ -250,11 +252,11 @@ def left_uncompared(found: Comparison) -> str:
     """Return why there is no pass@k beside the other run, nothing when there is one."""
     if found.pass_at:
         return ""
-    return "There is no k for which pass@k of both runs can be told."
+    return "For no k is pass@k of both runs known."
 
 
 def verdict_of(difference: PassDifference) -> str:
-    """Return what the interval of a difference says."""
+    """Return the meaning of a difference's interval."""
     if difference.is_of_few:
         return "too few problems"
     if not difference.differs:

@@ -81,10 +81,10 @@ def store_batch(
     Nothing is waited for but the disk, and not even that where every verdict is known. Its trace is a part of
     that of the `traceparent`, which whoever asks has sent.
     """
-    told = {"lines": len(items.prepared), **items.options.told}
+    told = {"lines": len(items.prepared), **items.options.span_attributes}
     with tracing.root("farm.submit", told, parent=traceparent) as span:
         batch = _store(store, items, keys, owner, span.traceparent)
-        span.tell(run_id=batch.id)
+        span.set_attributes(run_id=batch.id)
     return batch
 
 

@@ -101,7 +101,7 @@ def _export(
             announce=announce,
             placed=lambda _: store.exported(run.id, manifest.number, began=began),
         )
-        span.tell(lines=verdicts.lines)
+        span.set_attributes(lines=verdicts.lines)
     return Exported(path=manifest.path, lines=verdicts.lines)
 
 
@@ -132,7 +132,7 @@ def export_to(
             expected=lambda: manifest.fingerprints,
             announce=lambda _: queries.require_there(run.id),
         )
-        span.tell(lines=verdicts.lines)
+        span.set_attributes(lines=verdicts.lines)
     return Exported(path=target, lines=verdicts.lines)
 
 

@@ -116,7 +116,7 @@ def recheck(
         pruning.hold(connection, run.id)
         plan = _plan(run, rechecks.sorts(connection, run.id), asked, known)
         if not new_run and (found := connection.scalar(_SAME, {"options": json.dumps(plan.stored)})):
-            span.tell(run_id=str(found), resumed=True)
+            span.set_attributes(run_id=str(found), resumed=True)
             return Submitted(run_id=str(found), resumed=True)
         run_id = new_id(RUN_LETTERS)
         with loading(
@@ -131,7 +131,7 @@ def recheck(
             for block in plan.blocks(rechecks.old_lines(connection, run.id)):
                 load.add(block)
                 seen(block.lines)
-        span.tell(run_id=run_id, lines=load.lines)
+        span.set_attributes(run_id=run_id, lines=load.lines)
     return Submitted(run_id=run_id, resumed=False)
 
 

@@ -74,20 +74,20 @@ def submit(
     Raises `ManifestError` with file, line and field, `UsageError`, `QueueFull` and `ServerDown`.
     """
     with (
-        tracing.root("farm.submit", options.told) as span,
+        tracing.root("farm.submit", options.span_attributes) as span,
         store.transaction() as connection,
         one_by_one(connection, b"\n".join(map(os.fsencode, paths))),
         preparing(options, known) as prepare,
     ):
         if not new_run and (found := _same(connection, paths, options)) is not None:
-            span.tell(run_id=found, resumed=True)
+            span.set_attributes(run_id=found, resumed=True)
             return Submitted(run_id=found, resumed=True)
         run_id = new_id(RUN_LETTERS)
         with loading(
             connection, run_id, options, queue_limit=queue_limit, traceparent=span.traceparent
         ) as load:
             _add(load, paths, prepare, seen)
-        span.tell(run_id=run_id, lines=load.lines)
+        span.set_attributes(run_id=run_id, lines=load.lines)
     return Submitted(run_id=run_id, resumed=False)
 
 

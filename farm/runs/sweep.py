@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from farm.store.contact import Contact
+from farm.store.lease_grace import LeaseGrace
 from farm.store.queries import Queries
 from farm.store.sweeping import Swept
 from farm.store.transitions import Store
@@ -23,14 +23,14 @@ def sweep(
     Where leases have run out, that is after `lease_seconds` of contact with PostgreSQL, or as soon as all of
     them were extended; ``waits`` is told how many they are. None sweeps at once. Raises `ServerDown`.
     """
-    pause, contact = threading.Event(), Contact(gap_seconds=lease_seconds / 2)
+    pause, grace = threading.Event(), LeaseGrace(gap_seconds=lease_seconds / 2)
     # A worker extends a lease that is a fifth old: of a worker that is well none is about to run out either.
     margin, look = lease_seconds / 5, min(_LOOK_SECONDS, lease_seconds / 5)
     while waits is not None and (left := queries.expired(within_seconds=margin)):
-        if not contact.seconds:
+        if not grace.seconds:
             waits(left)
-        contact.answered()
-        if contact.seconds >= lease_seconds:
+        grace.answered()
+        if grace.seconds >= lease_seconds:
             break
         pause.wait(look)
     return store.sweep(checker_version=VERSION, answer_seconds=lease_seconds / 2)

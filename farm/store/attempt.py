@@ -142,7 +142,7 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Returned:
+class Released:
     """A claim that is given back: what became of the attempt, and whether the farm failed at it."""
 
     claim: Claim
@@ -151,7 +151,7 @@ class Returned:
     failed: bool
 
     @classmethod
-    def unharmed(cls, claim: Claim, why: str) -> Returned:
+    def unharmed(cls, claim: Claim, why: str) -> Released:
         """Return a claim to be given back through no fault of its own."""
         return cls(claim=claim, outcome="returned", detail=why, failed=False)
 

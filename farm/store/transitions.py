@@ -29,7 +29,7 @@ from farm.judging.verdict import Outcome, Verdict
 from farm.kinds import Kind
 from farm.log import logger
 from farm.store import waiting
-from farm.store.attempt import Alike, Claim, Decision, Hold, Returned, unread
+from farm.store.attempt import Alike, Claim, Decision, Hold, Released, unread
 from farm.store.environments import Served
 from farm.store.postgres import UNHURRIED, reaching, single
 from farm.store.sweeping import Swept, sweep
@@ -522,7 +522,7 @@ class Store:
             with self.transaction() as connection:
                 waiting.stop_rivals(connection, proved)
 
-    def give_back(self, returned: Sequence[Returned]) -> frozenset[int]:
+    def give_back(self, returned: Sequence[Released]) -> frozenset[int]:
         """Queue held checks again, saying what became of their attempts; returns those that were held."""
         return self._give_back([each.row() for each in returned])
 

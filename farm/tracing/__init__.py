@@ -1,4 +1,4 @@
-"""Traces: what a run and its checks spend their time on, told to an OpenTelemetry collector; docs/traces.md.
+"""Traces: sends the durations of a run and its checks to an OpenTelemetry collector; docs/traces.md.
 
 Off unless OpenTelemetry's own variables name a collector: then nothing of OpenTelemetry is imported, and each
 function here costs one comparison. A collector that is away or slow delays nothing and fails nothing.
@@ -18,7 +18,7 @@ from farm.tracing.span import Span
 if TYPE_CHECKING:
     from farm.tracing.tracer import Tracer
 
-#: Where spans are sent to: OpenTelemetry's own variables, of which one suffices.
+#: The variables of OpenTelemetry that name a collector; one of them suffices.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 _OFF = nullcontext(Span())
@@ -27,7 +27,7 @@ _tracer: Tracer | None = None
 
 
 def settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return OpenTelemetry's variables where they ask for traces, nothing where they do not."""
+    """Return OpenTelemetry's variables if they name a collector, else nothing."""
     is_disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if is_disabled or not any(environ.get(name) for name in ENDPOINTS):
         return {}
@@ -35,9 +35,9 @@ def settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def begin(service: str) -> None:
-    """Trace what this process does from now on, under this service's name, where that is asked for.
+    """Trace this process from now on, under this service's name, if the variables name a collector.
 
-    Raises `SettingsError` where a variable is wrong, or the packages of the extra ``traces`` are missing.
+    Raises `SettingsError` if a variable is wrong, or the packages of the extra ``traces`` are missing.
     """
     global _tracer
     if _tracer is not None or not settings(os.environ):
@@ -67,7 +67,7 @@ def is_on() -> bool:
 
 
 def flush() -> None:
-    """Send what is not sent yet, for a few seconds at most."""
+    """Send the pending spans, for a few seconds at most."""
     if _tracer is not None:
         _tracer.flush()
 
@@ -89,7 +89,7 @@ def child(name: str, parent: str | None, facts: Mapping[str, object]) -> Abstrac
 
 
 def step(name: str) -> AbstractContextManager[Span]:
-    """Make a span inside the block as the child of this thread's current span; where there is none, none."""
+    """Make a span inside the block as the child of this thread's current span, if it has one."""
     return _OFF if _tracer is None or not _tracer.is_inside else _tracer.span(name, None, {})
 
 

@@ -1,4 +1,4 @@
-"""Tracing step, spans to the collector: one that is away is told of once, and never waited for."""
+"""Tracing step, export: sends spans to the collector; logs an unreachable one once, and never waits."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from farm.errors import SettingsError
 from farm.log import logger
 
-#: What the SDK's exporter can speak here.
+#: The only protocol of the SDK's exporter here.
 _PROTOCOL = "http/protobuf"
-#: Who of the SDK logs that spans are lost: each try of an export, and a queue that is full.
+#: The loggers of the SDK that report lost spans: each try of an export, and a queue that is full.
 _TALKATIVE = (trace_exporter.__name__, "opentelemetry.sdk._shared_internal")
 
 _log = logger(__name__)
 
 
 class Exporting(SpanExporter):
-    """Sends spans over HTTP, and says in one sentence, once, that they are lost.
-
-    `settled` is set when the collector turns out to be away.
-    """
+    """Sends spans over HTTP, and logs once that they are lost."""
 
     def __init__(self) -> None:
-        """Begin as OpenTelemetry's variables say; raises `SettingsError` for another protocol."""
+        """Begin by OpenTelemetry's variables; raises `SettingsError` for another protocol."""
         _require_protocol()
         self._exporter = trace_exporter.OTLPSpanExporter()
         self._is_told = False
@@ -52,16 +49,16 @@ class Exporting(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Send nothing any more."""
+        """Stop sending."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call] # the SDK leaves it so
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Return at once: nothing is kept here."""
+        """Return at once: no span is kept here."""
         return self._exporter.force_flush(timeout_millis)
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
-        """Take what the SDK logs in this thread, inside the block, for something about these spans."""
+        """Treat the SDK's log records of this thread, inside the block, as reports about these spans."""
         self._here.speaks = True
         try:
             yield
@@ -69,7 +66,7 @@ class Exporting(SpanExporter):
             self._here.speaks = False
 
     def _is_of_others(self, record: logging.LogRecord) -> bool:
-        """Whether what the SDK logs is about the spans of the program that imports the farm."""
+        """Whether a log record of the SDK is about the spans of the program that imports the farm."""
         is_own = getattr(self._here, "speaks", False)
         if is_own:
             self._tell(record.getMessage())
@@ -81,8 +78,8 @@ class Exporting(SpanExporter):
         if not self._is_told:
             self._is_told = True
             _log.warning(
-                "Traces do not reach the collector: %s. Spans are lost until they do, and nothing else is; "
-                "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT. This is said once.",
+                "Traces do not reach the collector: %s. Only spans are lost until they do; "
+                "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT. This is logged once.",
                 " ".join(why.split()).rstrip("."),
             )
 

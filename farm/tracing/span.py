@@ -1,21 +1,21 @@
-"""Tracing step, a span as the farm sees it; this one is what there is where nothing is traced."""
+"""Tracing step, the interface of a span, which is also the span of an untraced process."""
 
 from __future__ import annotations
 
 
 class Span:
-    """A span that nobody records."""
+    """A span that is not recorded."""
 
-    #: What a child, in whatever process, is told of this span, as W3C's header has it; None: not recorded.
+    #: The parent for child spans in any process, in the form of W3C's header; None: not recorded.
     traceparent: str | None = None
 
     @property
     def trace_id(self) -> str | None:
-        """The id of its trace, None where it is not recorded."""
+        """The id of its trace, None if it is not recorded."""
         return trace_id(self.traceparent)
 
-    def tell(self, **facts: object) -> None:
-        """Add attributes; those that are None are left out."""
+    def set_attributes(self, **facts: object) -> None:
+        """Add attributes, except those that are None."""
 
 
 def trace_id(traceparent: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """Tracing step, the spans themselves, on OpenTelemetry's SDK.
 
-The provider is the farm's own: a program that imports the farm may have another one. Errors are told by their
-type only, for their words may quote a manifest.
+The provider is the farm's own: a program that imports the farm may have another one. Errors are recorded by
+type only, because their messages may quote a manifest.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Recorded(Span):
             ids = f"{context.trace_id:032x}-{context.span_id:016x}"
             self.traceparent = f"00-{ids}-{context.trace_flags:02x}"
 
-    def tell(self, **facts: object) -> None:
-        """Add attributes; those that are None are left out."""
+    def set_attributes(self, **facts: object) -> None:
+        """Add attributes, except those that are None."""
         self._span.set_attributes(_attributes(facts))
 
 
 class Tracer:
-    """Makes spans, which are sent in the background; for many threads."""
+    """Makes spans, which are sent in the background; thread-safe."""
 
     def __init__(self, service: str) -> None:
-        """Begin as the variables say; raises ValueError where one is wrong."""
+        """Begin by the variables; raises ValueError for a wrong one."""
         named = Resource.create({"service.name": service, "service.version": VERSION})
         self._exporting = Exporting()
         # No exit waits for it: `flush` is bounded.
@@ -77,7 +77,7 @@ class Tracer:
         self._tracer.start_span(name, context=_context(parent), start_time=began_ns).end()
 
     def flush(self) -> None:
-        """Send what is not sent yet; a collector that is away is not waited for."""
+        """Send the pending spans, without waiting for an unreachable collector."""
         done = self._exporting.settled
         done.clear()
 
@@ -90,7 +90,7 @@ class Tracer:
 
 
 def _context(parent: str | None) -> Context | None:
-    """Return the context of a ``traceparent``, an empty one where it is malformed; None: the current one."""
+    """Return the context of a ``traceparent``, an empty one if it is malformed; None: the current one."""
     return None if parent is None else _propagator.extract({"traceparent": parent}, context=Context())
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 
 from farm.embedded import down
 from farm.store.transitions import Store
-from tests.levels import Mark
+from tests.isolation_levels import Mark
 from tests.processes import PATIENCE
 
 

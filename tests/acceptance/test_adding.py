@@ -19,9 +19,9 @@ import pytest
 from commands import Command
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, a_worker
-from leans import credulous
 from lookalike import VERSION, Lookalike, lookalike
 from processes import eventually
+from toolchains import credulous
 
 MINE = "# my own table\n[environments.mine] # keep this\nlean_path = []\n"
 PROOF = b"theorem t : True := True.intro\n"

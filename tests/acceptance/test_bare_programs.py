@@ -9,7 +9,7 @@ import pytest
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.exploits.corpus import Case, judged, read
-from leans import toolchain
+from toolchains import toolchain
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check

@@ -23,8 +23,8 @@ from farm_workers.bench.programs import BenchProgram, Worth, program, programs
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from leans import toolchain
 from processes import PATIENCE, processes
+from toolchains import toolchain
 
 from farm.errors import FarmError
 from farm.judging.tiers import Tier

@@ -18,7 +18,17 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.measured import OUT_OF_MEMORY
 
 from farm.judging.report import Execution
-from tests.levels import LEVELS, LIMITS, Mark, Shell, groups, isolated, limits, open_files, own_children
+from tests.isolation_levels import (
+    LEVELS,
+    LIMITS,
+    Mark,
+    Shell,
+    groups,
+    isolated,
+    limits,
+    open_files,
+    own_children,
+)
 from tests.processes import PATIENCE, eventually
 
 PYTHON = os.path.realpath(sys._base_executable)

@@ -26,8 +26,8 @@ from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.metrics import events
 from farm_workers.metrics.registry import Metrics
-from leans import credulous, unreadable
 from processes import PATIENCE
+from toolchains import credulous, unreadable
 
 from farm.assembly.challenge import Challenge
 from farm.errors import FarmError

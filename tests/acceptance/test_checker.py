@@ -19,7 +19,7 @@ from farm_workers.checking import seals
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import Fork
-from farm_workers.images.lent import watched
+from farm_workers.images.forking import watched
 from farm_workers.lean.way import Question
 from oleans import Writer
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bare import Bare, built
+from bare_install import Bare, built
 from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
 from farms import Quiet, asking
 from http_service import TOKEN, listening

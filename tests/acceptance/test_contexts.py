@@ -13,7 +13,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.checking.contexts import TIMES
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, a_worker
-from leans import toolchain
+from toolchains import toolchain
 
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble

@@ -20,8 +20,8 @@ from farm_workers.checking.canary import TIMEOUT, closed
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.environments import Installed, installed
 from farm_workers.environments.lean_environment import LeanEnvironment
-from leans import Toolchain, lake, script, toolchain
 from processes import PATIENCE
+from toolchains import Toolchain, lake, script, toolchain
 
 from farm.errors import SettingsError, UsageError
 from farm.judging.job import Check

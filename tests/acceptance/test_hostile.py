@@ -1,4 +1,4 @@
-"""A Lean that means harm: what it gets, and that nothing is left of it."""
+"""A malicious Lean: the files and rights that it gets, and that the box leaves none of its processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
-from tests.levels import groups, open_files
+from tests.isolation_levels import groups, open_files
 from tests.processes import eventually, family
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"

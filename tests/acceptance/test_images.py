@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-from denied import PREFIX
 from farm_workers import images
 from farm_workers.box import bubblewrap, procfs
 from farm_workers.box import once as box
@@ -32,20 +31,21 @@ from farm_workers.box.seccomp import MACHINES, REFUSED_IN_CELLS
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
-from farm_workers.images import order
+from farm_workers.images import protocol
+from farm_workers.images.forking import watched
 from farm_workers.images.image import Image, NoImage, lean_image
 from farm_workers.images.images import Images, NotWanted
-from farm_workers.images.lent import watched
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.forked import Forked
 from farm_workers.lean.way import Question, Reply
+from no_namespaces import PREFIX
 
 from farm.judging.job import Check
 from farm.judging.verdict import OUTCOMES, Outcome, Reason, judge
 from farm.lean_text.header import header_end
 from farm.limits import Limits
-from tests.levels import LEVELS, Mark, groups, isolated, limits
+from tests.isolation_levels import LEVELS, Mark, groups, isolated, limits
 from tests.processes import CODE, PATIENCE, Process, eventually, family, process
 
 HEADER = "prelude\nimport Core\n"
@@ -539,8 +539,8 @@ def _said_by_an_image(core: LeanEnvironment, folder: Path, before: str) -> bytes
     ):
         theirs.close()
         ours.settimeout(60 * PATIENCE)
-        socket.send_fds(ours, [order.RECIPE], [file])
-        said = ours.recv(order.MOST_BYTES)
+        socket.send_fds(ours, [protocol.RECIPE], [file])
+        said = ours.recv(protocol.MOST_BYTES)
         ours.shutdown(socket.SHUT_RDWR)
     return said
 
@@ -556,7 +556,7 @@ def _said_by_an_image(core: LeanEnvironment, folder: Path, before: str) -> bytes
 def test_an_image_does_not_serve_with_what_its_forks_would_share(
     core: LeanEnvironment, tmp_path: Path, before: str, why: bytes
 ) -> None:
-    assert _said_by_an_image(core, tmp_path, "pass") == order.READY
+    assert _said_by_an_image(core, tmp_path, "pass") == protocol.READY
     assert why in _said_by_an_image(core, tmp_path, before)
 
 

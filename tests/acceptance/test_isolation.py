@@ -29,7 +29,7 @@ import farm
 from farm.errors import SettingsError
 from farm.judging.report import Execution
 from farm.limits import Limits
-from tests.levels import LEVELS, LIMITS, Mark, groups, isolated, limits
+from tests.isolation_levels import LEVELS, LIMITS, Mark, groups, isolated, limits
 from tests.processes import CODE, PATIENCE, eventually
 
 PYTHON = os.path.realpath(sys._base_executable)

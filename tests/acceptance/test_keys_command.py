@@ -53,7 +53,7 @@ def test_who_makes_a_key_that_nothing_can_be_read_with_is_warned(
     said = quiet.farm("keys", "add", "ci", *(word for each in scopes for word in ("--scope", each)))
     assert said.returncode == 0
     words = " ".join(said.stderr.split())
-    assert ("only what it submitted itself; make one with --scope submit as well" in words) == is_warned
+    assert ("only its own batches; make one with --scope submit as well" in words) == is_warned
 
 
 def test_keys_are_listed_for_people_with_what_they_may(quiet: Quiet) -> None:

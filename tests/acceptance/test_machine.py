@@ -12,8 +12,8 @@ from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, write
 from farm_workers.box.isolation import Isolation
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, wait_for_run
-from leans import Toolchain, credulous, toolchain
 from processes import eventually
+from toolchains import Toolchain, credulous, toolchain
 
 #: No machine has both, so no worker can have it.
 IMPOSSIBLE = "cgroup1+cgroup2"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from commands import HEADER, Command
 from mcp import Client, StdioServerParameters
-from trained import FIELDS, RIGHT, WRONG, Served, service
+from trainer_service import FIELDS, RIGHT, WRONG, Served, service
 
 Use = Callable[[Client], Awaitable[Any]]
 STATED = {name: FIELDS[name] for name in ("header", "formal_statement")}

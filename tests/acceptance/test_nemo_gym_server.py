@@ -15,7 +15,7 @@ from commands import Command
 from fastapi import FastAPI
 from processes import PATIENCE
 from pydantic import BaseModel
-from trained import FIELDS, RIGHT, WRONG, service
+from trainer_service import FIELDS, RIGHT, WRONG, service
 
 from farm.trainers import asking
 

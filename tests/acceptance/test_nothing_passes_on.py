@@ -23,7 +23,7 @@ from farm_workers.lean.way import Question
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from tests.memories import files_with, holders, memory_files, shared_memory, started
+from tests.process_memory import files_with, holders, memory_files, shared_memory, started
 from tests.processes import PATIENCE, eventually
 
 TIER = Tier.KERNEL

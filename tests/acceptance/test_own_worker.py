@@ -12,8 +12,8 @@ import pytest
 from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import asking
-from leans import toolchain
 from processes import PATIENCE, Process, child_of, eventually
+from toolchains import toolchain
 
 from farm.client import Client
 from farm.embedded import status

@@ -19,9 +19,9 @@ from evaluations import JUDGE_ERROR, REJECTED, TIMEOUT, Given, give
 from evaluations import PROVED as YES
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import CORE, Quiet, a_worker, load
-from leans import toolchain
 from processes import eventually
 from services import serving_http
+from toolchains import toolchain
 
 from farm.judging.assurance import Assurance
 from farm.store.environments import Served

@@ -231,7 +231,7 @@ INDUCTIVE = "inductive Two : Type where | one : Nat → Two | two : Two\n"
     [
         ("Two.one", 4, "Invalid constructor Two.one"),
         ("Two.rec", 5, "Invalid recursor Two.rec"),
-        ("Two", 5, "Two: differs from what the kernel made of the declaration"),
+        ("Two", 5, "Two: differs from the kernel's own result for the declaration"),
     ],
     ids=["constructor", "recursor", "inductive type"],
 )

@@ -36,7 +36,7 @@ from tests.acceptance.test_contexts import (
     WRONG,
     check_of,
 )
-from tests.memories import rewrite, started
+from tests.process_memory import rewrite, started
 from tests.processes import PATIENCE, eventually, process
 
 #: What stands above the theorem, for programs that have nothing there.

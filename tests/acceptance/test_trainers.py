@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from commands import Command
 from processes import CODE, PATIENCE, eventually
-from trained import FIELDS, RIGHT, STATEMENT, WRONG, Served, endless, service
+from trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, endless, service
 
 from farm.client import Refused
 from farm.trainers import asking, nemo_gym, openrlhf, slime, trl, verifiers, verl

@@ -14,7 +14,7 @@ from farm_workers.environments.lean_environment import KernelChecker, LeanEnviro
 from farm_workers.exploits.corpus import Case, judged, read
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
-from leans import toolchain
+from toolchains import toolchain
 
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.judging.assurance import Assurance

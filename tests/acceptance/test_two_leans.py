@@ -10,8 +10,8 @@ import pytest
 from commands import HEADER, PROVED, WRONG, Running, entry, lines, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, a_worker
-from leans import script, toolchain
 from processes import eventually
+from toolchains import script, toolchain
 
 VERSION = "4.34.0"
 SAYS = f"Lean (version {VERSION}, x86_64-unknown-linux-gnu, commit 0123456789ab, Release)"

@@ -22,8 +22,8 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
-from leans import script, toolchain
 from processes import PATIENCE, Process, eventually, family
+from toolchains import script, toolchain
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance

@@ -14,12 +14,12 @@ from functools import partial
 from rich.console import Console
 from sqlalchemy import text
 
-from farm.cli import screen
+from farm.cli import live_tables
 from farm.judging.tiers import Tier
 from farm.store import postgres
 from farm.store.environments import Served
 from farm.store.overview import Overview
-from farm.store.pace import Pace
+from farm.store.rates import Rates
 from farm.store.workers import SignOfLife, State, Workers
 from tests.bench.around.site import FarmAtWork, farm_at_work
 from tests.bench.checks.figures import Figure
@@ -107,25 +107,25 @@ def _fill(farm: FarmAtWork) -> None:
 
 def _pictures(farm: FarmAtWork) -> Iterator[Figure]:
     overview = Overview(farm.engine)
-    workers, pace = Workers(farm.engine), Pace(overview)
+    workers, rates = Workers(farm.engine), Rates(overview)
     terminal = Console(file=io.StringIO(), width=200, height=50, force_terminal=True)
 
     def picture() -> None:
-        pace.look()
-        shown = screen.top(
-            minute=pace.verdicts(seconds=60),
-            minutes=pace.verdicts(seconds=300),
-            queues=overview.queues(most=screen.MOST_COUNTED),
+        rates.look()
+        shown = live_tables.top(
+            minute=rates.verdicts(seconds=60),
+            minutes=rates.verdicts(seconds=300),
+            queues=overview.queues(most=live_tables.MOST_COUNTED),
             workers=workers.all(),
-            at_work=screen.by_worker(overview.longest_at_work(most=screen.MOST_SHOWN)),
+            at_work=live_tables.by_worker(overview.longest_at_work(most=live_tables.MOST_SHOWN)),
         )
         terminal.print(shown)
 
     yield _figure("top_first", "farm top, the first picture", picture, times=1)
     yield _figure("top", "farm top, each after it", picture, times=TIMES, at_most=_BAR_MS)
-    yield _figure("top_pace", "of it the pace", pace.look, times=TIMES)
-    yield _figure("top_queues", "of it the queues", lambda: overview.queues(most=screen.MOST_COUNTED))
-    longest = partial(overview.longest_at_work, most=screen.MOST_SHOWN)
+    yield _figure("top_pace", "of it the pace", rates.look, times=TIMES)
+    yield _figure("top_queues", "of it the queues", lambda: overview.queues(most=live_tables.MOST_COUNTED))
+    longest = partial(overview.longest_at_work, most=live_tables.MOST_SHOWN)
     yield _figure("top_at_work", "of it what is under way", longest)
     yield _figure("top_workers", "of it the workers", workers.all)
     yield _figure("status_unfinished", "farm status, what is unfinished", overview.unfinished, times=3)

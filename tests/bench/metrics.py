@@ -20,7 +20,7 @@ from farm.store import readings
 from farm.store.attempt import Claim, Decision
 from tests.bench.around.site import farm_at_work
 from tests.bench.checks.figures import Figure
-from tests.filled import fill
+from tests.bulk_rows import fill
 from tests.reports import SEALED
 
 #: What is stored when it is read: lines in runs, and how many of them wait.

@@ -19,8 +19,8 @@ import pytest
 import redis
 from charts import CASES, MINIMAL, Object, Pod, at, merged, named, of_kind, pods, rendered, variables, worker
 from commands import ENDLESS, Command, Running, entry, write
-from denied import PREFIX
 from farms import CORE, claimed, finished, load
+from no_namespaces import PREFIX
 from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 

@@ -194,8 +194,8 @@ def test_read_only_control_groups_are_told_with_the_settings_of_kubernetes(farm:
 
 
 def test_a_filter_of_system_calls_is_told_with_the_settings_of_kubernetes(farm: Farm) -> None:
-    denied = ["/opt/farm/bin/python", "/run/denied.py"]
-    mounts = [f"{ROOT}/tests/denied.py:/run/denied.py:ro"]
+    denied = ["/opt/farm/bin/python", "/run/no_namespaces.py"]
+    mounts = [f"{ROOT}/tests/no_namespaces.py:/run/no_namespaces.py:ro"]
     words = isolation(farm, *denied, mounts=mounts, KUBERNETES_SERVICE_HOST="10.0.0.1")
     assert words.startswith("isolation bwrap is required, but only rlimit works here. ")
     assert "filter of system calls (seccomp) refuses unshare (EPERM); give the pod hostUsers: false" in words

@@ -19,12 +19,12 @@ from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.manifest.entry import Entry
 from farm.runs.batch import Items, store_batch
-from farm.runs.glance import Glance
+from farm.runs.farm_status import FarmStatus
 from farm.runs.prepare.options import SubmitOptions
 from farm.store.environments import Pending, Served
 from farm.store.overview import Overview, Queue
-from farm.store.pace import Pace
 from farm.store.queries import Queries
+from farm.store.rates import Rates
 from farm.store.transitions import Store
 from farm.store.workers import SignOfLife, State, Workers
 
@@ -274,7 +274,7 @@ def test_unfinished_runs_and_batches_are_told_apart_from_finished_ones(
         assert finished(store, claimed(store, check_id))
     running = min(queries.awaited(batches[0]))
     claimed(store, running)
-    found = Glance.of(queries)
+    found = FarmStatus.of(queries)
     # The line that both runs have is one check, and a line of each.
     assert found.left.runs == {first: 2, second: 2}
     assert (found.left.batches, found.left.items) == (2, 4)
@@ -288,12 +288,12 @@ def test_unfinished_runs_and_batches_are_told_apart_from_finished_ones(
 
 def test_where_nothing_was_ever_submitted_it_is_said_how_to(database: Engine, store: Store) -> None:
     with pytest.raises(UnknownRun, match="farm submit MANIFEST"):
-        Glance.of(Queries(database))
+        FarmStatus.of(Queries(database))
 
 
 def test_a_farm_that_only_had_batches_has_no_newest_run(database: Engine, store: Store) -> None:
     batch(store, "theorem t : True := trivial")
-    found = Glance.of(Queries(database))
+    found = FarmStatus.of(Queries(database))
     assert (found.newest, found.newest_finished, found.left.batches) == (None, None, 1)
     assert found.queues == [
         Queue(
@@ -330,7 +330,7 @@ def test_what_a_worker_is_at_is_told_with_the_line_that_waits_for_it(
     assert [(each.worker, each.line) for each in overview.longest_at_work(most=1)] == [("one", 1)]
 
 
-# The pace.
+# The rates.
 
 
 _DECIDED = text("""
@@ -357,25 +357,25 @@ def decide(engine: Engine, ages: Mapping[float, str]) -> None:
 
 def test_the_pace_counts_what_was_decided_lately(database: Engine) -> None:
     decide(database, {1.0: "proved", 2.0: "rejected", 30.0: "proved", 200.0: "timeout", 400.0: "proved"})
-    pace = Pace(Overview(database))
-    pace.look()
-    assert pace.verdicts(seconds=60) == {"proved": 2, "rejected": 1}
-    assert pace.verdicts(seconds=300) == {"proved": 2, "rejected": 1, "timeout": 1}
+    rates = Rates(Overview(database))
+    rates.look()
+    assert rates.verdicts(seconds=60) == {"proved": 2, "rejected": 1}
+    assert rates.verdicts(seconds=300) == {"proved": 2, "rejected": 1, "timeout": 1}
 
 
 def test_a_second_look_adds_what_came_since_and_counts_nothing_twice(database: Engine) -> None:
     decide(database, {1.0: "proved", 30.0: "proved"})
-    pace = Pace(Overview(database))
-    pace.look()
+    rates = Rates(Overview(database))
+    rates.look()
     decide(database, {0.0: "rejected", 2.0: "proved"})
-    pace.look()
-    pace.look()
-    assert pace.verdicts(seconds=60) == {"proved": 3, "rejected": 1}
+    rates.look()
+    rates.look()
+    assert rates.verdicts(seconds=60) == {"proved": 3, "rejected": 1}
 
 
 def test_a_second_look_reads_only_the_last_seconds(database: Engine) -> None:
     decide(database, {20.0 + n / 10: "proved" for n in range(400)})
-    pace = Pace(Overview(database))
+    rates = Rates(Overview(database))
 
     def read() -> int:
         execute(database, "SELECT pg_stat_force_next_flush()")
@@ -384,17 +384,17 @@ def test_a_second_look_reads_only_the_last_seconds(database: Engine) -> None:
             return int(connection.scalar(text(asked)) or 0)
 
     begun = read()
-    pace.look()
+    rates.look()
     whole = read() - begun
-    pace.look()
+    rates.look()
     assert whole >= 400
     assert read() - begun - whole < 40
-    assert pace.verdicts(seconds=300) == {"proved": 400}
+    assert rates.verdicts(seconds=300) == {"proved": 400}
 
 
 def test_what_was_known_without_a_worker_is_not_counted(database: Engine) -> None:
     decide(database, {1.0: "proved"})
     execute(database, "UPDATE verdicts SET attempt = 0")
-    pace = Pace(Overview(database))
-    pace.look()
-    assert pace.verdicts(seconds=60) == {}
+    rates = Rates(Overview(database))
+    rates.look()
+    assert rates.verdicts(seconds=60) == {}

@@ -471,7 +471,7 @@ class TestBeside:
         run_id = judged_run(store, tmp_path / "a.jsonl", "a")
         age(store)
         prune(store, OLDER)
-        with pytest.raises(UnknownRun, match="was deleted meanwhile"):
+        with pytest.raises(UnknownRun, match="was deleted by another process"):
             revise.retry(store, run_id, Pick(verdict=("proved",)))
         assert rows(store) == {}
 
@@ -503,7 +503,7 @@ class TestBeside:
         store.register([NEWER])
         age(store)
         prune(store, OLDER)
-        with pytest.raises(UnknownRun, match="was deleted meanwhile"):
+        with pytest.raises(UnknownRun, match="was deleted by another process"):
             rechecked(store, run)
         assert rows(store) == {}
 
@@ -514,7 +514,7 @@ class TestBeside:
         run = queries.run(judged_run(store, path, "a", "b"))
         before = path.read_bytes()
         age(store)
-        with pytest.raises(UnknownRun, match=f"run {run.id} was deleted meanwhile"):
+        with pytest.raises(UnknownRun, match=f"run {run.id} was deleted by another process"):
             list(export(_PrunesFirst(store.engine), queries, run, processes=0))
         assert path.read_bytes() == before
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from bulk_rows import fill
 from commands import PROVED, WRONG, entry, write
 from farms import CORE, a_decision, claimed, finished, load
-from filled import fill
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -22,7 +22,7 @@ from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
 from farm.runs.prepare.options import SubmitOptions
 from farm.store import postgres, tallies
-from farm.store.attempt import Returned
+from farm.store.attempt import Released
 from farm.store.queries import Queries
 from farm.store.readings import NEWEST, Reading, read
 from farm.store.transitions import Store
@@ -98,7 +98,7 @@ class TestAttempts:
         held = [claimed(store, int(str(id_))) for id_ in ids[:5]]
         assert finished(store, held[0])
         assert finished(store, held[1], limit="wall")
-        store.give_back([Returned.unharmed(held[2], "why")])
+        store.give_back([Released.unharmed(held[2], "why")])
         ask(store, "UPDATE checks SET lease_until = now() - interval '1 s' WHERE id = :id", id=ids[3])
         assert store.sweep(checker_version="1").taken_back == 1
         revise.cancel(store, run_id)

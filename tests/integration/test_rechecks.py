@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from blocks import SORTS, TASK
+from binary_rows import SORTS, TASK
 from commands import PROVED, entry, write
 from farms import CORE, finished, load, submitted
 from sqlalchemy import Engine, text

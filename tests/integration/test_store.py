@@ -29,7 +29,7 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 from farm.limits import Limits
 from farm.store import postgres
-from farm.store.attempt import Claim, Returned
+from farm.store.attempt import Claim, Released
 from farm.store.queries import Queries
 from farm.store.transitions import MAX_FAILURES, Store
 from farm.store.watermark import Front
@@ -94,7 +94,7 @@ def force(store: Store, check_id: int, status: Status) -> None:
 
 
 def give_back(store: Store, claim: Claim, *, failed: bool = True, detail: str = "") -> bool:
-    returned = Returned(
+    returned = Released(
         claim=claim, outcome="judge_error" if failed else "returned", detail=detail, failed=failed
     )
     return claim.check_id in store.give_back([returned])
@@ -562,6 +562,6 @@ def test_what_a_worker_held_before_a_restore_is_not_taken_for_what_has_its_numbe
     assert now.hold[:2] == before.hold[:2]
     assert restored.lost([before.hold, now.hold]) == [before.hold]
     assert not finished(restored, before)
-    assert not restored.give_back([Returned.unharmed(before, "the worker is stopping")])
+    assert not restored.give_back([Released.unharmed(before, "the worker is stopping")])
     assert Queries(restored.engine).tally(run_id).statuses == {"running": 1}
     assert finished(restored, now)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from boards import filled, queries
+from dashboards import filled, queries
 from farms import CORE, claimed, finished, load
 from psycopg import errors
 from sqlalchemy import Engine, text

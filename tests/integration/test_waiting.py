@@ -27,7 +27,7 @@ from farm.runs.pick import Pick
 from farm.runs.prepare.manifests import preparing
 from farm.runs.prepare.options import SubmitOptions
 from farm.runs.submit import submit
-from farm.store.attempt import Claim, Returned
+from farm.store.attempt import Claim, Released
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from farm.store.watermark import Front
@@ -269,7 +269,7 @@ class TestTurns:
     ) -> None:
         load(store, tmp_path / "a.jsonl", *(line(f"a{number}") for number in range(40)))
         first, *_rest = claims(store, most=20)
-        store.give_back([Returned(claim=first, outcome="returned", detail="", failed=False)])
+        store.give_back([Released(claim=first, outcome="returned", detail="", failed=False)])
         load(store, tmp_path / "b.jsonl", *(line(f"b{number}") for number in range(20)))
         taken = Counter(word[0] for word in words(claims(store, most=11)))
         assert taken == {"a": 6, "b": 5}
@@ -286,7 +286,7 @@ class TestTurns:
             return claim
 
         first, _second = take(), take()
-        store.give_back([Returned(claim=first, outcome="returned", detail="", failed=False)])
+        store.give_back([Released(claim=first, outcome="returned", detail="", failed=False)])
         load(store, tmp_path / "i.jsonl", line("i"), priority=Priority.INTERACTIVE)
         taken = words([take() for _ in range(30)])
         assert taken[:3] == ["a2", "a3", "a4"]
@@ -371,7 +371,7 @@ class TestDeadlines:
         run_id = load(store, tmp_path / "a.jsonl", line("a"), deadline_seconds=1e-6)
         (running,) = claims(store)
         store.sweep(checker_version="1")
-        store.give_back([Returned(claim=running, outcome="returned", detail="", failed=False)])
+        store.give_back([Released(claim=running, outcome="returned", detail="", failed=False)])
         assert store.sweep(checker_version="1").past_deadline == 1
         assert reasons(queries, run_id) == ["cancelled"]
 

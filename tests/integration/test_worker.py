@@ -36,12 +36,12 @@ from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import verify, work
 from farm_workers.metrics import events
 from farms import a_decision, load
-from leans import script
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
 from reports import with_facts
 from scraping import by, happened, scraped
 from sqlalchemy import Engine, text
+from toolchains import script
 
 from farm import log
 from farm.broker import application
@@ -182,7 +182,7 @@ def test_a_call_beyond_the_places_of_a_worker_begins_nothing(
     context: Context, queries: Queries, tmp_path: Path
 ) -> None:
     run_id = loaded(context, tmp_path, PROVED)
-    with context.threads.at_work(), context.threads.at_work():
+    with context.threads.occupy_slot(), context.threads.occupy_slot():
         work(context)
         assert context.threads.busy == 2
     assert context.threads.busy == 0
@@ -573,10 +573,10 @@ def test_an_idle_thread_is_called_for_what_another_claimed_ahead(
     assert context.claims.take(busy=1) is not None
     assert context.store.waiting(["core"]) == []
     heartbeat = Heartbeat(context, app, work)
-    with context.threads.at_work():
+    with context.threads.occupy_slot():
         heartbeat.wake()
         assert redis_database[1].llen("farm:farm.core") == 1
-        with context.threads.at_work():
+        with context.threads.occupy_slot():
             heartbeat.wake()
             assert redis_database[1].llen("farm:farm.core") == 1
         assert context.claims.take(busy=1) is not None
@@ -717,7 +717,7 @@ def test_a_check_whose_verdict_is_recorded_was_not_lost(
         context.leases.hold(held)
         context.store.record([(held[0], a_decision())])
         Heartbeat(context, app, work).keep()  # looks between the commit and what the recorder does after it
-        context.leases.let_go(held)
+        context.leases.release(held)
         assert by(scraped(url), "farm_leases_lost_total") == {(): 0}
 
 
@@ -813,7 +813,7 @@ def test_the_heartbeat_does_not_wait_for_a_recorder_that_can_take_no_more(
     context.claims.note(0.001)
     begun = context.claims.take(busy=1)
     assert begun is not None
-    assert context.claims.ahead()
+    assert context.claims.prefetched()
     with ThreadPoolExecutor(1) as pool, context.store.engine.connect() as connection:
         connection.execute(text("LOCK TABLE verdicts IN ACCESS EXCLUSIVE MODE"))  # the recorder writes there
         context.recorder.put((claims[0], a_decision()))
@@ -821,7 +821,7 @@ def test_the_heartbeat_does_not_wait_for_a_recorder_that_can_take_no_more(
         for claim in claims[1:]:
             context.recorder.put((claim, a_decision()))
         heartbeat = Heartbeat(context, app, work)
-        beating = pool.submit(eventually, lambda: (heartbeat.keep(), not context.claims.ahead())[1])
+        beating = pool.submit(eventually, lambda: (heartbeat.keep(), not context.claims.prefetched())[1])
         try:
             eventually(beating.done)
         finally:
@@ -846,7 +846,7 @@ def test_a_worker_with_no_idle_thread_calls_only_when_asked_to(
     context: Context, app: Celery, redis_database: tuple[str, redis.Redis], tmp_path: Path
 ) -> None:
     loaded(context, tmp_path, PROVED)
-    with context.threads.at_work(), context.threads.at_work():
+    with context.threads.occupy_slot(), context.threads.occupy_slot():
         heartbeat = Heartbeat(context, app, work)
         heartbeat.wake()
         assert redis_database[1].llen("farm:farm.core") == 0
@@ -997,7 +997,7 @@ def test_a_new_attempt_at_a_check_that_was_lost_here_is_not_lost(context: Contex
     context.leases.hold([second])
     assert context.leases.is_lost(first)
     assert not context.leases.is_lost(second)
-    context.leases.let_go([first])
+    context.leases.release([first])
     assert context.leases.all() == [second.hold]
 
 
@@ -1009,7 +1009,7 @@ def test_a_heartbeat_says_that_the_worker_lives_and_its_end_that_it_does_not(
 ) -> None:
     workers = Workers(context.store.engine)
     heartbeat = Heartbeat(context, app, work)
-    with context.threads.at_work():
+    with context.threads.occupy_slot():
         heartbeat.start()
         (found,) = workers.all()
     assert (found.name, found.pid, found.threads, found.busy) == ("w1", os.getpid(), 2, 1)

@@ -20,7 +20,7 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.limits import Limits
-from tests.levels import isolated
+from tests.isolation_levels import isolated
 from tests.processes import PATIENCE
 from tests.systems.hol_light_cases import BAD_GOALS, EXPLOITS, HONEST, PHRASES, UNJOINED
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from blocks import OPTIONS, Row, rows_of
+from binary_rows import OPTIONS, Row, rows_of
 from farm_workers.environments.hol_light import environment
 from farm_workers.environments.metamath import MetamathEnvironment
 from farm_workers.hol_light.judge import HolLightJudge
 from farm_workers.metamath.judge import MetamathJudge
-from levels import isolated
+from isolation_levels import isolated
 from test_datasets import CASES, COPIES, jsonl
 
 from farm.assembly.challenge import Challenge

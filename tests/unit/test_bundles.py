@@ -18,8 +18,8 @@ from farm_workers.environments import bundle
 from farm_workers.environments.configured import Parts
 from farm_workers.environments.lean_environment import KernelChecker
 from farm_workers.environments.toolchain import Toolchain
-from leans import script
 from processes import CODE
+from toolchains import script
 
 from farm.errors import FarmError, UsageError
 
@@ -138,7 +138,7 @@ def test_a_disk_without_room_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: 
     code = os.pathsep.join([CODE, str(Path(__file__).parent)])
     said = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": code})
     assert "m.farm cannot be written: [Errno 27] File too large" in said.stdout, said
-    assert said.stdout.endswith("nothing is left of it []\n")
+    assert said.stdout.endswith("the partial file was removed []\n")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])

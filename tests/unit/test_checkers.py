@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from farm_workers.environments.configured import Table
 from farm_workers.environments.lean_environment import LeanEnvironment
-from leans import credulous, script
+from toolchains import credulous, script
 
 from farm.errors import SettingsError
 

@@ -211,7 +211,7 @@ def test_only_the_comment_right_behind_a_sorry_is_an_answer(behind: str, answer:
 
 def test_an_answer_that_nothing_tells_stays_open_and_a_note_says_so() -> None:
     found = copy("putnam-bench", CASES / "PutnamBench")
-    assert any("a sorry in what they state: 1, such as putnam_1964_a2" in note for note in found.notes)
+    assert any("a sorry in their statement: 1, such as putnam_1964_a2" in note for note in found.notes)
     (problem,) = (each for each in found.problems if each.name == "putnam_1964_a2")
     assert problem.statement.startswith("abbrev putnam_1964_a2_solution : ℕ := sorry\n\ntheorem helper")
     assert problem.more["open_answer"] == "putnam_1964_a2_solution"

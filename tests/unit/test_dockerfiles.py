@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from boards import ROOT
 from commands import Command
+from dashboards import ROOT
 
 from farm.settings import VARIABLES
 

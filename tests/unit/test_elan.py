@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from farm_workers.environments import elan
 from farm_workers.environments.toolchain import ask, find
-from leans import credulous, script
+from toolchains import credulous, script
 
 from farm.errors import SettingsError
 

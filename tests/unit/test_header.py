@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
+from time_bounds import assert_linear
 
 from farm.lean_text.header import header_end
 

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 from farm_workers.lean.messages import MOST_MESSAGES, MOST_TEXT, completes, parse, with_end_mark
-from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
+from time_bounds import assert_linear
 
 from farm.judging.report import Message
 

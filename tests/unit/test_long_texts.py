@@ -9,8 +9,8 @@ import pytest
 from farm_workers.checking.blame import blames_statement, screened
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.way import Question
-from growth import assert_quick
 from reports import CLEAN, with_facts
+from time_bounds import assert_quick
 
 from farm.assembly.challenge import Challenge
 from farm.assembly.segments import LineMap, Location, Segment, starts_in

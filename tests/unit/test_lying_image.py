@@ -14,7 +14,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.once import watched
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.fork import Fork, ImageGone
 from farm_workers.images.serve import Workshop
 
@@ -23,14 +23,14 @@ from tests.processes import PATIENCE, eventually, process
 
 #: What is said at the gate, with how many descriptors; and at the end.
 LIES = {
-    "nothing": (order.READY, 1, b""),
-    "no numbers": (order.READY, 1, b"0 many few"),
-    "one number": (order.READY, 1, b"0"),
-    "a negative one": (order.READY, 1, b"-1 0 0"),
-    "numbers without end": (order.READY, 1, b"9" * 5000),
-    "bytes that are no text": (order.READY, 1, b"\xff\xfe"),
-    "two folders": (order.READY, 2, b"0 many few"),
-    "no folder": (order.READY, 0, b"0 many few"),
+    "nothing": (protocol.READY, 1, b""),
+    "no numbers": (protocol.READY, 1, b"0 many few"),
+    "one number": (protocol.READY, 1, b"0"),
+    "a negative one": (protocol.READY, 1, b"-1 0 0"),
+    "numbers without end": (protocol.READY, 1, b"9" * 5000),
+    "bytes that are no text": (protocol.READY, 1, b"\xff\xfe"),
+    "two folders": (protocol.READY, 2, b"0 many few"),
+    "no folder": (protocol.READY, 0, b"0 many few"),
 }
 
 
@@ -39,11 +39,11 @@ def image(gate: bytes, descriptors: int, end: bytes) -> Callable[[bytes, Sequenc
 
     def send(_what: bytes, files: Sequence[int]) -> None:
         if os.fork() == 0:
-            os.dup2(files[order.SOCKET], 3)
+            os.dup2(files[protocol.SOCKET], 3)
             os.closerange(4, 4096)  # the worker's own ends
             with socket.socket(fileno=3) as worker:
                 socket.send_fds(worker, [gate], [os.open("/", os.O_RDONLY) for _ in range(descriptors)])
-                worker.recv(order.MOST_BYTES)
+                worker.recv(protocol.MOST_BYTES)
                 if end:
                     worker.send(end)
             os._exit(0)
@@ -54,12 +54,12 @@ def image(gate: bytes, descriptors: int, end: bytes) -> Callable[[bytes, Sequenc
 def stopped(_what: bytes, files: Sequence[int]) -> None:
     """Order something of an image that forks, then says and reaps nothing, as if it was stopped."""
     if os.fork() == 0:
-        os.dup2(files[order.SOCKET], 3)
+        os.dup2(files[protocol.SOCKET], 3)
         os.closerange(4, 4096)
         if os.fork() == 0:
             with socket.socket(fileno=3) as worker:
-                socket.send_fds(worker, [order.READY], [os.open("/", os.O_RDONLY)])
-                worker.recv(order.MOST_BYTES)
+                socket.send_fds(worker, [protocol.READY], [os.open("/", os.O_RDONLY)])
+                worker.recv(protocol.MOST_BYTES)
                 signal.pause()
         signal.pause()
 
@@ -75,7 +75,7 @@ def test_a_lie_is_a_failure_of_the_farm_and_leaves_nothing_open(
 ) -> None:
     isolation = Isolation(groups=None, namespaces=None, folder=tmp_path, missing=())
     before = open_files()
-    fork = Fork(image(gate, descriptors, end), order.CHECK, {}, isolation=isolation, limits=Limits())
+    fork = Fork(image(gate, descriptors, end), protocol.CHECK, {}, isolation=isolation, limits=Limits())
     try:
         fork.go()
         os.waitpid(fork.pid, 0)
@@ -88,13 +88,13 @@ def test_a_lie_is_a_failure_of_the_farm_and_leaves_nothing_open(
     assert open_files() == before
 
 
-@pytest.mark.parametrize("gate", [b"", b"no", b"ready?", order.FAILED + b"\xff"])
+@pytest.mark.parametrize("gate", [b"", b"no", b"ready?", protocol.FAILED + b"\xff"])
 @pytest.mark.timeout(60)
 def test_another_word_at_the_gate_is_no_fork(gate: bytes, tmp_path: Path) -> None:
     isolation = Isolation(groups=None, namespaces=None, folder=tmp_path, missing=())
     before = open_files()
     with pytest.raises((ImageGone, BoxFailed)):
-        Fork(image(gate, 0, b""), order.CHECK, {}, isolation=isolation, limits=Limits())
+        Fork(image(gate, 0, b""), protocol.CHECK, {}, isolation=isolation, limits=Limits())
     os.wait()
     assert open_files() == before
 
@@ -122,7 +122,7 @@ def test_a_fork_finds_the_folder_as_it_was(tmp_path: Path) -> None:
 def test_a_fork_whose_image_is_stopped_costs_its_slot_one_second_more_than_its_limit(tmp_path: Path) -> None:
     isolation = Isolation(groups=None, namespaces=None, folder=tmp_path, missing=())
     limits, before = Limits(wall_seconds=0.2), open_files()
-    fork = Fork(stopped, order.CHECK, {}, isolation=isolation, limits=limits)
+    fork = Fork(stopped, protocol.CHECK, {}, isolation=isolation, limits=limits)
     working = process(fork.pid)
     assert working is not None
     image = working.parent

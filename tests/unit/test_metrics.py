@@ -24,11 +24,11 @@ from farm_workers.metrics.registry import (
     Metrics,
 )
 from farms import a_decision
+from metric_samples import CLAIM, READING, STATE
 from processes import eventually
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from scraping import by, parsed, scraped
-from told import CLAIM, READING, STATE
 
 from farm.errors import ServerDown, UsageError
 from farm.judging.tiers import Tier

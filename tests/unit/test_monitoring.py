@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from boards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
 from commands import Command
+from dashboards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
 
 from farm.settings import VARIABLES
 
@@ -95,7 +95,7 @@ def test_the_runbook_has_a_section_for_each_alert_and_for_nothing_else() -> None
 
 
 def test_each_alert_is_tested_where_it_fires_and_where_it_does_not() -> None:
-    tests = yaml.safe_load((ROOT / "tests" / "seen" / "rules.yaml").read_text())["tests"]
+    tests = yaml.safe_load((ROOT / "tests" / "ui" / "rules.yaml").read_text())["tests"]
     calm, *troubled = ([*test["alert_rule_test"]] for test in tests)
     assert {case["alertname"] for case in calm if not case.get("exp_alerts")} == {*ALERTS}
     cases = [case for each in troubled for case in each]

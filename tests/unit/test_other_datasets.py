@@ -192,7 +192,7 @@ def test_many_rows_that_are_left_out_are_told_by_their_number(tmp_path: Path) ->
     path = jsonl(tmp_path / "some.jsonl", *[{"code": ""}] * 25, {"code": BARE})
     found = read_copy(path, Wanted(dataset=of_rows("some", Columns(statement="code"))))
     assert len(found.notes) == 11
-    assert found.notes[-1] == "15 more problems are left out; --json lists all"
+    assert found.notes[-1] == "15 more problems were left out; --json lists all"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from blocks import CORE, OPTIONS, OTHER, TASK, Row, expected, many, prepared, rows_of, text_of, texts_of
+from binary_rows import CORE, OPTIONS, OTHER, TASK, Row, expected, many, prepared, rows_of, text_of, texts_of
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import CODE, Process, eventually, processes
@@ -540,7 +540,7 @@ def test_an_error_of_whoever_asks_leaves_no_child(long: Path) -> None:
 PARENT = """
 import sys, time
 from pathlib import Path
-from blocks import CORE, OPTIONS, OTHER, prepared
+from binary_rows import CORE, OPTIONS, OTHER, prepared
 
 with prepared(Path(sys.argv[1]), 0, OPTIONS, (CORE, OTHER), processes=2) as blocks:
     for block in blocks:

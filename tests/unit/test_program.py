@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from growth import assert_linear, assert_quick
 from hypothesis import given
 from hypothesis import strategies as st
+from time_bounds import assert_linear, assert_quick
 
 from farm.assembly.program import PROFILES, AssemblyOptions, Program, assemble
 from farm.assembly.segments import LineMap, Location, starts_in

@@ -187,7 +187,7 @@ KERNEL_TIME = Given(verdict="timeout", reason="kernel_time")
 def test_without_a_line_that_a_limit_of_time_ended_a_longer_one_changes_nothing() -> None:
     assert "would change nothing" in words.longer(told([PROVED, REJECTED, MEMORY]))
     assert "few more" in words.longer(told([PROVED, TIMEOUT]))
-    assert "no proof to tell" in words.longer(told([REJECTED, TIMEOUT]))
+    assert "Without a proof it is unknown" in words.longer(told([REJECTED, TIMEOUT]))
 
 
 def test_each_limit_of_time_that_ended_lines_is_named() -> None:
@@ -200,7 +200,7 @@ def test_each_limit_of_time_that_ended_lines_is_named() -> None:
 def test_lines_that_only_audit_and_kernel_ended_are_accepted_by_lean() -> None:
     said = words.longer(told([REJECTED, KERNEL_TIME]))
     assert said.startswith("Lines that ran into a time limit: audit and kernel 1. Lean accepted")
-    assert "no proof to tell" not in said
+    assert "Without a proof it is unknown" not in said
 
 
 def test_proofs_near_the_limit_of_processor_time_say_that_a_longer_one_helps() -> None:

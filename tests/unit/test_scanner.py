@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from growth import assert_linear
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from time_bounds import assert_linear
 
 from farm.lean_text.scanner import Kind, opaque_spans, sorry_tokens, tokens
 

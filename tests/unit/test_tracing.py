@@ -47,7 +47,7 @@ def imported(modules: str, prefix: str, **variables: str) -> list[str]:
         f"import importlib, sys\nfor name in {modules.split()}: importlib.import_module(name)\n"
         "from farm import tracing\n"
         "tracing.begin('farm')\n"
-        "with tracing.root('a', {}) as span, tracing.step('b'): span.tell(c=1)\n"
+        "with tracing.root('a', {}) as span, tracing.step('b'): span.set_attributes(c=1)\n"
         "tracing.flush()\n"
         f"print(span.traceparent, *(name for name in sys.modules if name.startswith({prefix!r})))",
         **variables,
@@ -136,7 +136,7 @@ def test_a_span_goes_to_the_collector_with_its_attributes(
     tracer = begun()
     with tracer.span("a", None, {"number": 3, "none": None, "flag": True}) as span:
         assert span.trace_id == trace_id(span.traceparent)
-        span.tell(words="x", missing=None)
+        span.set_attributes(words="x", missing=None)
     tracer.flush()
     (found,) = collector.named("a")
     assert found.facts == {"farm.number": 3, "farm.flag": True, "farm.words": "x"}

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from bare import ROOT, Bare, built
+from bare_install import ROOT, Bare, built
 
 PACKAGES = {
     "farm": "farm",

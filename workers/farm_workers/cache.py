@@ -1,4 +1,4 @@
-"""Worker, caches: what is kept by what submissions say is bounded in number and in bytes."""
+"""Worker, caches: bounds caches in number and bytes, because submissions choose the keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cache(Generic[_Key, _Value]):
         return len(self._kept)
 
     def get(self, key: _Key) -> _Value | None:
-        """Return what is kept under a key, None where nothing is."""
+        """Return the value of a key, None if it has none."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -40,7 +40,7 @@ class Cache(Generic[_Key, _Value]):
             return found
 
     def put(self, key: _Key, value: _Value) -> None:
-        """Keep a value under a key, in the place of what was there."""
+        """Keep a value under a key, in place of an earlier value."""
         with self._lock:
             before = self._kept.pop(key, None)
             self._bytes += self._size(value) - (0 if before is None else self._size(before))

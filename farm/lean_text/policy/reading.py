@@ -1,4 +1,4 @@
-"""Finds what the rules know in the tokens of a program that are code."""
+"""Finds the hits of the rules in the code tokens of a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Group:
 
 
 class Reader:
-    """Reads the tokens of one program and tells what the rules find."""
+    """Reads the tokens of one program and yields the hits of the rules."""
 
     def __init__(self, text: str, code: Sequence[Token]) -> None:
         self._text = text
@@ -38,7 +38,7 @@ class Reader:
         self._groups = [_Group()]
 
     def hits(self) -> Iterator[Found]:
-        """Yield what the rules find, with its place."""
+        """Yield the hits, with their places."""
         by_kind: dict[Kind, Callable[[int, Token], str | None]] = {
             Kind.NAME: self._name,
             Kind.OPEN: self._open,
@@ -170,7 +170,7 @@ class Reader:
         return self._groups[-1].of_aesop or self._word(place - 1) == "add_aesop_rules"
 
     def _configures_decide(self, place: int) -> bool:
-        """Whether a configuration without its fields' names may tell `decide` to believe the compiler."""
+        """Whether a configuration without its fields' names may let `decide` trust the compiler."""
         if "decide" not in map(self._word, range(max(0, place - _FAR), place)):
             return False
         opening, name, sign = map(self._word, range(place + 2, place + 5))
@@ -215,7 +215,7 @@ class Reader:
 
 
 _OWN = tuple(f"{name}." for name in words.LEAN_S_OWN)
-#: What may have fields.
+#: The tokens before which a dot means a field.
 _VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
-#: So many words may stand between a tactic and its configuration.
+#: At most this many words stand between a tactic and its configuration.
 _FAR = 12

@@ -1,4 +1,4 @@
-"""The rules: what each is called, what a text that it hits could do, and what the tier lean rejects."""
+"""The rules: their names, the threat of a text that they hit, and those that the tier lean rejects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class Action(StrEnum):
-    """What becomes of a submission that a rule hits."""
+    """The treatment of a submission that a rule hits."""
 
     REJECT = "reject"
     REPORT = "report"
@@ -18,9 +18,9 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """A rule: what a text that it hits could do, and whether the tier ``lean`` rejects such a text.
+    """A rule: the threat of a text that it hits, and whether the tier ``lean`` rejects such a text.
 
-    The other tiers only report, for there the compiled module decides.
+    The other tiers only report hits, because there the compiled module decides.
     """
 
     threat: str
@@ -47,17 +47,17 @@ def _doubted(threat: str) -> Rule:
 #: Every rule by its name.
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "axiom": _doubted("assumes what was to be proved"),
+        "axiom": _doubted("assumes the statement to prove"),
         "opaque": _doubted("declares a constant with a hidden value"),
         "unsafe": _doubted("bypasses the kernel"),
         "run": _doubted("runs code while Lean elaborates the text"),
         "initialize": _doubted("runs code when the compiled module is imported"),
         "metaprogram": _doubted("changes the meaning of later text"),
-        "replaced_code": _doubted("runs code other than what was proved about"),
+        "replaced_code": _doubted("runs code other than the proved code"),
         "option": _doubted("turns off a check, or hides or adds messages"),
         "stop": _doubted("stops Lean before the end"),
         "messages": _doubted("hides messages"),
-        "imports": _doubted("chooses what the statement is built on"),
+        "imports": _doubted("chooses the foundations of the statement"),
         "trusted_name": _doubted("uses an axiom that proves anything"),
         "native": _doubted("trusts the compiler"),
         "not_read": _doubted("is too long for the policy to scan"),
@@ -65,7 +65,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "notation": Rule(threat="changes how later text is parsed"),
         "instance": Rule(threat="changes the meaning of later text"),
         "attribute": Rule(threat="changes the meaning of later text"),
-        "scope": Rule(threat="changes what names in later text mean, or what is assumed"),
+        "scope": Rule(threat="changes the meaning of names in later text, or the assumptions"),
         "definition": Rule(threat="redefines a name"),
         "setting": Rule(threat="changes the meaning of later text"),
         "query": Rule(threat="prints"),

@@ -1,4 +1,4 @@
-"""What is done about each rule, and what of a program is looked at."""
+"""The action for each rule, and the part of a program that is examined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farm.lean_text.policy.words import LONGEST, is_suspect, plain_imports_end
 from farm.lean_text.positions import line_and_column
 from farm.lean_text.scanner import Kind, Token, tokens
 
-#: So many hits of one rule are told.
+#: At most this many hits of one rule are returned.
 MOST_HITS = 20
 #: Longer texts are not read, which is a hit of the rule ``not_read``: reading one would hold others up.
 LONGEST_READ = 1 << 17
@@ -22,7 +22,7 @@ LONGEST_READ = 1 << 17
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """What is done about each rule; what rules hit that are not named is reported."""
+    """The action for each rule; the hits of unnamed rules are reported."""
 
     actions: Mapping[str, Action] = field(default_factory=dict)
 
@@ -43,14 +43,14 @@ class Policy:
         return cls(actions=actions)
 
     def action(self, rule: str) -> Action:
-        """Return what is done about a rule."""
+        """Return the action for a rule."""
         return self.actions.get(rule, Action.REPORT)
 
     def hits(self, text: str, submitted: Sequence[tuple[int, int]] | None = None) -> tuple[Hit, ...]:
-        """Return what the rules find in a program, in order of place; rules that are off find nothing.
+        """Return the hits in a program, in order of place; rules that are off have none.
 
-        Of each rule the first `MOST_HITS` are returned.
-        `submitted`: the spans (start, end) that are the submission's own, in order; all of it by default.
+        Of each rule the first `MOST_HITS` are returned. `submitted`: the spans (start, end) that are the
+        submission's own, in order; all of it by default.
         """
         own = [(0, len(text))] if submitted is None else list(submitted)
         if len(text) > LONGEST_READ:
@@ -78,16 +78,17 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screen:
-    """A policy together with what of a program is the submission's own: spans (start, end), None for all."""
+    """A policy together with the submission's own part of a program: spans (start, end), None for all."""
 
     policy: Policy
     submitted: tuple[tuple[int, int], ...] | None = None
 
     def look(self, program: str, *, header: str) -> tuple[tuple[Hit, ...], Hit | None]:
-        """Return what the policy finds in the program, and the hit that rejects it, if one does.
+        """Return the policy's hits in the program, and the hit that rejects it, if one does.
 
         `header` is one that programs of the environment may begin with. Under ``prelude`` a submission that
-        brings its own header has to import at least as much: it could declare what all else stands on.
+        brings its own header has to import at least as much: otherwise it could declare the foundations
+        itself.
         """
         hits = self.policy.hits(program, self.submitted)
         own = self.submitted is None or any(start == 0 for start, _ in self.submitted)
@@ -136,7 +137,7 @@ def _hit(text: str, start: int, end: int, rule: str, action: Action) -> Hit:
     )
 
 
-#: What is no code; what stands in a string may be.
+#: Tokens without code; a string may have code in its holes.
 _OPAQUE = frozenset({Kind.COMMENT, Kind.DOC_COMMENT, Kind.CHAR})
 
 

@@ -69,8 +69,8 @@ CODE_ATTRIBUTE = re.compile(
     r"|doc_(?:role|code_block|directive|command)|try_suggestion"
 )
 
-#: Of these namespaces, a submission needs nothing: what is in them runs code, or changes what Lean does. Code
-#: need not be a command's: a tactic's configuration is evaluated, and aesop runs what it is given as a rule.
+#: Namespaces that a submission never needs: their names run code, or change Lean's behaviour. Code need not
+#: be a command's: a tactic's configuration is evaluated, and aesop runs rules that it is given.
 LEAN_S_OWN = ("Lean", "IO")
 
 #: Names that end so stand for axioms with which anything can be proved.
@@ -81,7 +81,7 @@ OPTION_FAMILIES = frozenset(
     {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap", "doc"}
 )
 SINGLE_OPTIONS = frozenset({"stderrAsMessages", "warningAsError"})
-#: Of these families, options only say what is shown and what is good style.
+#: Families of options that only affect output and style.
 STYLE = frozenset({"linter", "pp", "profiler", "tactic"})
 LIMITS = frozenset({"maxHeartbeats", "maxRecDepth", "synthInstance.maxHeartbeats", "synthInstance.maxSize"})
 SKIP_KERNEL = "skipKernelTC"
@@ -108,7 +108,7 @@ LONGEST = 40
 
 
 _SUSPECT_WORDS = _SUSPECTS | OPTION_FAMILIES
-#: One import a line, of what no rule knows by its name.
+#: Imports of modules that no rule names, one a line.
 _PLAIN_IMPORTS = re.compile(r"(?:prelude\n+)?(?:import [A-Z]\w*(?:\.[A-Z]\w*)*\n+)*", re.ASCII)
 
 

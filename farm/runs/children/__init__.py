@@ -1,1 +1,1 @@
-"""Children: processes that take the work on a long manifest's lines off the one that reads the file."""
+"""Children: processes that do the work on a long manifest's lines for the process that reads the file."""

@@ -1,8 +1,8 @@
-"""Children, their side: a child answers pieces for the process that started it, until either of them dies.
+"""Children, their side: a child answers pieces for its parent, until either of them dies.
 
 `farm.runs.children.pool` starts it as ``python -m farm.runs.children.answering PARENT``, the parent's process
-id. On its standard input come the function that makes its work and the errors to be told, then pieces; on its
-output go their answers, or errors. All are pickled.
+id. Its standard input brings the function that makes its work and the errors to report, then pieces; its
+output returns their answers, or errors. All are pickled.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from threading import Thread
 from farm.orphans import die_with
 from farm.runs.children.pieces import Piece
 
-# So many new objects pass between two looks for circles of dead ones, of which lines make none.
+# The number of new objects between two garbage collections, because lines make no cycles.
 _OBJECTS = 100_000
 
 
 def _serve() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and kills its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets the signal and kills its children
     source, target = os.fdopen(os.dup(0), "rb"), os.dup(1)
-    os.dup2(2, 1)  # what is printed by mistake is no answer
+    os.dup2(2, 1)  # stray output must not reach the pipe of answers
     begin, errors = pickle.load(source)  # noqa: S301 - from the process that started this one
     answer = begin()
     gc.freeze()
@@ -56,5 +56,5 @@ def _send(target: int, answers: SimpleQueue[bytes]) -> None:
 
 if __name__ == "__main__":
     die_with(int(sys.argv[1]))
-    with suppress(EOFError):  # the parent is dead, where the kernel cannot tell
+    with suppress(EOFError):  # the parent is dead, and the kernel cannot signal that
         _serve()

@@ -1,10 +1,4 @@
-"""Children, their parent's side: pieces are answered here while they are few, then by processes, in order.
-
-The children are started afresh and not forked: they share no sockets and no locks with the process that
-starts them, and import nothing of its main module. They have a session of their own, so that an interrupt
-from the terminal does not reach them, and are killed at the end, whatever it is; when their parent is killed
-the kernel kills them as well.
-"""
+"""Children, their parent's side: answers short manifests itself, long ones by processes, in order."""
 
 from __future__ import annotations
 
@@ -27,9 +21,10 @@ from farm.runs.children.pieces import PIECE_BYTES, PIPE_BYTES, Piece
 
 #: The process itself answers the first pieces of a manifest: it takes as long as starting children.
 OWN_PIECES = 4
-#: More processes than this wait for the one that cuts the file and takes what comes back.
+#: More processes would wait for the parent, which cuts the file and collects the answers.
 _MOST_PROCESSES = 8
-# A child has one piece at hand and the next one waiting; in all together are so many bytes, and one piece.
+# A child has one piece in work and another one waiting; all pieces together have at most this many bytes,
+# plus one piece.
 _PIECES_EACH, _MOST_BYTES = 2, 16 << 20
 
 _Answer = TypeVar("_Answer")
@@ -37,13 +32,13 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(kw_only=True, slots=True)
 class Pool(Generic[_Answer]):
-    """Answers the pieces of one manifest after the other; children are started by the first that is long.
+    """Answers the pieces of one manifest after the other; a long manifest starts the children.
 
-    ``here`` makes the answer of a piece in this process. A child calls ``begin`` and answers by what that
-    returns; of ``errors`` it tells, any other it dies of. ``doing`` goes behind "a process that" when it is
-    dead, and ``outcome`` says what is left and what to do. ``processes`` is how many children there may be: 0
-    for none, by default as many as there are CPUs to use. For one thread, which closes it and must not end
-    before: to the kernel it is the children's parent.
+    ``here`` answers a piece in this process. A child calls ``begin`` and answers with the function that it
+    returns; ``errors`` are sent to the parent, others kill the child. ``doing`` completes the message "a
+    process that …" about a dead child, and ``outcome`` states the effect and the remedy. ``processes`` is the
+    most children: 0 for none, by default the number of usable CPUs. For one thread, which closes the pool and
+    must outlive it: to the kernel it is the children's parent.
     """
 
     here: Callable[[Piece], _Answer]
@@ -90,7 +85,7 @@ class Pool(Generic[_Answer]):
         except _Died as death:
             raise FarmError(f"a process that {self.doing} {death}; {self.outcome}") from death
         finally:
-            if self._due:  # nobody wants these answers any more
+            if self._due:  # these answers are no longer wanted
                 self.close()
 
     def _start(self, processes: int, pieces: Iterator[Piece]) -> None:

@@ -67,7 +67,7 @@ class SubmitOptions:
         }
 
     @property
-    def told(self) -> dict[str, object]:
+    def span_attributes(self) -> dict[str, object]:
         """What a span tells of a run that is submitted with these."""
         named = self.priority.name.lower()
         return {"environment": self.environment, "tier": self.assurance.tier, "priority": named}

@@ -1,4 +1,4 @@
-"""Export step, the work itself: a piece of a manifest gets its verdicts."""
+"""Export step, the work itself: writes verdicts into a piece of a manifest."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """The text of a piece with its verdicts, and how many of its lines have one.
+    """The text of a piece with its verdicts, and the number of its lines with one.
 
-    `rest` is what of the piece is still to be written, None for nothing.
+    `rest` is the part of the piece that is not written yet, None at its end.
     """
 
     text: bytes
@@ -34,7 +34,7 @@ class Written:
 
 
 def connecting(marking: Marking, address: Mapping[str, Any]) -> Callable[[Piece], Written]:
-    """Return what writes verdicts into pieces over a connection of its own, opened at the first piece."""
+    """Return the function that writes verdicts into pieces, over a connection opened at the first piece."""
     return partial(write, marking, cache(partial(psycopg.connect, autocommit=True, **address)))
 
 

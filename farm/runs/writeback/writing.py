@@ -1,4 +1,4 @@
-"""Export step, whole manifests: cut into pieces, and their text with its verdicts in order."""
+"""Export step, whole manifests: cuts them into pieces, and yields their text with verdicts in order."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Writing:
         self.lines = 0
 
     def manifest(self, number: int) -> Callable[[Lines], Iterator[bytes]]:
-        """Return what gives the text of this manifest with its verdicts, in bounded memory.
+        """Return a function that yields the text of this manifest with its verdicts, in bounded memory.
 
-        That raises `ManifestError`, `ServerDown`, and `FarmError` when a child dies.
+        It raises `ManifestError`, `ServerDown`, and `FarmError` when a child dies.
         """
         self.lines = 0
         return lambda lines: self._texts(lines, number)
@@ -48,12 +48,12 @@ class Writing:
 
 @contextmanager
 def writing(engine: Engine, marking: Marking, *, processes: int | None = None) -> Iterator[Writing]:
-    """Write a run's verdicts; no child is left at the end of the block.
+    """Write a run's verdicts; all children have ended at the end of the block.
 
     ``processes`` are those of `Pool`. Raises `ServerDown`.
     """
     with reaching(engine), engine.connect() as connection:
-        # What is asked is asked of one piece: in between nothing is held open.
+        # Each query is for one piece: no transaction is open between two pieces.
         own = connection.execution_options(isolation_level="AUTOCOMMIT").connection.driver_connection
         pool = Pool(
             here=partial(write, marking, lambda: cast("psycopg.Connection[Any]", own)),

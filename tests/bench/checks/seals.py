@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from farm_workers.bench.programs import BenchProgram, program
 from farm_workers.box.copy import as_file
 from farm_workers.box.once import never
+from farm_workers.images.forking import watched
 from farm_workers.images.image import Image
-from farm_workers.images.lent import watched
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question

@@ -1,7 +1,7 @@
-"""Audit step: what a compiled module holds, read as data, and whether it is a proof of what was asked.
+"""Audit step: reads a compiled module as data, and decides whether it proves the challenge's statement.
 
-Nothing here runs anything of the files it reads, and it needs nothing but the standard library: it can run in
-a process of its own that is given no more than this package.
+It runs no code of the files that it reads, and needs nothing but the standard library, so it can run in a
+process that sees only this package.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 _START = "import sys; sys.path.insert(0, {!r}); from farm_workers.audit.{} import main; main()"
 
-#: What a process of the audit has to be able to read, besides its Python and the files it is about.
+#: The paths that a process of the audit must be able to read, besides its Python and the audited files.
 FOLDERS = (_PACKAGE, _PACKAGE.parent / "__init__.py")
 
 

@@ -1,11 +1,11 @@
-"""Audit step, as a process: reads two compiled modules, prints what it found as one JSON object.
+"""Audit step, as a process: reads two compiled modules and prints its findings as one JSON object.
 
 It needs a Python and this package, nothing else. From a checkout, `main` of this module is called by::
 
     python -I -S -c "import sys; sys.path[:0] = [DIR]; from farm_workers.audit.__main__ import main; main()"
 
-with the file to audit behind it. The exit status is 0 for a module that is accepted, 1 when something speaks
-against it, 2 when it was called wrongly, 4 when a file is not what Lean writes (reason ``malformed_olean``).
+with the file to audit behind it. The exit status is 0 for a module that is accepted, 1 for one with a
+finding, 2 for wrong arguments, 4 when a file is not in Lean's format (reason ``malformed_olean``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ADDRESS_SPACE_BYTES, CPU_SECONDS = 1 << 30, 60
 
 
 def main() -> NoReturn:
-    """Audit what the command line names, print what was found, and end the process."""
+    """Audit the module named on the command line, print the findings, and end the process."""
     arguments = _parser().parse_args()
     _limit(resource.RLIMIT_AS, ADDRESS_SPACE_BYTES)
     _limit(resource.RLIMIT_CPU, CPU_SECONDS)
@@ -73,7 +73,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
 
 
 def _with_declared(findings: Findings, module: Module, file: Path | None) -> Findings:
-    """Add what a file names, one a line, and the module does not have."""
+    """Add a finding for each name in a file, one a line, that the module does not declare."""
     if file is None:
         return findings
     declared = file.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -82,7 +82,7 @@ def _with_declared(findings: Findings, module: Module, file: Path | None) -> Fin
 
 
 def _test(file: Path | None) -> Test:
-    """Return whether a name is one of those in a file, sorted, one a line, as `names.dotted` writes it."""
+    """Return whether a name is in a sorted file, one a line, in the form of `names.dotted`."""
     if file is None:
         return None
     names = SortedLines(file)

@@ -1,7 +1,7 @@
-"""Audit step, sorries: what of a module is admitted and not proved, and whose sorry it is.
+"""Audit step, sorries: finds the admitted parts of a module, and whether the statement has them too.
 
-Two sorries are the same when their types and their labels are equal and nothing in them depends on where they
-stand: `sorryAx p` under a binder of `p` can be made a proof of anything.
+Two sorries are the same when their types and labels are equal and neither depends on its place: `sorryAx p`
+under a binder of `p` can be made a proof of any proposition.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from farm_workers.audit.terms import BVAR, Reading, applied, is_constant, parts_
 
 
 def sorries(reading: Reading, places: Iterable[int]) -> frozenset[object]:
-    """Return what stands for the sorries in expressions; one that depends on its place is equal to none."""
+    """Return a key for each sorry in expressions; one that depends on its place equals no other."""
     found, seen, todo = set[object](), set[int](), list(places)
     while todo:
         place = todo.pop()
@@ -38,7 +38,7 @@ def _arguments(reading: Reading, place: int) -> list[int] | None:
 
 
 def _is_bound(reading: Reading, places: Iterable[int]) -> bool:
-    """Tell whether variables occur in expressions, bound there or outside."""
+    """Return whether variables occur in expressions, bound there or outside."""
     seen, todo = set[int](), list(places)
     while todo:
         place = todo.pop()

@@ -1,7 +1,7 @@
-"""Audit step: whether a compiled module proves what a challenge asks, judged by what the two files hold.
+"""Audit step: decides whether a compiled module proves the challenge's theorem, by comparing the two files.
 
-What is not done here is to check proofs again: that each constant went through Lean's kernel is believed of a
-file that Lean itself wrote, and the names, statements, axioms and kinds in it are what is audited.
+It does not check proofs again: Lean itself wrote the file, so each constant is trusted to have passed Lean's
+kernel. The audit looks at names, statements, axioms and kinds.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from farm_workers.audit.unchecked import is_made_to_run
 #: The axioms that every Lean proof may use.
 STANDARD_AXIOMS: frozenset[Name] = frozenset({("propext",), ("Classical", "choice"), ("Quot", "sound")})
 
-#: What is told first of what a proof rests on.
+#: The order of a proof's trusted parts in messages.
 _ORDER = {word: number for number, word in enumerate(Word)}
 
-#: The most theorems with the target's statement that are judged for it, where none has its name.
+#: The most theorems with the target's statement that are judged for it, if none has its name.
 _MOST_WITH_STATEMENT = 8
 
-#: Tells something of a name; None where there is nothing to tell it from.
+#: A predicate on names; None if the facts for it are missing.
 Test = Callable[[Name], bool] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What a module is judged by, besides its challenge.
+    """The rules of an audit, besides the challenge.
 
-    `native` lets a proof believe the compiler, where `evaluates` says that the caller evaluates what is
-    believed again (`Findings.believed`). `is_imported` and `is_imported_axiom` tell of a name what the
-    imports declare. `left_out` are constants that the module had and that are none of what is judged,
-    `mentioned` all names in the terms of those that are; None where nobody has looked. `above` are the axioms
-    on which constants rest that stand above in the same file, in another module; `above_has_sorry` tells that
-    something is left open there, and `above_admitted` on which admitted constants those rest. With
-    `parts_from` all theorems that the challenge leaves open below that line and column have to be proved.
+    `native` lets a proof trust the compiler; `evaluates` means that the caller evaluates the trusted terms
+    again (`Findings.believed`). `is_imported` and `is_imported_axiom` are predicates on the names that the
+    imports declare. `left_out` are constants of the module that are not audited, `mentioned` all names in the
+    terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
+    the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
+    `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
+    theorems that the challenge leaves open below that line and column have to be proved.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -63,7 +63,7 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Case:
-    """What is audited, against what."""
+    """The two modules of one audit, and its rules."""
 
     submission: Module
     challenge: Module | None
@@ -74,7 +74,7 @@ class _Case:
 
 @dataclass(slots=True)
 class _Reach:
-    """What a target rests on, and what of it is believed."""
+    """The constants and axioms that a target rests on."""
 
     findings: list[Finding] = field(default_factory=list)
     axioms: list[Name] = field(default_factory=list)
@@ -94,12 +94,12 @@ def audit(
     *,
     ends: tuple[int, int] | None = None,
 ) -> Findings:
-    """Judge whether a module's theorem `target` proves what the challenge's does, by allowed means only.
+    """Decide whether a module's theorem `target` proves the challenge's, by allowed means only.
 
-    `target` is the full name; without it, it is the theorem that the challenge leaves open and whose text is
-    the last, or ends at this line and column. A module that declares nothing of that name is judged by a
-    theorem of its own that has the challenge's statement. Accepted is what nothing was found against. Raises
-    `MalformedOlean` when one of the files is not what Lean writes.
+    `target` is the full name; without it, the target is the theorem that the challenge leaves open and whose
+    text is the last, or ends at this line and column. If the module does not declare that name, one of its
+    own theorems with the challenge's statement is judged instead. A module without findings is accepted.
+    Raises `MalformedOlean` when one of the files is not in Lean's format.
     """
     case = _case(submission, challenge, rules)
     findings, reach = list(_files(submission, challenge)), _Reach()
@@ -114,10 +114,7 @@ def audit(
 
 
 def audit_all(submission: Module, rules: Rules) -> Findings:
-    """Judge whether all theorems of a module are proved, by allowed means only; there is nothing to compare.
-
-    Raises `MalformedOlean`.
-    """
+    """Decide whether all theorems of a module are proved, by allowed means only, without a challenge."""
     case = _case(submission, None, rules)
     findings, reach = list(_files(submission, None)), _Reach()
     if not findings:
@@ -148,9 +145,9 @@ def _parts(challenge: Module, above: tuple[int, int]) -> frozenset[Name]:
 
 
 def _target(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Name | None, str]:
-    """Return the theorem that a challenge states last and leaves open; when there is none, why.
+    """Return the theorem that a challenge states last and leaves open; or None and the reason.
 
-    Other theorems that it leaves open are its own.
+    Other theorems that it leaves open belong to its own statement.
     """
     if challenge is None:
         return None, "No target was given, and no challenge defines one."
@@ -162,7 +159,7 @@ def _target(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Nam
     if len(last) == 1:
         return last[0], ""
     if found_open and not last:
-        return None, "What the challenge states last is no theorem with `sorry` as its proof."
+        return None, "The challenge's last statement is no theorem with `sorry` as its proof."
     count = "more than one" if found_open else "no"
     return None, f"The challenge has {count} theorem with `sorry` as its proof."
 
@@ -175,11 +172,7 @@ def left_open(challenge: Module) -> list[Name]:
 
 
 def _proof_of(case: _Case, target: Name) -> tuple[Name, _Reach]:
-    """Return the theorem that is judged for the target, the target itself if it is there; and its reach.
-
-    Of several theorems with its statement it is the first that nothing is found against, else the first.
-    Those whose names end as the target's does come before the others.
-    """
+    """Return the theorem that is judged for the target, the target itself if it exists; and its reach."""
     if target in case.submission.names:
         return target, _audited(case, target, target)
     judged = None
@@ -193,9 +186,9 @@ def _proof_of(case: _Case, target: Name) -> tuple[Name, _Reach]:
 
 
 def _with_statement_of(case: _Case, target: Name) -> Iterator[Name]:
-    """Yield the module's theorems under other names that state what the target does.
+    """Yield the module's theorems under other names that have the target's statement.
 
-    What the challenge declares itself is none of them: the submission did not prove it.
+    Theorems of the challenge itself are excluded: the submission did not prove them.
     """
     if case.pair is None or target in case.rules.left_out:
         return
@@ -208,7 +201,7 @@ def _with_statement_of(case: _Case, target: Name) -> Iterator[Name]:
 
 
 def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
-    """Return what the module's theorem `target` rests on as the challenge's of the name `asked`."""
+    """Return the reach of the module's theorem `target`, compared with the challenge's theorem `asked`."""
     parts = frozenset[Name]() if case.pair is None else case.pair.parts
     others = sorted(parts - {asked}, key=shown)
     wanted = [(target, asked), *zip(others, others, strict=True)]
@@ -225,7 +218,7 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
 
 
 def _stated(case: _Case, constant: Constant, asked: Name, findings: list[Finding]) -> tuple[Name, ...]:
-    """Add what speaks against a constant as the challenge's theorem of a name; return what was compared."""
+    """Add the findings against a constant as the challenge's theorem of a name; return the compared names."""
     name, kind = constant.name, constant.kind
     if kind is not Kind.THEOREM:
         findings.append(found(Word.NOT_A_THEOREM, name, f"{{}} is not a theorem but of kind {kind}."))
@@ -321,7 +314,7 @@ def _declared(case: _Case) -> Iterator[Finding]:
             yield found(Word.REDECLARED, name, "The module declares {}, which one of its imports declares.")
 
 
-# What it rests on
+# Dependencies
 
 
 def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
@@ -367,7 +360,7 @@ def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
 
 
 def _judge_believed(case: _Case, name: Name, reach: _Reach) -> None:
-    """Judge an axiom that says what compiled code computes; `_judge_compiled` finds it where none may."""
+    """Judge an axiom about the result of compiled code; `_judge_compiled` finds it if none is allowed."""
     reach.axioms.append(name)
     if case.rules.evaluates:
         reach.believed.append(name)
@@ -406,17 +399,17 @@ def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
 def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str, *, allowed: bool = True) -> None:
     reach.axioms.append(name)
     if name == SORRY and allowed:
-        return  # Who has it was judged: where it stands in the statement, it is the statement's.
+        return  # Its holders were judged: a sorry in the statement belongs to the statement.
     if not allowed or name not in case.rules.allowed_axioms:
         reach.findings.append(found(Word.AXIOM, name, f"The proof rests on the axiom {{}}, {whose}."))
 
 
 def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
-    """Find all constants that are admitted, and tell apart what the statement itself leaves open.
+    """Find all admitted constants, and separate those that the statement itself leaves open.
 
-    What the challenge has too is the statement's, when all that it rests on is so too; of the target, and of
-    the parts that are to be proved with it, it is the type, and the proof may speak of the sorries in that.
-    Return the constants of which more than that is admitted.
+    A constant of the challenge belongs to the statement if all its dependencies do. For the target, and for
+    the parts that are to be proved with it, only the type belongs to the statement; the proof may repeat the
+    sorries of that type. Return the constants of which more than that is admitted.
     """
     is_allowed, admitted = SORRY in case.rules.allowed_axioms, set[Name]()
     reach.statement_has_sorry = not is_allowed and case.rules.above_has_sorry and case.pair is not None
@@ -474,7 +467,7 @@ def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:
 
 
 def _judge_compiled(case: _Case, reach: _Reach) -> None:
-    """Find what believes the compiler, whether the target needs it or not."""
+    """Find axioms that trust the compiler, whether the target needs them or not."""
     for name in case.submission.of_kind(Kind.AXIOM):
         constant = case.submission.constant(name)
         if constant is None or not is_compiled(constant, case.reading.olean):

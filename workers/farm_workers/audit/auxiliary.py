@@ -1,8 +1,8 @@
-"""Audit step, auxiliary constants: what Lean names by itself is known by its content.
+"""Audit step, auxiliary constants: identifies the constants that Lean names itself by their content.
 
 Lean makes definitions out of parts of a text (``match_1``, ``_proof_2``) and uses one again wherever the same
-part comes back: a helper before the theorem can so lend its own to the theorem's statement. Two definitions
-that have the same content are equal to the kernel, whatever they are called.
+part comes back: so the theorem's statement can use a definition that was made for a helper before it. The
+kernel treats two definitions of the same content as equal, whatever their names are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Auxiliaries:
         reading.key = self.key
 
     def has(self, name: Name) -> bool:
-        """Tell whether a name is that of an auxiliary definition or theorem of the module."""
+        """Return whether a name is that of an auxiliary definition or theorem of the module."""
         return (
             bool(name)
             and isinstance(name[-1], str)
@@ -38,7 +38,7 @@ class Auxiliaries:
         )
 
     def key(self, name: Name) -> object:
-        """Return what a constant is known by: its name, its content if it is auxiliary."""
+        """Return the key of a constant: its name, or its content if it is auxiliary."""
         if not self.has(name):
             return name
         if name not in self._known:

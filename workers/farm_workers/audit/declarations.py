@@ -1,11 +1,11 @@
-"""Audit step, declarations: what a module declares, as typed values.
+"""Audit step, declarations: reads the declarations of a module as typed values.
 
-The layout is that of Lean 4.35.0 (``Lean.ModuleData``, ``Lean.ConstantInfo`` and what they hold, sources
-``src/Lean/Environment.lean``, ``src/Lean/Setup.lean``, ``src/Lean/Declaration.lean``): the pointers of a
-constructor in the order of its fields, then its scalars, larger ones first. Truth values, `DefinitionSafety`
-and `QuotKind` are scalars of one byte. A structure with one field that is no scalar is that field's value in
-a box of its own; a file in which an object has another shape is malformed, so another layout is refused, not
-misread.
+The layout is that of Lean 4.35.0 (``Lean.ModuleData``, ``Lean.ConstantInfo`` and the types of their fields,
+sources ``src/Lean/Environment.lean``, ``src/Lean/Setup.lean``, ``src/Lean/Declaration.lean``): the pointers
+of a constructor in the order of its fields, then its scalars, larger ones first. Truth values,
+`DefinitionSafety` and `QuotKind` are scalars of one byte. A structure with one field that is no scalar is
+that field's value in a box of its own; a file in which an object has another shape is malformed, so another
+layout is refused, not misread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HINTS = header_of(2, 0, 16)
 
 
 class Kind(StrEnum):
-    """What a constant is; in the order of the constructors of ``ConstantInfo``."""
+    """The kind of a constant; in the order of the constructors of ``ConstantInfo``."""
 
     AXIOM = "axiom"
     DEFINITION = "definition"
@@ -70,7 +70,7 @@ VALUES = {
     kind: header_of(0, pointers, 8 + 8 * pointers + scalars) for kind, (pointers, scalars) in _SHAPES.items()
 }
 _QUOTIENT_KINDS = 4
-#: Where the mark `unsafe` stands among the scalars of each kind that has one.
+#: The place of the mark `unsafe` among the scalars of each kind that has one.
 _UNSAFE_MARK = {
     Kind.AXIOM: 0,
     Kind.OPAQUE: 0,
@@ -135,11 +135,11 @@ class Constant:
 
 
 class Module:
-    """A module: imports, constants by name, extension entries. Constants are decoded when asked for.
+    """A module: imports, constants by name, extension entries. Constants are decoded on access.
 
-    `names` are those of its constants, with the places of their infos; `repeated` are names that more than
-    one constant has. A part of a file of the module system (`is_module`) is recognised and no more: it seems
-    to be empty.
+    `names` maps the names of its constants to the places of their infos; `repeated` are names that more than
+    one constant has. A part of a file of the module system (`is_module`) is recognised but not read: it
+    appears empty.
     """
 
     def __init__(self, olean: Olean) -> None:
@@ -151,7 +151,7 @@ class Module:
         self.imports: tuple[Import, ...] = ()
         self.names: dict[Name, int] = {}
         self.repeated: tuple[Name, ...] = ()
-        # The parts of a file of the module system share objects: one of them alone cannot be read.
+        # The parts of a file of the module system share objects: one alone cannot be read.
         if not self.is_module:
             self.imports = _imports(olean)
             self.names, self.repeated = _infos(olean)
@@ -187,16 +187,16 @@ class Module:
         return found
 
     def extensions(self) -> dict[Name, int]:
-        """Return how many entries each environment extension has in the module, where it has any."""
+        """Return the number of entries of each environment extension with entries in the module."""
         found: dict[Name, int] = {}
         for name, entries in self._entries():
             found[name] = found.get(name, 0) + len(self.olean.array(entries, "entries"))
         return found
 
     def ends(self) -> dict[Name, tuple[int, int]]:
-        """Return where the text of declarations ends, as Lean has noted it: line, from 1, and column, from 0.
+        """Return the end of each declaration's text, as Lean has noted it: line, from 1, and column, from 0.
 
-        What Lean makes by itself, such as recursors, has no text. The module may say whatever it likes.
+        Constants that Lean makes itself, such as recursors, have no text. The module may claim any place.
         """
         olean, found = self.olean, dict[Name, tuple[int, int]]()
         for name, entries in self._entries():
@@ -223,7 +223,7 @@ class Module:
 
 
 def safety_of(olean: Olean, info: int) -> Safety:
-    """Return how safe the constant is whose info is at a place, and read nothing else of it."""
+    """Return the safety of the constant whose info is at a place, and read nothing else of the info."""
     kind, place = _KINDS[olean.words[info]], olean.object(info, 0)
     if kind is Kind.DEFINITION:
         safety = olean.scalar(place, 4, 0)
@@ -239,8 +239,7 @@ def safety_of(olean: Olean, info: int) -> Safety:
 def opened_module(source: Path | bytes, budget: int = BUDGET) -> Iterator[Module]:
     """Open a compiled module; it must not be used after the end of the block.
 
-    Raises `MalformedOlean`, here and in whatever is asked of the module, and OSError for a file that is not
-    there.
+    Raises `MalformedOlean`, here and in every method of the module, and OSError for a missing file.
     """
     with opened(source, budget) as olean:
         yield Module(olean)
@@ -374,7 +373,7 @@ def _rule(olean: Olean, ref: int) -> RecursorRule:
     )
 
 
-#: What constants of a kind have besides name, parameters, type and safety.
+#: The readers of the fields that constants of a kind have besides name, parameters, type and safety.
 _READERS = {
     Kind.DEFINITION: _definition,
     Kind.THEOREM: _proof,

@@ -1,4 +1,4 @@
-"""Audit step, extensions: which entries of a module change how others see what it and its imports declare.
+"""Audit step, extensions: classifies the entries of a module by their effect on modules that import it.
 
 An entry is known by the name of its extension only; names as in Lean 4.35.0 (``src/Lean``, the declarations
 of `registerBuiltinAttribute`, `registerSimpleScopedEnvExtension`, `registerParametricAttribute` and their
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from farm_workers.audit.olean import Name
 
-#: What the last parts of an extension's name tell of its entries, the first that fits.
+#: The effect of an extension's entries by a pattern for its name; the first match counts.
 _CLASSES = tuple(
     (word, re.compile(pattern))
     for word, pattern in (
@@ -43,12 +43,12 @@ _CLASSES = tuple(
 
 
 def influence(extension: Name) -> str | None:
-    """Return what an extension's entries change for those who see them, None when its name tells nothing."""
+    """Return the effect of an extension's entries on importing modules, None if its name is unknown."""
     name = ".".join(str(part) for part in extension)
     return next((word for word, pattern in _CLASSES if pattern.search(name)), None)
 
 
 def influences(extensions: Mapping[Name, int]) -> tuple[tuple[Name, str, int], ...]:
-    """Return those extensions that change something, with what they change and how many entries they have."""
+    """Return the extensions with an effect, each with the effect and the number of its entries."""
     known = ((name, influence(name), count) for name, count in extensions.items())
     return tuple((name, what, count) for name, what, count in known if what is not None)

@@ -1,7 +1,7 @@
-"""Audit step, families: what has no value of its own and is no axiom belongs to a type, or is Lean's own.
+"""Audit step, families: checks that each constant without a value belongs to a type, unless it is an axiom.
 
-An inductive type, a constructor or a recursor means something only together with the others of its family;
-Lean's replay looks them up by name and panics where one of another kind has that name.
+An inductive type, a constructor or a recursor is only valid together with the others of its family; Lean's
+replay looks them up by name and panics if a name has another kind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from farm_workers.audit.olean import MalformedOlean, Name
 
 
 def require_families(module: Module) -> None:
-    """Raise `MalformedOlean` when a member of a family is not a constant of the module of its kind."""
+    """Raise `MalformedOlean` when a member of a family is not a constant of its kind in the module."""
     listed = set[Name]()
     for name in module.of_kind(Kind.INDUCTIVE):
         type_ = _constant(module, name)

@@ -1,4 +1,4 @@
-"""Audit step, the result: what was found against a module, and what was looked at to say so."""
+"""Audit step, the result: the findings against a module, and the extent of the audit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from farm_workers.audit.olean import Name
 
 #: The most findings that are listed; the others are counted.
 MOST_FINDINGS = 100
-#: The most names of a kind that are told: a hostile module has as many as it likes.
+#: The most names of a kind in a result: a hostile module may have any number.
 MOST_NAMES = 500
-#: What a proof can rest on besides the kernel, as `farm.judging.report` has it.
+#: The trusted parts of a proof besides the kernel, with the words of `farm.judging.report`.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 
 
 class Word(StrEnum):
-    """What can be found, for machines."""
+    """The kinds of findings, for machines."""
 
     UNSUPPORTED = "unsupported"
     TOOLCHAIN_DIFFERS = "toolchain_differs"
@@ -49,7 +49,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that speaks against a module: a word, the constant it is about if any, and a sentence."""
+    """A finding against a module: a word, its constant if any, and a sentence."""
 
     word: Word
     name: Name | None
@@ -73,14 +73,14 @@ def found(word: Word, name: Name | None, sentence: str) -> Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What an audit found, and how far it went.
+    """The findings of an audit, and its extent.
 
-    `axioms` are all that the target rests on, allowed or not. `believed` are those of them whose terms Lean's
-    compiled code is said to have computed: the audit allows them, and its caller evaluates the terms again.
-    `reached` counts the module's constants that it rests on; `compared` are those of them that its statement
-    rests on, the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the
-    statement does not speak of. `not_checked` names in a sentence each what could not be checked for want of
-    something to check it against.
+    `axioms` are all that the target rests on, allowed or not. `believed` are those of them that state results
+    of Lean's compiled code: the audit allows them, and its caller evaluates the terms again. `reached` counts
+    the module's constants that the target rests on; `compared` are those of them that its statement rests on,
+    the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the statement
+    does not mention. `not_checked` has a sentence for each property that could not be checked because the
+    facts for it were missing.
     """
 
     target: Name | None
@@ -102,7 +102,7 @@ class Findings:
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing speaks against the module."""
+        """Whether there is no finding."""
         return not self.findings
 
     def facts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Audit step, as a process: what a compiled module imports, and which names all of that declares.
+"""Audit step, as a process: lists a compiled module's imports, and the names that they declare.
 
 It is called as `farm_workers.audit.__main__` is. With the module alone it prints its imports as one JSON
 object; with ``--into FOLDER ROOT...`` it writes there two files, ``names`` and ``axioms``: the constants of
@@ -20,7 +20,7 @@ from farm_workers.audit.olean import MalformedOlean, Name
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print or write what the command line asks for; exit status 2 when a module is missing or unreadable."""
+    """Print or write the imports; exit status 2 when a module is missing or unreadable."""
     parser = argparse.ArgumentParser(prog="imports")
     parser.add_argument("module", type=Path)
     parser.add_argument("--into", type=Path)
@@ -47,10 +47,7 @@ class Index:
 
 
 def index(paths: Iterable[Path]) -> Index:
-    """Read the constants' names and kinds in compiled modules, and nothing else of them.
-
-    Raises `MalformedOlean`, and OSError for a file that is not there.
-    """
+    """Read only the constants' names and kinds in compiled modules."""
     names: set[Name] = set()
     axioms: set[Name] = set()
     for path in paths:
@@ -66,7 +63,7 @@ def _imports(module: Path) -> tuple[Name, ...]:
 
 
 def _closure(module: Path, roots: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files of all modules that one imports, each once; raises OSError for one that is missing."""
+    """Yield the files of all imported modules, each once; raises OSError for a missing one."""
     seen: set[Name] = set()
     waiting = list(_imports(module))
     while waiting:

@@ -1,4 +1,4 @@
-"""Audit step, the kernel's own names: what Lean's kernel computes with, whatever it is defined to be.
+"""Audit step, the kernel's own names: constants that Lean's kernel computes, whatever their definition.
 
 Sources in Lean 4: ``src/kernel/type_checker.cpp`` (`initialize_type_checker`: arithmetic on literals,
 `String.mk`, later `String.ofList`, `Lean.reduceBool`, `Lean.reduceNat`, `eagerReduce`),
@@ -23,17 +23,17 @@ _AXIOMS = """
     lcProof lcUnreachable lcAny lcErased lcVoid lcCast Quot.lcInv
 """
 
-#: A module may declare none of these unless it is the library itself.
+#: A module may declare none of these, except the library itself.
 PRIMITIVES = frozenset(tuple[str, ...](name.split(".")) for name in _NAMES.split())
 
-#: Axioms of Lean's library by which anything can be had, or the compiler is believed; they are known as
-#: axioms even where nothing says what the imports declare.
+#: Axioms of Lean's library that prove any proposition, or trust the compiler; they are known as axioms even
+#: if the declarations of the imports are unknown.
 KNOWN_AXIOMS = frozenset(tuple[str, ...](name.split(".")) for name in _AXIOMS.split())
 
-#: What the kernel has compiled code decide, and the axiom that Lean says such a proof rests on.
+#: The functions that the kernel evaluates by compiled code, and the axiom that Lean reports for such a proof.
 NATIVE = frozenset({("Lean", "reduceBool"), ("Lean", "reduceNat")})
 TRUST_COMPILER = ("Lean", "trustCompiler")
-#: What stands for a proof that is not there.
+#: The axiom in place of a missing proof.
 SORRY = ("sorryAx",)
 #: How the compiler was believed before each use got an axiom of its own, and all names of the kind: a module
 #: in which one of them occurs is not checked by a kernel, which would run code.

@@ -18,7 +18,7 @@ class SortedLines:
             self._bytes = b"" if empty else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __contains__(self, line: str) -> bool:
-        """Whether one of the lines is this one."""
+        """Whether a line equals this one."""
         wanted = line.encode("utf-8", "surrogatepass")
         low, high = 0, len(self._bytes)  # both are where lines begin
         while low < high:

@@ -1,4 +1,4 @@
-r"""Audit step, names: how a name is written, and read from what was written.
+r"""Audit step, names: writes a name as text, and parses it again.
 
 A part of a name that is no identifier is written between ``«`` and ``»``, as Lean does; a numeral is written
 as one, so ``a.«1»`` and ``a.1`` are two names. Within the quotes, backslashes, ``»`` and control characters
@@ -20,12 +20,12 @@ _LONGEST_SHOWN = 1000
 
 
 def dotted(name: Name) -> str:
-    """Return a name as it is written; no two names are written alike."""
+    """Return a name in writing; no two names are written alike."""
     return ".".join(map(_written, name)) or "[anonymous]"
 
 
 def shown(name: Name) -> str:
-    """Return a name for a reader, cut short where it is very long."""
+    """Return a name for a reader, truncated if it is very long."""
     text = dotted(name)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
@@ -47,7 +47,7 @@ def _is_plain(part: str) -> bool:
 
 
 def parsed(text: str) -> Name:
-    """Return the name that is written so; raises ValueError for text that is none."""
+    """Return the name of a written form; raises ValueError for a malformed one."""
     if text == "[anonymous]":
         return ()
     parts: list[str | int] = []

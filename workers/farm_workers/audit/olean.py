@@ -3,11 +3,11 @@
 Sources: ``src/library/module.cpp`` (struct ``olean_header``), ``src/runtime/compact.cpp`` and
 ``src/include/lean/lean.h`` of Lean 4, and files that Lean 4.35.0 wrote on Linux x86-64.
 
-The file is looked at as little-endian words of 8 bytes; *place* is the index of an object's first word. That
-word is the object's header: reference count (0 in a file), size in bytes (constructors; 1 for arrays and
-strings), number of pointers, tag. A pointer is an address, an odd one is a boxed number. Lean writes an
-object after all that it points to, and a pointer that does not point backwards is refused here: so what is
-read has no cycles, ends, and lies within the file.
+The file is read as little-endian words of 8 bytes; *place* is the index of an object's first word. That word
+is the object's header: reference count (0 in a file), size in bytes (constructors; 1 for arrays and strings),
+number of pointers, tag. A pointer is an address, an odd one is a boxed number. Lean writes an object after
+all objects that it points to, and a pointer that does not point backwards is refused here: so reading meets
+no cycle, ends, and stays within the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 #: Bytes before the first object: header, base address, address of the root.
 FIRST = 96
-#: The most objects that are visited unless the caller says otherwise.
+#: The default limit of visited objects.
 BUDGET = 5_000_000
 #: The most parts of a name and the most bytes of one part: Lean has no such bound, names that it writes keep
 #: far within it, and beyond it names cost more than they are worth.
@@ -32,7 +32,7 @@ _LARGEST_BOXED = (1 << 63) - 1
 
 
 class MalformedOlean(Exception):
-    """The file is not what Lean writes: says what is wrong and at which byte."""
+    """The file is not in Lean's format: says which object is wrong and at which byte."""
 
     def __init__(self, what: str, offset: int | None = None) -> None:
         super().__init__(what if offset is None else f"{what} at byte {offset}")
@@ -65,7 +65,7 @@ class Olean:
     def __init__(
         self, data: memoryview | bytes, budget: int = BUDGET, names: dict[int, Name] | None = None
     ) -> None:
-        """Look at a file; `names` are those that are known already, by their places."""
+        """Read a file; `names` are the known ones, by their places."""
         self.data = memoryview(data).cast("B") if len(data) else memoryview(b"")
         self.left = budget
         if len(self.data) < FIRST or bytes(self.data[:5]) != b"olean":
@@ -92,7 +92,7 @@ class Olean:
         self.git_hash = self._padded(40, 40)
 
     def start(self) -> bytes:
-        """Return the header anew from what was read of it: format, flags, version, commit."""
+        """Return the header rebuilt from its parsed fields: format, flags, version, commit."""
         version, commit = self.lean_version.encode(), self.git_hash.encode()
         return b"olean" + bytes((2, self.flags)) + version.ljust(33, b"\0") + commit.ljust(40, b"\0")
 
@@ -109,7 +109,7 @@ class Olean:
             raise MalformedOlean("more objects than the audit visits")
 
     def ref(self, pointer: int, holder: int) -> int:
-        """Return what a pointer found in an object at a place refers to."""
+        """Return the ref of a pointer that was found in the object at a place."""
         if pointer & 1:
             return ~(pointer >> 1)
         offset = pointer - self.base
@@ -129,7 +129,7 @@ class Olean:
         return found
 
     def shaped(self, place: int, header: int) -> bool:
-        """Tell whether there is an object of a shape at a place, all of it within the file."""
+        """Return whether an object of a shape is at a place, and lies within the file."""
         return self.words[place] == header and self._fits(place, (header >> 32 & 0xFFFF) >> 3)
 
     def _fits(self, place: int, words: int) -> bool:
@@ -141,7 +141,7 @@ class Olean:
             raise self.wrong(place, what)
 
     def wrong(self, ref: int, what: str) -> MalformedOlean:
-        """Return the error that something at a ref is not what is due there."""
+        """Return the error for an unexpected object at a ref."""
         return MalformedOlean(f"no {what}", ref << 3 if ref >= 0 else None)
 
     def array(self, ref: int, what: str) -> range:
@@ -275,9 +275,9 @@ class Olean:
 def opened(source: Path | bytes, budget: int = BUDGET) -> Iterator[Olean]:
     """Open a file, or the bytes of one.
 
-    The objects must not be used after the end of the block. The file is mapped, so nobody may shorten it
-    meanwhile. Raises `MalformedOlean`, for a file that cannot be mapped and for want of memory within the
-    block as well, and OSError for a file that is not there.
+    The objects must not be used after the end of the block. The file is mapped, so no process may shorten it
+    inside the block. Raises `MalformedOlean`, for a file that cannot be mapped and for want of memory within
+    the block as well, and OSError for a missing file.
     """
     if sys.byteorder != "little":
         raise NotImplementedError("only machines that are little-endian can read these files")

@@ -1,7 +1,7 @@
-"""Audit step, the statement: whether a module's theorem states what the challenge's does.
+"""Audit step, the statement: decides whether a module's theorem has the statement of the challenge's.
 
-Types are compared structurally, and so is, by name, all of the module that the type reaches: through types
-and values, through constructors and recursors of inductive types.
+Types are compared structurally, and so are, by name, all constants of the module that the type reaches:
+through types and values, through constructors and recursors of inductive types.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Comparison:
         Auxiliaries(challenge, self.theirs)
 
     def declared(self, name: Name) -> bool:
-        """Tell whether a name is one that either of the two declares."""
+        """Return whether one of the two modules declares a name."""
         return name in self.submission.names or name in self.challenge.names
 
     def difference(self, name: Name) -> str | None:
-        """Return what tells the two constants of a name apart, None if nothing does."""
+        """Return the difference between the two constants of a name, None if they are equal."""
         if self.auxiliaries.has(name):
-            return None  # It was compared as a part of what it occurs in.
+            return None  # It was compared as a part of the terms that use it.
         return self._difference(name)
 
     def is_same(self, name: Name) -> bool:
-        """Tell whether a constant is the challenge's, and so is all of the two modules that it rests on."""
+        """Return whether a constant, with all its dependencies in the two modules, equals the challenge's."""
         walk, seen, todo = Walk(self.ours), set[Name](), [name]
         while todo:
             name = todo.pop()
@@ -60,7 +60,7 @@ class Comparison:
         return (constant.type,) if constant.name in self.parts else constant.expressions()
 
     def states(self, mine: Constant, other: Constant) -> bool:
-        """Tell whether a constant of the module has type and universe parameters of the challenge's."""
+        """Return whether a constant of the module has type and universe parameters of the challenge's."""
         if mine.parameters != other.parameters:
             return False
         return self.ours.expression(mine.type) == self.theirs.expression(other.type)
@@ -88,10 +88,10 @@ class Comparison:
 
 
 def compare(pair: Comparison, target: Constant, asked_for: Name, findings: list[Finding]) -> tuple[Name, ...]:
-    """Compare the target's statement, and all of the module that it rests on, with the challenge's.
+    """Compare the target's statement, and its dependencies in the module, with the challenge's.
 
-    `asked_for` is the name of the challenge's theorem. Adds what differs to the findings and returns what was
-    compared, the target first.
+    `asked_for` is the name of the challenge's theorem. Adds the differences to the findings and returns the
+    compared names, the target first.
     """
     asked = pair.challenge.constant(asked_for)
     if asked is None or asked.kind is not Kind.THEOREM:

@@ -1,11 +1,11 @@
-"""Audit step, terms: levels and expressions, told apart by what they are and not by where they stand.
+"""Audit step, terms: identifies levels and expressions by content, not by their place in the file.
 
 The layout is that of Lean 4.35.0: ``Lean.Level``, ``Lean.Expr`` and ``Lean.Literal``
 (``src/Lean/Level.lean``, ``src/Lean/Expr.lean``). Levels and expressions carry a word of computed data (hash,
-flags), which is not looked at; the level zero is a boxed 0.
+flags), which is ignored; the level zero is a boxed 0.
 
-Nothing here recurs: the places of all parts are gathered first, and then taken in their order in the file, in
-which parts stand before what they are parts of.
+No function recurs: the places of all parts are collected first, and then processed in the order of the file,
+in which parts stand before the whole.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LEVEL_PARTS: dict[int, tuple[int, ...]] = {
 }
 
 #: A level or an expression: its kind (the header of its shape), then its parts by number, and names and
-#: values. Binder names, binder kinds, the mark of a `have` and metadata are no part of it.
+#: values. Binder names, binder kinds, the mark of a `have` and metadata are left out.
 Node = tuple[object, ...]
 
 
@@ -73,7 +73,7 @@ class Reading:
         self._lists: dict[int, tuple[int, ...]] = {}
         self._expressions: dict[int, int] = {}
         self._literals: dict[int, int | str] = {}
-        #: What a constant is known by; two constants known by the same are equal.
+        #: The key of a constant; constants with equal keys are equal.
         self.key: Callable[[Name], object] = lambda name: name
 
     def level(self, ref: int) -> int:
@@ -91,7 +91,7 @@ class Reading:
         parts_of: dict[int, tuple[int, ...]],
         make: Callable[[int], int],
     ) -> int:
-        """Make what `known` has of a term out of what it has of the term's parts."""
+        """Compute the entry of a term in `known` from the entries of its parts."""
         if root in known:
             return known[root]
         olean, found, todo = self.olean, set[int](), [root]
@@ -126,7 +126,7 @@ class Reading:
         return self.terms.number((shape, *self._own(place, shape), *parts))
 
     def _own(self, place: int, shape: int) -> tuple[object, ...]:
-        """Return what an expression has besides its parts."""
+        """Return the content of an expression besides its parts."""
         olean = self.olean
         if shape == CONST:
             return (self.key(self.constant(place)), self.levels(olean.child(place, 1)))
@@ -141,7 +141,7 @@ class Reading:
         return (self.constant(place),) if shape in (FVAR, MVAR) else ()
 
     def constant(self, place: int) -> Name:
-        """Return the name that an expression begins with: a constant, a projection's type, a variable."""
+        """Return the name of the head of an expression: a constant, a projection's type, a variable."""
         return self.olean.name(self.olean.child(place, 0))
 
     def levels(self, ref: int) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ def parts_of(olean: Olean, place: int) -> list[int]:
 
 
 def applied(olean: Olean, place: int, most: int) -> tuple[int, list[int]]:
-    """Return what is applied in an expression, and to what: its last arguments, the very last one first."""
+    """Return the function and at most `most` arguments of an application, the last argument first."""
     arguments = list[int]()
     while olean.words[place] == APP and len(arguments) < most:
         arguments.append(olean.object(place, 1))
@@ -186,22 +186,22 @@ def applied(olean: Olean, place: int, most: int) -> tuple[int, list[int]]:
 
 
 def is_constant(olean: Olean, place: int, name: Name) -> bool:
-    """Tell whether an expression is the constant of this name."""
+    """Return whether an expression is the constant of this name."""
     return olean.words[place] == CONST and olean.name(olean.child(place, 0)) == name
 
 
 class Walk:
-    """Goes through expressions of a file, through each part once, and notes what they refer to."""
+    """Visits every part of expressions in a file once, and notes the constants in them."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._seen: set[int] = set()
 
     def constants(self, root: int) -> tuple[set[Name], bool]:
-        """Return the constants in what is new of an expression, and whether a variable in it is unbound.
+        """Return the constants in unvisited parts of an expression, and whether a variable is unbound.
 
-        A large module spends its time here, so applications and binders, which are most of what there is, are
-        taken together and nothing is called for them.
+        A large module spends its time here, so applications and binders, by far the most frequent parts, are
+        handled inline without a call.
         """
         olean, seen = self._reading.olean, self._seen
         words, base = olean.words, olean.base
@@ -226,7 +226,7 @@ class Walk:
         return found, is_open
 
     def _leaf(self, place: int, shape: int, found: set[Name]) -> bool:
-        """Read what an expression has besides its parts, note its constant, tell whether it is unbound."""
+        """Read an expression's content besides its parts, note its constant; return whether it is unbound."""
         reading, olean = self._reading, self._reading.olean
         if shape == CONST:
             found.add(reading.constant(place))
@@ -244,6 +244,6 @@ class Walk:
 
 
 def mentions(reading: Reading, places: Iterable[int], name: Name) -> bool:
-    """Tell whether a constant occurs in one of some expressions themselves."""
+    """Return whether a constant occurs in one of the expressions themselves."""
     walk = Walk(reading)
     return any(name in walk.constants(place)[0] for place in places)

@@ -1,7 +1,7 @@
-"""Audit step, unchecked constants: what of a module without a statement no kernel has checked.
+"""Audit step, unchecked constants: finds constants that no kernel checked, without a statement.
 
-The kernel takes unsafe and partial constants for what they say, so a seal leaves them out. The compiler makes
-one of each recursive function, with its type, to run it: that says nothing more than the function does.
+The kernel accepts unsafe and partial constants unchecked, so a seal leaves them out. The compiler makes one
+for each recursive function, with its type, to run it: that adds no claim to the function's.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Terms, Walk
 
 _RUN = "_unsafe_rec"
-#: What stands below `Lean` in the terms of proofs; the rest of it is there for code that elaborates.
+#: The namespaces below `Lean` that occur in the terms of proofs; the others serve code that elaborates.
 _OF_PROOFS = (("Data",), ("Grind",), ("Omega",), ("Order",), ("RArray",))
 
 
 def is_made_to_run(module: Module, name: Name) -> bool:
-    """Tell whether a constant is what the compiler made of a function of the module, of the same type.
+    """Return whether a constant is the compiled form of a function of the module, with the same type.
 
     A module has each term once, so equal types are one object.
     """
@@ -39,10 +39,10 @@ def unchecked(module: Module, left_out: Mapping[Name, Safety]) -> Iterator[Findi
 
 
 def of_listed(module: Module, declared: Sequence[str], mentioned: Iterable[Name] | None) -> Iterator[Finding]:
-    """Find what a program declares for sure or perhaps, and its module does not have, by a list of Lean's.
+    """Find the declarations of a program that its module lacks, by Lean's list of them.
 
-    A list does not tell what macros and other code of the program declares, so a module with any is refused.
-    `mentioned` are the names in its terms, None where nobody has looked.
+    The list lacks declarations made by macros and other code of the program, so a module with such code is
+    refused. `mentioned` are the names in its terms, None if they were not collected.
     """
     yield from forgotten(module, declared)
     used = _mentioned(module) if mentioned is None else mentioned
@@ -60,7 +60,7 @@ def _mentioned(module: Module) -> Iterator[Name]:
 
 
 def forgotten(module: Module, declared: Sequence[str]) -> Iterator[Finding]:
-    """Find what Lean says that a program declares and its module does not have."""
+    """Find the names in Lean's list of declarations that the module does not have."""
     for written in declared:
         try:
             name = parsed(written)

@@ -1,1 +1,1 @@
-"""`farm bench`: how many small programs a second this machine checks on each tier."""
+"""`farm bench`: measures how many small programs a second this machine checks on each tier."""

@@ -13,7 +13,7 @@ from farm import allotment
 from farm.cli.options import AsJson, print_json
 from farm.settings import Settings
 
-# What costs time to import is imported when the command runs: `farm --help` answers at once.
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm_workers.bench.measure import Rate
 
@@ -37,7 +37,7 @@ def bench(
     from farm_workers.bench.measure import measured
     from farm_workers.checking.machine import opened
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then, either
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM leaves no process either
     settings = Settings.load()
     at_once = settings.concurrency
     with opened(settings, concurrency=at_once) as machine:

@@ -18,7 +18,7 @@ from farm_workers.bench.programs import BenchProgram, Worth, program
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
-#: Checks one program and says what came of it.
+#: Checks one program and returns its result.
 Ask = Callable[[BenchProgram], Worth]
 
 _WORTH = {Reason.OK: Worth.PROVED, Reason.ERROR: Worth.ERROR, Reason.WALL_LIMIT: Worth.TIMEOUT}
@@ -42,10 +42,10 @@ class Rate:
 def measured(
     checker: Checker, environment: LeanEnvironment, tier: Tier, *, at_once: int, seconds: float
 ) -> Rate:
-    """Check programs on a tier for so many seconds, `at_once` at a time, and return the rate.
+    """Check programs on a tier for `seconds`, `at_once` at a time, and return the rate.
 
-    What has to be made first, such as the image of the header, is not measured. Raises FarmError when a
-    program comes out otherwise than it must.
+    Preparations, such as making the image of the header, are not measured. Raises FarmError when a program
+    has a wrong result.
     """
     ask, numbers = asked(checker, environment, tier), itertools.count()
     for _ in range(2 * at_once):
@@ -74,10 +74,10 @@ def checked(ask: Ask, program: BenchProgram) -> float:
 
 
 def asked(checker: Checker, environment: LeanEnvironment, tier: Tier) -> Ask:
-    """Return what checks and judges one program on a tier, as a worker does.
+    """Return a function that checks and judges one program on a tier, as a worker does.
 
     It raises FarmError when Lean was run in another way than the checker's, or the program could not be
-    judged: then the figures would be of something else.
+    judged: then the figures would measure something else.
     """
     assurance = Assurance(tier=tier)
 

@@ -1,4 +1,4 @@
-"""Bench step: small programs, no two alike, whose worth is known. Pure."""
+"""Bench step: makes small, distinct programs of known result. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from farm.assembly.challenge import Challenge, challenge_to
 
 
 class Worth(StrEnum):
-    """What must come of a program."""
+    """The expected result of a program."""
 
     PROVED = "proved"
     ERROR = "error"
@@ -18,10 +18,9 @@ class Worth(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchProgram:
-    """A program, the header and the statement that it has to prove, and what must come of it.
+    """A program, its header and statement, and its expected result.
 
-    One that never ends is stopped after `wall_seconds`, which are taken out of the time of whoever checks it;
-    all others have None.
+    An endless one is stopped after `wall_seconds`, which the measurement subtracts; all others have None.
     """
 
     text: str
@@ -32,8 +31,8 @@ class BenchProgram:
     wall_seconds: float | None = None
 
 
-#: What models write, in small: a statement, a proof of it, and an attempt that fails. Every Lean with natural
-#: numbers and these tactics takes them, the embedded one as well as Mathlib's.
+#: Small examples of a model's output: a statement, a proof of it, and an attempt that fails. Every Lean with
+#: natural numbers and these tactics accepts them, the embedded one as well as Mathlib's.
 _STATEMENTS: tuple[tuple[str, str, str], ...] = (
     (
         "theorem swap_{n} (p q : Prop) (h : p ∧ q) : q ∧ p ∧ {n} = {n} := by\n",
@@ -75,7 +74,7 @@ def programs(header: str, first: int, how_many: int, *, attempts: int = 1) -> li
 def program(header: str, number: int, *, attempts: int = 1) -> BenchProgram:
     """Return one program; different numbers make different programs, every other one of them holds.
 
-    Of each statement there are so many `attempts`, one in each row of ten.
+    Each statement has `attempts` programs, one in each row of ten.
     """
     rows, place = divmod(number, _ROW)
     statement = rows // attempts * _ROW + place

@@ -1,5 +1,5 @@
-"""Box: holds one process tree within limits, in control groups and namespaces where there are any.
+"""Box: runs one process tree within limits, in control groups and namespaces if the machine offers them.
 
 `prepared` in `farm_workers.box.isolation` finds out what this machine offers. `run` runs one command from
-start to end; `farm_workers.box.cell.Cell` holds one that goes on, such as an image.
+start to end; `farm_workers.box.cell.Cell` holds a long-lived one, such as an image.
 """

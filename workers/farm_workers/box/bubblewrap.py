@@ -1,9 +1,9 @@
-"""Box step: namespaces around a check, made by bubblewrap; it sees what is listed here, and no network.
+"""Box step: puts a check into namespaces made by bubblewrap, with the files listed here and no network.
 
-The supervisor (`farm_workers.box.launch`) is process 1 of a pid namespace, so that nothing in the box can
-kill or stop it, and its end is the end of all. What a command sees: the system's programs and libraries in
-``/usr``, the Python that runs the supervisor, and what it is given to read. It can write to ``/tmp``, in
-which its working folder is, and which is gone with it; and to the folder that it is given for that, if any.
+The supervisor (`farm_workers.box.launch`) is process 1 of a pid namespace: nothing in the box can kill or
+stop it, and the kernel kills all other processes when it ends. A command sees the system's programs and
+libraries in ``/usr``, the Python that runs the supervisor, and the paths listed for it. It can write to
+``/tmp``, which contains its working folder and vanishes with the box, and to one listed folder, if any.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from pathlib import Path
 from farm_workers.box import seccomp
 from farm_workers.box.launch import FILE_BYTES
 
-#: The user and group that a command of a root worker becomes, nobody on most systems.
+#: The user and group of a root worker's commands, named nobody on most systems.
 NOBODY = 65534
 #: The working folder of a command: empty, its own, in memory.
 HERE = "/tmp/farm-check"  # noqa: S108 - there is no other /tmp in the box
-#: Where the supervisor's compiled program is.
+#: The path of the supervisor's compiled program.
 LAUNCHER = "/launch.pyc"
 
 _ALWAYS = [
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "farm", "--die-with-parent", "--as-pid-1"),
 ]
-#: What the supervisor of a root worker needs to make its command another user, and to kill that.
+#: Capabilities of a root worker's supervisor: it changes the user of its command, and kills that user's
+#: processes.
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL")
 #: Folders that are links into /usr on most systems.
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
-#: The loader's list of libraries; programs that can be chosen among, such as awk.
+#: The loader's cache of libraries, and the links of alternatives, such as awk.
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rights:
-    """With which rights a command runs.
+    """The rights of a command.
 
-    `arguments` are those of bubblewrap; `user` is whom the supervisor makes the command, None where they are
-    the same; `calls` is the filter of system calls (`farm_workers.box.seccomp`).
+    `arguments` are those of bubblewrap; `user` is the user that the supervisor sets for the command, None if
+    it keeps its own; `calls` is the filter of system calls (`farm_workers.box.seccomp`).
     """
 
     arguments: tuple[str, ...]
@@ -58,8 +59,8 @@ class Rights:
 class Namespaces:
     """How bubblewrap is called on this machine: its program, the supervisor's, and the rights it gives.
 
-    `checks` are the rights of what runs a submission; `trusted` those of a process of ours that never sees
-    one, and makes namespaces of its own for its children.
+    `checks` are the rights of commands that run a submission; `trusted` those of a process of the farm that
+    never sees one, and makes namespaces for its children.
     """
 
     program: str
@@ -69,16 +70,13 @@ class Namespaces:
 
     @property
     def supervisor(self) -> list[str]:
-        """The command line of the supervisor, as it is in the box."""
+        """The command line of the supervisor inside the box."""
         return [python(), "-I", "-S", LAUNCHER]
 
     def prefix(
         self, rights: Rights, visible: Iterable[Path], writable: Path | None, descriptors: Iterable[int]
     ) -> list[str]:
-        """Return the command line that a supervisor's is put behind, to be in namespaces.
-
-        `descriptors` are those that `filtered` gave for these rights.
-        """
+        """Return the command line that puts a supervisor's into namespaces."""
         return [
             self.program,
             *_ALWAYS,
@@ -92,7 +90,7 @@ class Namespaces:
 
 @contextlib.contextmanager
 def filtered(rights: Rights) -> Iterator[list[int]]:
-    """Give the file descriptors, none or one, from which bubblewrap reads the filter of system calls."""
+    """Give the file descriptor, if any, from which bubblewrap reads the filter of system calls."""
     if rights.calls is None:
         yield []
         return
@@ -106,10 +104,7 @@ def filtered(rights: Rights) -> Iterator[list[int]]:
 
 
 def candidates(launcher: Path) -> list[Namespaces]:
-    """Return the ways to call bubblewrap that could work here, the best first; which does, only a try shows.
-
-    `launcher` is the supervisor's compiled program.
-    """
+    """Return the possible calls of bubblewrap, the best first; a trial shows which ones work."""
     machine = platform.machine()
     calls, for_trusted = seccomp.filter_for(machine), seccomp.filter_for(machine, trusted=True)
     return [
@@ -134,11 +129,11 @@ def programs() -> list[str]:
 
 def _ways() -> list[tuple[tuple[str, ...], int | None, tuple[str, ...]]]:
     """Return the ways to make namespaces: rights of checks and their user, and the rights of trusted ones."""
-    # Only user 0 may take away what bubblewrap mounted: for another it makes one user namespace in another.
+    # Only user 0 may unmount the mounts of bubblewrap: for another user it nests a second user namespace.
     trusted = ("--unshare-user", "--uid", "0", "--gid", "0", *_only(*_CAPABILITIES, "CAP_SYS_ADMIN"))
     if os.geteuid() != 0:
         return [(("--unshare-user",), None, trusted)]
-    # In a user namespace a root worker's command is nobody by name only: its files are root's files.
+    # In a user namespace a root worker's command is nobody by name only: root's files stay its own.
     as_nobody = ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY))
     return [
         (_only(*_CAPABILITIES), NOBODY, _only(*_CAPABILITIES, "CAP_SYS_ADMIN")),
@@ -147,13 +142,13 @@ def _ways() -> list[tuple[tuple[str, ...], int | None, tuple[str, ...]]]:
 
 
 def _only(*capabilities: str) -> tuple[str, ...]:
-    """Return the arguments that leave these capabilities alone; to root bubblewrap leaves all by itself."""
+    """Return the arguments that keep only these capabilities; root's bubblewrap would keep all."""
     return ("--cap-drop", "ALL", *(word for name in capabilities for word in ("--cap-add", name)))
 
 
 @functools.lru_cache(maxsize=64)
 def _root(visible: tuple[Path, ...], writable: Path | None) -> list[str]:
-    """Return the arguments that make the box's file system: half a millisecond of looking at links."""
+    """Return the arguments that make the box's file system; reading its links takes half a millisecond."""
     root = _Root()
     for path in (Path(sys.base_prefix), Path(sys.base_exec_prefix), Path(python()), *visible):
         root.show(path)
@@ -164,12 +159,12 @@ def _root(visible: tuple[Path, ...], writable: Path | None) -> list[str]:
 
 @functools.cache
 def python() -> str:
-    """Return the interpreter itself: a virtual environment's is a link to it."""
+    """Return the real interpreter, to which a virtual environment has a link."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 class _Root:
-    """The box's file system in the making, as arguments of bubblewrap; all of it can be read by everybody."""
+    """Builds the box's file system, as arguments of bubblewrap; all users can read all of it."""
 
     def __init__(self) -> None:
         self.arguments: list[str] = []
@@ -189,7 +184,7 @@ class _Root:
         self._add("--perms", "0777", "--dir", HERE)
 
     def show(self, path: Path, how: str = "--ro-bind") -> None:
-        """Show a file or folder at its own path; also at its real one, which libraries are looked up from."""
+        """Show a file or folder at its own path, and at its real one, from which libraries are looked up."""
         real = path.resolve()
         for place in dict.fromkeys((path.absolute(), real)):
             if how == "--bind" or not any(map(place.is_relative_to, self._covered)):

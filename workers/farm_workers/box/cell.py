@@ -1,4 +1,4 @@
-"""Box step: one process tree that is held: started, measured, ended."""
+"""Box step: holds one process tree: starts, measures and ends it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from farm_workers.box.supervisor import BoxFailed, Command
 
 
 class Cell(Measured):
-    """A command, and all that comes of it, held.
+    """A command and its descendants, held in a box.
 
-    Wall and processor time are the caller's to watch, and so is `breach`. `stdout` and `stderr` are read ends
-    of pipes, non-blocking; `over` becomes readable when the command has ended and nothing of it is alive;
-    `seen` is the usage at the last look. The command dies with the *thread* that made the cell (parent-death
-    signal), and in any case at `close`.
+    The caller watches wall time, processor time and `breach`. `stdout` and `stderr` are read ends of pipes,
+    non-blocking; `over` becomes readable when the command and all its descendants have ended; `seen` is the
+    usage at the last look. The command dies with the *thread* that made the cell (parent-death signal), and
+    in any case at `close`.
     """
 
     def __init__(self, command: Command, *, isolation: Isolation, stdin: int) -> None:
@@ -52,10 +52,10 @@ class Cell(Measured):
             self._supervisor.end()
 
     def ended(self) -> Execution:
-        """Kill what is left, and return how it ended once nothing is left: no process, no group, no folder.
+        """Kill the remaining processes, and return the facts once no process, group or folder remains.
 
-        What does not die at once is cleared away in the background. Raises BoxFailed when something cannot be
-        killed or removed.
+        Processes that do not die at once are cleared away in the background. Raises BoxFailed when something
+        cannot be killed or removed.
         """
         if self._ended is None:
             try:
@@ -87,6 +87,6 @@ class Cell(Measured):
         return self._facts(result.status, result.cpu_seconds, result.error)
 
     def _late(self) -> Execution:
-        """Leave what does not die to the background, and return the facts so far."""
+        """Leave processes that do not die to the background, and return the facts so far."""
         clear_away(self._files.pop_all(), "A box")
         return self._late_facts()

@@ -1,9 +1,4 @@
-"""Box step: control groups of version 1 or 2, one interface: limits, figures, a kill that misses nothing.
-
-Each process of the farm has a group of its own, named after itself, below the group that it was given
-(``FARM_CGROUP``) or is in; each cell has a group in that. Files and their meaning:
-https://docs.kernel.org/admin-guide/cgroup-v2.html and https://docs.kernel.org/admin-guide/cgroup-v1/.
-"""
+"""Box step: one interface to control groups of version 1 and 2: limits, usage, and a complete kill."""
 
 from __future__ import annotations
 
@@ -22,34 +17,31 @@ from pathlib import Path
 from farm.limits import Limits
 from farm_workers.box.procfs import Usage
 
-#: Seconds that killed processes have to be gone.
+#: Seconds for killed processes to die.
 GRACE = 5.0
 #: The file that lists the processes of a group, and takes new ones.
 PROCESSES = "cgroup.procs"
 _CELL = "cell-"
-#: So far below its limit a full group may be: each core charges some pages ahead.
+#: A full group may be this far below its limit: each core charges some pages ahead.
 _CHARGED_AHEAD_BYTES = 4 << 20
-#: What may still be counted for a group when all in it have ended: the kernel is slow to take some back.
+#: Memory that the kernel may still count for a group whose processes have ended: it returns some late.
 _MOST_LEFT_KIB = 8192
-#: What the kernel says of a group that is gone, or is just going.
+#: Errors of the kernel for a group that is removed or being removed.
 _GONE = (errno.ENOENT, errno.ENODEV)
-#: In memory.stat. All of it is forty lines, too many to take apart after each check.
+#: In memory.stat, of which only these lines are parsed: all forty would take too long after each check.
 _FILE_LINES = re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE)
 
 
 class Group:
-    """The control group of one cell. Files stay open, for they are read again and again.
+    """The control group of one cell. Files stay open, because they are read again and again."""
 
-    Methods raise OSError when the kernel refuses; that is the box's failure.
-    """
-
-    #: The file by which a process joins, and those of the memory that is used, and was used at most.
+    #: The file by which a process joins, and those of the present and the peak memory.
     door: str
     memory: str
     peak: str
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
-        """Speak of the group with these folders, by controller; several can be one and the same."""
+        """Use the group with these folders, by controller; several may be the same."""
         self._folders = folders
         self._open: dict[tuple[str, str, int], int] = {}
         self._kernel_has_peak = True
@@ -66,9 +58,9 @@ class Group:
             undo.pop_all()
 
     def renew(self, limits: Limits) -> None:
-        """Give a group that is empty other limits, and let its figures count from now on.
+        """Give an empty group other limits, and count its figures from now on.
 
-        What the group has in cache already is not held against it.
+        Pages that the group has in cache already do not count towards the new limit.
         """
         self._limit((limits.memory_mib << 20) + self._file_bytes())
         self._write("pids", "pids.max", limits.processes)
@@ -78,15 +70,15 @@ class Group:
         self._full_before = self._full()
 
     def doors(self) -> list[int]:
-        """Return file descriptors, the group's own; a process that writes 0 to each puts itself into it."""
+        """Return file descriptors that the group keeps; a process that writes 0 to each joins it."""
         controllers = {folder: controller for controller, folder in self._folders.items()}
         return [self._descriptor(each, self.door, os.O_WRONLY) for each in controllers.values()]
 
     def usage(self) -> Usage:
-        """Return what the group uses now; memory without the cache of files, which can be taken back.
+        """Return the group's usage; memory without the page cache, which the kernel can reclaim.
 
-        The kernel's peak counts that cache: what is told here is at most too large by what of it was given up
-        since.
+        The kernel's peak includes that cache, so the peak returned is at most too large by the cache that was
+        reclaimed since.
         """
         memory, files = int(self._read("memory", self.memory)), self._file_bytes()
         return Usage(
@@ -97,29 +89,26 @@ class Group:
         )
 
     def oom_killed(self) -> bool:
-        """Whether the kernel killed something in the group because the group had reached its memory limit."""
+        """Whether the kernel killed a process because the group had reached its memory limit."""
         return self._killed() > self._killed_before and self._full() > self._full_before
 
     def starved(self) -> bool:
-        """Whether the kernel killed something in the group below its limit.
-
-        A group around it, or the whole machine, had no memory left.
-        """
+        """Whether the kernel killed a process in the group below its limit."""
         return self._killed() > self._killed_before and self._full() <= self._full_before
 
     def process_limit_hit(self) -> bool:
-        """Whether a process or thread was refused because there were as many as allowed."""
+        """Whether a process or thread was refused because of the limit."""
         return self._refused() > self._refused_before
 
     def _refused(self) -> int:
         return self._keyed("pids", "pids.events").get("max", 0)
 
     def _killed(self) -> int:
-        """Return how often the kernel killed something in the group for want of memory."""
+        """Return how often the kernel killed a process in the group out of memory."""
         raise NotImplementedError
 
     def _full(self) -> int:
-        """Return how often the group had reached its memory limit, and nothing could be taken back."""
+        """Return how often the group was at its memory limit with no memory to reclaim."""
         raise NotImplementedError
 
     def _known_peak_bytes(self) -> int:
@@ -131,14 +120,14 @@ class Group:
         return 0
 
     def _reset_peak(self) -> None:
-        """Let the peak of memory count from now on; where the kernel cannot, it has none from here on."""
+        """Restart the peak of memory; a kernel that cannot do so gives no peak from now on."""
         try:
             self._forget_peak()
         except OSError:  # memory.peak can be reset since Linux 6.12
             self._kernel_has_peak = False
 
     def kill(self) -> None:
-        """Kill all that is in the group; it may take a moment to be gone."""
+        """Kill all processes in the group; they may take a moment to die."""
         raise NotImplementedError
 
     def pids(self) -> list[int]:
@@ -146,7 +135,7 @@ class Group:
         return pids_in(self._folders["pids"])
 
     def _is_empty(self) -> bool:
-        """Whether there is nobody in it; the figure is always new, and cheaper than the list of processes."""
+        """Whether the group has no process; this count is always fresh, and cheaper than their list."""
         try:
             return int(self._read("pids", "pids.current")) == 0
         except OSError as error:
@@ -155,7 +144,7 @@ class Group:
             raise
 
     def end(self, seconds: float = GRACE) -> None:
-        """Kill what is left, and return when nothing is. Raises OSError when something stays so long."""
+        """Kill all processes; return when none remains. Raises OSError if one remains after `seconds`."""
         deadline = time.monotonic() + seconds
         while not self._is_empty():
             if time.monotonic() > deadline:
@@ -164,7 +153,7 @@ class Group:
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Kill what is left and remove the group. Raises OSError when it cannot be killed."""
+        """Kill the remaining processes and remove the group. Raises OSError if one cannot be killed."""
         try:
             self.end()
         finally:
@@ -184,7 +173,7 @@ class Group:
         raise NotImplementedError
 
     def _file_bytes(self) -> int:
-        """Return the cache of files; memory of tmpfs and shared memory is not in these figures."""
+        """Return the page cache; memory of tmpfs and shared memory is not in these figures."""
         return sum(map(int, _FILE_LINES.findall(self._read("memory", "memory.stat"))))
 
     def _descriptor(self, controller: str, name: str, flags: int = os.O_RDONLY) -> int:
@@ -207,8 +196,7 @@ class Group:
 class Group1(Group):
     """A group of version 1: one folder in the hierarchy of each controller."""
 
-    #: Threads join here. It is one that joins, and the kernel then need not hold up all processes for it:
-    #: that takes until each core has passed through the scheduler, 6 ms on a busy machine (Linux 6.18).
+    #: The file for threads: to move a single thread, the kernel need not stop all processes.
     door = "tasks"
     memory, peak = "memory.usage_in_bytes", "memory.max_usage_in_bytes"
 
@@ -216,12 +204,12 @@ class Group1(Group):
         return self._keyed("memory", "memory.oom_control").get("oom_kill", 0)
 
     def _full(self) -> int:
-        """Return 1 where the peak is at the limit: the kernel counts nothing else of that (Linux 6.18)."""
+        """Return 1 if the peak is at the limit: the kernel has no other count of that (Linux 6.18)."""
         limit = int(self._read("memory", "memory.limit_in_bytes"))
         return int(int(self._read("memory", self.peak)) > limit - _CHARGED_AHEAD_BYTES)
 
     def kill(self) -> None:
-        """Stop all processes of the group at once, kill them, and let them go on to their end."""
+        """Freeze all processes of the group, kill them, and thaw them so that they die."""
         state = self._folders["freezer"] / "freezer.state"
         write(state, "FROZEN")
         try:
@@ -231,7 +219,7 @@ class Group1(Group):
             write(state, "THAWED")
 
     def _limit(self, most_bytes: int) -> None:
-        """Limit memory, and memory with swap alike: either must never be below the first."""
+        """Limit memory, and memory with swap, to the same: the second must never be below the first."""
         names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
         if not (self._folders["memory"] / names[1]).exists():
             self._write("memory", "memory.swappiness", 0)
@@ -275,7 +263,7 @@ class Group2(Group):
     def _limit(self, most_bytes: int) -> None:
         self._write("memory", "memory.max", most_bytes)
         self._write("memory", "memory.oom.group", 1)
-        with contextlib.suppress(FileNotFoundError):  # a kernel that does not account for swap
+        with contextlib.suppress(FileNotFoundError):  # this kernel does not account for swap
             self._write("memory", "memory.swap.max", 0)
 
     def _forget_peak(self) -> None:
@@ -283,7 +271,7 @@ class Group2(Group):
         key = "memory", self.peak, os.O_RDONLY
         if before := self._open.get(key):
             os.close(before)
-        self._open[key] = descriptor  # what is forgotten is forgotten in this descriptor alone
+        self._open[key] = descriptor  # a peak is reset for this descriptor alone
         os.write(descriptor, b"0")
 
     def _cpu_seconds(self) -> float:
@@ -292,10 +280,7 @@ class Group2(Group):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Where a process makes the groups of its cells: a folder of its own for each controller.
-
-    `here` is the folder of the group of version 2 that the process itself is in.
-    """
+    """The place of a process's cell groups: a folder of its own for each controller."""
 
     version: int
     folders: Mapping[str, Path]
@@ -310,23 +295,20 @@ class Groups:
         return group
 
     def lend(self, limits: Limits) -> Group:
-        """Return a group with these limits, one that was given back if there is any. Raises OSError."""
+        """Return a group with these limits, a returned one if there is any. Raises OSError."""
         try:
             group = self._spare.pop()
         except IndexError:
             return self.make(limits)
         try:
             group.renew(limits)
-        except OSError:  # what is still counted for it does not fit into these limits
+        except OSError:  # memory that is still counted exceeds the new limits
             group.close()
             return self.make(limits)
         return group
 
     def give_back(self, group: Group) -> None:
-        """Take back a group that was lent, whatever is still in it is killed. Raises OSError.
-
-        One in which much is counted that belongs to no process is not lent again: it would be the next one's.
-        """
+        """Take back a lent group, and kill its remaining processes. Raises OSError."""
         with contextlib.ExitStack() as undo:
             undo.callback(group.close)
             group.end()
@@ -341,18 +323,17 @@ class Groups:
         return kind({controller: folder / name for controller, folder in self.folders.items()})
 
     def warm(self) -> None:
-        """Do in advance, while there is nothing else to do, what makes it slow to join a group of version 2.
+        """Move this process to its own group, which makes the next joins of a version 2 group fast.
 
-        Before a process is moved the kernel holds up all others, and waits for that until each core has
-        passed through the scheduler; for some milliseconds thereafter it need not wait. So this moves the
-        process that calls it to where it is.
+        Before the kernel moves a process, it waits until every core has passed through the scheduler; for
+        some milliseconds after that it need not wait again. So an idle process calls this in advance.
         """
         if self.here:
-            with contextlib.suppress(OSError):  # it is not ours to move in: then joining takes its time
+            with contextlib.suppress(OSError):  # no right to move there: joins stay slow
                 write(self.here / PROCESSES, os.getpid())
 
     def clear(self) -> None:
-        """Kill all cells and remove their groups, then the process's own; what cannot be removed stays."""
+        """Kill all cells and remove their groups, then the process's own, as far as possible."""
         folders = _once(self.folders.values())
         for name in {each.name for folder in folders for each in folder.glob(f"{_CELL}*")}:
             with contextlib.suppress(OSError):
@@ -370,7 +351,7 @@ def _once(folders: Iterable[Path]) -> list[Path]:
 
 
 def write(file: Path, value: object) -> None:
-    """Write a word to a file of a control group, in one call as the kernel wants it. Raises OSError."""
+    """Write a word to a file of a control group, in one call as the kernel requires. Raises OSError."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, str(value).encode())

@@ -1,4 +1,4 @@
-"""Files in memory that nobody can change: what a command is given, and a copy of what a check left behind."""
+"""Sealed files in memory: the input of a command, and copies of the files that a check left behind."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _UNCHANGING = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcn
 
 
 def taken(name: str | Path, folder: int | None = None, *, most_bytes: int = FILE_BYTES) -> BinaryIO | None:
-    """Return a sealed copy, in memory, of a plain file; None when there is none, or one that is too large.
+    """Return a sealed copy, in memory, of a plain file; None if it is missing or too large.
 
-    To be called when nothing that could write the file is alive. `folder` is a descriptor that `name` is
-    looked up in. Links are not followed, and nothing that could keep a reader waiting is opened. What cannot
-    be copied to its end is None as well.
+    Call it when no process that could write the file is alive. `folder` is a descriptor that `name` is looked
+    up in. Links are not followed, and nothing is opened that could block the reader. A file that cannot be
+    read to its end gives None as well.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -36,7 +36,7 @@ def taken(name: str | Path, folder: int | None = None, *, most_bytes: int = FILE
 
 
 def sealed(file: int, size: int) -> BinaryIO | None:
-    """Return a sealed copy, in memory, of the first `size` bytes of an open file; None when it has fewer."""
+    """Return a sealed copy, in memory, of the first `size` bytes of an open file; None if it is shorter."""
     copy = os.fdopen(os.memfd_create("module", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "r+b", buffering=0)
     while size > 0 and (sent := os.sendfile(copy.fileno(), file, None, size)):
         size -= sent
@@ -50,7 +50,7 @@ def sealed(file: int, size: int) -> BinaryIO | None:
 
 @contextlib.contextmanager
 def as_file(content: bytes) -> Iterator[int]:
-    """Give `content` as a file in memory that nobody can change: unlike a pipe it needs no writer."""
+    """Give `content` as a sealed file in memory; unlike a pipe it needs no writer."""
     descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         with open(descriptor, "wb", closefd=False) as file:

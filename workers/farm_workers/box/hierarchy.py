@@ -1,8 +1,4 @@
-"""Box step: finds where this process can make control groups, and gets that place ready.
-
-That is below the group that the farm was given (``FARM_CGROUP``) or is in, where the machine lets it: as
-root, in a group that systemd delegated, in a container whose groups can be written to.
-"""
+"""Box step: finds the place where this process can make control groups, and prepares it."""
 
 from __future__ import annotations
 
@@ -19,16 +15,16 @@ from farm_workers.box.cgroup import PROCESSES, Groups, pids_in, write
 
 
 class NoGroups(Exception):
-    """No control groups can be made here; the message says why, and what to do about it."""
+    """No control groups can be made here; the message gives the reason and the remedy."""
 
 
 @contextlib.contextmanager
 def own_groups(given: Path | None, own_name: str) -> Iterator[Groups]:
-    """Find where groups can be made, and make this process's own one there, called `own_name`.
+    """Find a place for control groups, and make this process's own one there, called `own_name`.
 
-    `given` is a group: its folder (of version 1, that in any hierarchy), or its name as ``/proc/PID/cgroup``
-    writes it; without it the group is taken that this process is in. Version 2 is taken where it can limit
-    memory and processes. What processes that are gone have left is removed. Raises NoGroups.
+    `given` is a group: its folder (with version 1, its folder in any hierarchy), or its name as
+    ``/proc/PID/cgroup`` writes it; the default is the group of this process. Version 2 is taken if it can
+    limit memory and processes. Groups that dead processes left are removed. Raises NoGroups.
     """
     mounts = _mounts()
     name = None if given is None else _name(mounts, given)
@@ -55,7 +51,7 @@ def _found(mounts: list[_Mount], given: str | None, own_name: str, undo: context
 
 
 def _remedy(version: int) -> str:
-    """Return what gives this process groups that it may write, outside of what only a runtime can give."""
+    """Return the command that makes a group writable for this process, for hosts and not for containers."""
     if version == 1:
         return "version 1 needs root, or a writable group in FARM_CGROUP"
     return place.here().delegate()
@@ -63,7 +59,7 @@ def _remedy(version: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Mount:
-    """A mounted hierarchy: its folder, which group that folder is, and its controllers (version 1)."""
+    """A mounted hierarchy: its folder, the group of that folder, and its controllers (version 1)."""
 
     folder: Path
     root: Path
@@ -72,7 +68,7 @@ class _Mount:
 
 
 def _mounts() -> list[_Mount]:
-    """Read which hierarchies of use are mounted, proc_pid_mountinfo(5)."""
+    """Read the mounted hierarchies, proc_pid_mountinfo(5)."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         front, _, back = line.partition(" - ")
@@ -99,7 +95,7 @@ def _own_path(controller: str) -> str:
 
 
 def _name(mounts: list[_Mount], folder: Path) -> str:
-    """Return the name of the group with this folder; what is no such folder is a name already."""
+    """Return the name of the group with this folder; any other path is taken as a name."""
     for mount in sorted(mounts, key=lambda mount: len(mount.folder.parts), reverse=True):
         if folder.is_relative_to(mount.folder):
             return str(mount.root / folder.relative_to(mount.folder))
@@ -140,14 +136,14 @@ def _found1(mounts: list[_Mount], given: str | None, own_name: str, undo: contex
 # Version 2.
 
 _NEEDED = ("memory", "pids")
-#: The leaf in a process's own group in which the process itself is, where the kernel wants it in a leaf.
+#: The leaf of a process's own group that contains the process, if the kernel requires a leaf.
 _SELF = "self"
 
 
 def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
     base = _place(mounts[0], _own_path("") if given is None else given)
     if base.name == _SELF and procfs.is_own_name(base.parent.name):
-        base = base.parent.parent  # a process of the farm before this one went there
+        base = base.parent.parent  # an earlier process of the farm moved there
     offered = (base / "cgroup.controllers").read_text(encoding="ascii").split()
     if lacking := [name for name in _NEEDED if name not in offered]:
         raise NoGroups(f"version 2 has no controller {' and '.join(lacking)} at {base}")
@@ -158,7 +154,7 @@ def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contex
     undo.callback(Groups(version=2, folders=_below(bases, own_name), here=None).clear)
     _share(base, own, undo)
     here = None
-    with contextlib.suppress(NoGroups):  # this process can be where it cannot see
+    with contextlib.suppress(NoGroups):  # the process's group can be outside of the mount
         here = _place(mounts[0], _own_path(""))
     return Groups(version=2, folders=_below(bases, own_name), here=here)
 
@@ -166,8 +162,8 @@ def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contex
 def _share(base: Path, own: Path, undo: contextlib.ExitStack) -> None:
     """Let memory and processes be limited below the own group.
 
-    A group, unless it is the root of all, cannot both hold processes and share out controllers: those of this
-    process are moved to a leaf where there are no others.
+    A group other than the root cannot both hold processes and delegate controllers, so this process's
+    processes are moved to a leaf, if the group has no others.
     """
     missing = _not_shared(base)
     if missing and (base / "cgroup.type").exists() and (pids := pids_in(base)):
@@ -184,7 +180,7 @@ def _share(base: Path, own: Path, undo: contextlib.ExitStack) -> None:
 
 
 def _own_processes() -> set[int]:
-    """Return this process, what descends from it, and process 1 of a container that has started it."""
+    """Return this process, its descendants, and the process 1 of a container that started it."""
     first = {1} if os.getppid() == 1 else set()
     return {os.getpid(), *launch.descendants(os.getpid())} | first
 
@@ -198,27 +194,27 @@ def _not_shared(base: Path) -> list[str]:
 
 
 def _move(source: Path, target: Path) -> None:
-    while pids := pids_in(source):  # again, for they may be starting others
+    while pids := pids_in(source):  # again, because they may fork
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 write(target / PROCESSES, pid)
 
 
 def _leave(leaf: Path, base: Path) -> None:
-    """Go back from the leaf, unless others still need things to be as they are."""
+    """Move back from the leaf, unless others still need the delegation."""
     if not _not_shared(base):
         return
-    with contextlib.suppress(OSError):  # then it goes when the next process of the farm comes
+    with contextlib.suppress(OSError):  # else the next process of the farm removes it
         _move(leaf, base)
         leaf.rmdir()
 
 
 def _unshare(base: Path, names: list[str], own: Path) -> None:
-    """Take back what was shared out at `base`, unless there is anybody who could make use of it by now."""
+    """Withdraw the delegation at `base`, unless another group uses it by now."""
     if any(each.is_dir() and each != own for each in base.iterdir()):
         return
     for folder in (own, base):
-        with contextlib.suppress(OSError):  # then it stays as it is, which hurts nobody
+        with contextlib.suppress(OSError):  # else the delegation stays, which is harmless
             write(folder / _SHARED, " ".join(f"-{name}" for name in names))
 
 
@@ -227,7 +223,7 @@ def _below(bases: Mapping[str, Path], name: str) -> dict[str, Path]:
 
 
 def _remove_dead(version: int, bases: Mapping[str, Path]) -> None:
-    """Remove what processes that are gone left at `bases`; what cannot be removed stays for the next."""
+    """Remove the groups that dead processes left at `bases`; those that cannot be removed stay."""
     names = {each.name for base in set(bases.values()) for each in base.glob("farm-*")}
     for name in filter(procfs.is_left_over, names):
         folders = _below(bases, name)

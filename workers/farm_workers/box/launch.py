@@ -1,6 +1,6 @@
 """Box step, inside: the small supervisor between the box and Lean, run as ``python -I -S launch.py ...``.
 
-It stands at the root of the check's process tree and does what must be done from there:
+It stands at the root of the check's process tree and does the work that only the root of the tree can do:
 
 - it forks the process that becomes the command; that one puts itself into its control group and waits at a
   gate until the box says go;
@@ -9,7 +9,7 @@ It stands at the root of the check's process tree and does what must be done fro
   which gets the orphans by itself; elsewhere it asks for them (``PR_SET_CHILD_SUBREAPER``);
 - it kills the whole tree when the command ends, when the box says so (SIGTERM), and when the box's own
   process dies in whatever way (``PR_SET_PDEATHSIG``, or the end of the socket while the gate is closed);
-- it reaps all of it, so the processor time that it adds up is that of the whole tree.
+- it reaps the whole tree, so the processor time that it adds up is that of the whole tree.
 
 Arguments: file descriptor of the socket to the box, file descriptors of the files by which the command joins
 its control group (with commas; - for none), user id for the command (-1: as it is), 1 when that user is to
@@ -59,9 +59,10 @@ CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
 CAP_DAC_READ_SEARCH = 2
 
-#: Lean's main thread gets what shells give, so that a deep recursion ends at the same depth on every machine.
+#: Lean's main thread gets the usual stack of a shell, so that a deep recursion ends at the same depth on
+#: every machine.
 STACK_BYTES = 8 << 20
-#: What Lean's own threads have: since 4.35 its command line works in one of them, not in the main thread.
+#: The stack of Lean's own threads: since 4.35 its command line runs in one of them, not in the main thread.
 THREAD_STACK_BYTES = 1 << 30
 #: The kernel's out-of-memory killer takes Lean first, never the worker.
 OOM_SCORE = b"1000"
@@ -69,12 +70,12 @@ OOM_SCORE = b"1000"
 #: well below.
 FILE_BYTES = 256 << 20
 OPEN_FILES = 4096
-#: RLIMIT_DATA counts what is reserved: Lean sets some 6 GiB aside for thread stacks and arenas before it uses
-#: any. The limit on top of that only stops a single huge request, before anything else could see it.
+#: RLIMIT_DATA counts reserved memory: Lean reserves some 6 GiB for thread stacks and arenas before it uses
+#: any. The limit on top of that only stops a single huge request, before the box could notice it.
 RESERVED_BYTES = 8 << 30
 #: The words between the command at the gate and the box.
 READY, GO = b"ready", b"go"
-#: What is said instead when the command could not be started at all.
+#: The message sent instead if the command could not be started.
 CANNOT_RUN = "cannot run "
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -84,8 +85,8 @@ _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 def descendants(root: int, *, halt: bool = False) -> list[int]:
     """Return the process ids below `root`, parents before children, from ``/proc/*/task/*/children``.
 
-    With `halt`, each is stopped before its children are read, so that it makes no more of them. The kernel
-    may leave out a process while the tree is changing: whoever must have all asks again.
+    With `halt`, each process is stopped before its children are read, so that it forks no more. The kernel
+    may omit a process while the tree changes: callers that need all repeat the call.
     """
     found = [root]
     for pid in found:  # grows while it is walked
@@ -101,7 +102,7 @@ def descendants(root: int, *, halt: bool = False) -> list[int]:
 
 
 def kill_tree(root: int) -> bool:
-    """Kill all processes below `root`; False when there were none. Whoever must have all asks again."""
+    """Kill all processes below `root`; False if none was found. To be sure of all, repeat the call."""
     doomed: set[int] = set()
     while new := set(descendants(root, halt=True)) - doomed:
         doomed |= new
@@ -141,7 +142,7 @@ def limit(which: int, soft: int, hard: int | None = None) -> None:
 
 
 def become(user: int, *, reads_all: bool) -> None:
-    """Become another user (-1: nobody else) without any capability but to read, if it is to."""
+    """Become another user (-1: keep the user) without capabilities, except to read if `reads_all`."""
     kept = CAP_DAC_READ_SEARCH
     if user >= 0:
         os.setgroups([])
@@ -158,7 +159,7 @@ def become(user: int, *, reads_all: bool) -> None:
 
 
 def drop_bounding_set(kept: int = -1) -> None:
-    """See to it that no program that is started here can gain any capability but `kept`."""
+    """Keep every program that is started here from gaining any capability but `kept`."""
     for capability in range(LAST_CAPABILITY + 1):
         if capability == kept:
             continue
@@ -169,9 +170,9 @@ def drop_bounding_set(kept: int = -1) -> None:
 
 
 def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> None:
-    """Put the limits on this process, and take from it what the command is not to have."""
+    """Set the limits of this process, and drop the rights that the command must not have."""
     for descriptor in joins:
-        os.write(descriptor, b"0")  # this process: a single thread that moves itself is moved at once
+        os.write(descriptor, b"0")  # a single thread that moves itself moves at once
         os.close(descriptor)
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
@@ -185,11 +186,11 @@ def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> No
     limit(resource.RLIMIT_NOFILE, open_files)
     limit(resource.RLIMIT_STACK, stack_bytes)
     if user >= 0:
-        os.umask(0o022)  # what it leaves, others may have to read
+        os.umask(0o022)  # other users may have to read the command's files
         drop_bounding_set(CAP_DAC_READ_SEARCH if reads_all else -1)
         become(user, reads_all=bool(reads_all))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_DUMPABLE, 1)  # as every program is, and as it must be to have its own files in /proc
+    prctl(PR_SET_DUMPABLE, 1)  # the default of programs, needed for access to its own files in /proc
     with open("/proc/self/oom_score_adj", "wb", 0) as file:  # noqa: PTH123
         file.write(OOM_SCORE)
     prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
@@ -219,9 +220,9 @@ def _lean_main(command: list[str], box: int) -> None:
     main = ctypes.CDLL(command[0], mode=ctypes.RTLD_GLOBAL).lean_main
     os.close(box)
     stdout = ctypes.c_void_p.in_dll(_LIBC, "stdout")
-    _LIBC.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # what Lean has said is there when it is killed
+    _LIBC.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # Lean's messages are written before a kill
     status = main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None))
-    _LIBC.exit(status)  # as after C's own main: buffers are written, Python is not taken down
+    _LIBC.exit(status)  # like C's own main: flushes buffers, but does not shut Python down
 
 
 def _start(box: int, joins: list[int], user: int, numbers: list[int], command: list[str]) -> int:
@@ -240,7 +241,8 @@ def _start(box: int, joins: list[int], user: int, numbers: list[int], command: l
 def reap_all(command: int) -> bytes:
     """Wait for the command, then kill and reap until nothing of its tree lives; return the result.
 
-    As the box is told it: the command's wait status, and user and system microseconds of the whole tree.
+    The result is in the form that the box reads: the command's wait status, and user and system microseconds
+    of the whole tree.
     """
     status: int | None = None
     user_us = system_us = 0
@@ -253,7 +255,7 @@ def reap_all(command: int) -> bytes:
             return f"{status} {user_us} {system_us}".encode()
         if pid == 0:
             kill_all()
-            time.sleep(0.001)  # the killed need a moment to die, and what they started to be seen
+            time.sleep(0.001)  # killed processes take a moment to die, and their children to appear
             continue
         status = ended if pid == command else status
         user_us += int(used.ru_utime * 1e6)
@@ -261,17 +263,17 @@ def reap_all(command: int) -> bytes:
 
 
 def main(words: list[str]) -> None:
-    """Run the command to its end, leave nothing of it, and send the result."""
+    """Run the command to its end, kill and reap its tree, and send the result."""
     box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
     user, *numbers = map(int, words[2:9])
-    if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap: with it, everything
+    if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap
         prctl(PR_SET_PDEATHSIG, SIGTERM)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: kill_all())
     os.write(box, reap_all(_start(box, joins, user, numbers, words[9:])))
-    os._exit(0)  # there is nothing to take down
+    os._exit(0)  # nothing needs a shutdown
 
 
 if __name__ == "__main__":

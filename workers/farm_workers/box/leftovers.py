@@ -1,8 +1,4 @@
-"""Box step, slow ends: processes that are killed and not yet gone, which no slot waits for.
-
-Linux kills a process when it next looks at it: one that waits for a disk, or whose parent does not reap it,
-can stay for a while. A slot waits `AT_ONCE` seconds for that; the rest is done here, in the background.
-"""
+"""Box step, slow ends: waits in the background for killed processes that have not died yet."""
 
 from __future__ import annotations
 
@@ -13,12 +9,12 @@ from farm.log import logger
 
 _log = logger(__name__)
 
-#: Seconds from its kill that a slot waits for a process tree to be gone.
+#: The most seconds that a worker slot waits for a killed process tree to die.
 AT_ONCE = 1.0
 
 
 def clear_away(files: ExitStack, what: str) -> None:
-    """Close `files`, which end and remove something that was killed, in a thread of their own."""
+    """Close `files`, which end and remove a killed tree, in a thread of their own."""
 
     def close() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Box step: what a process tree uses, held against its limits."""
+"""Box step: reads the usage of a process tree and compares it with its limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.procfs import Usage
 from farm_workers.metrics import events
 
-#: What is told of a process tree that the kernel killed below its own limit of memory.
+#: The error of a process tree that the kernel killed below its own limit of memory.
 OUT_OF_MEMORY = (
     "the kernel killed it out of memory, below its own limit: a control group around the worker, or the "
     "machine, has too little; give it more memory, or lower FARM_CONCURRENCY or FARM_IMAGES_MIB"
@@ -20,10 +20,10 @@ OUT_OF_MEMORY = (
 
 
 class Measured:
-    """A process tree whose use is read, and held against limits of memory and processes.
+    """A process tree whose usage is read and compared with its limits of memory and processes.
 
-    `seen` is the use at the last look. Subclasses set `_group` where there is a control group, and say in
-    `_sampled` what the tree uses where there is none.
+    `seen` is the usage at the last look. Subclasses set `_group` if they have a control group; else their
+    `_sampled` measures the tree.
     """
 
     _group: Group | None
@@ -35,7 +35,7 @@ class Measured:
         self._killed_at: float | None = None
 
     def _to_be_gone(self) -> float:
-        """Return the seconds that a slot still waits for it to be gone, counted from the first call."""
+        """Return the seconds that the slot still waits for the tree to die, counted from the first call."""
         now = time.monotonic()
         self._killed_at = now if self._killed_at is None else self._killed_at
         return max(0.0, self._killed_at + AT_ONCE - now)
@@ -44,7 +44,7 @@ class Measured:
         raise NotImplementedError
 
     def usage(self) -> Usage:
-        """Return what the tree uses now: a few file reads in a control group, else a walk through /proc."""
+        """Return the tree's current usage: a few file reads in a control group, else a walk through /proc."""
         now = self._group.usage() if self._group else self._sampled()
         self.seen = Usage(
             cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
@@ -62,7 +62,7 @@ class Measured:
 
     @property
     def is_starved(self) -> bool:
-        """Whether the kernel killed something of it out of memory though it was below its own limit."""
+        """Whether the kernel killed one of the processes out of memory below the tree's own limit."""
         return self._group is not None and self._group.starved()
 
     def _exceeded(self) -> str | None:
@@ -75,11 +75,11 @@ class Measured:
         return "processes" if hit else None
 
     def _late_facts(self) -> Execution:
-        """Return how it ended where it was killed, and is not gone in time."""
+        """Return how a tree ended that was killed and does not die in time."""
         return self._facts(None, 0.0, f"killed processes were not gone within {AT_ONCE:g} s")
 
     def _facts(self, status: int | None, cpu_seconds: float, error: str | None) -> Execution:
-        """Return how it ended, once nothing of it is alive: its wait status, or the box's error."""
+        """Return how the tree ended, once all of it has: its wait status, or the box's error."""
         last, group = self.seen, self._group
         now = group.usage() if group else last
         limit = self._breach

@@ -1,7 +1,7 @@
-"""Box step: why this machine has no namespaces, in words, and the command or the option that mends it.
+"""Box step: explains why this machine has no namespaces, with the command or option that remedies it.
 
-`look` asks the kernel; `explain` is pure and knows what the answers mean. `writable_groups` says what lets a
-container make control groups.
+`look` asks the kernel; `explain` is pure and interprets the answers. `writable_groups` names the option that
+lets a container make control groups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from farm.place import container
 from farm_workers.box import probe
 from farm_workers.box.bubblewrap import python
 
-#: Settings of the kernel that can be in the way: the value that is, a better one, and what then fails how.
+#: Settings of the kernel that can prevent namespaces: the bad value, a good one, and the failures that it
+#: causes.
 _SYSCTLS: Mapping[str, tuple[str, str, frozenset[tuple[str, int]]]] = {
     "user.max_user_namespaces": ("0", "15000", frozenset({("user", errno.ENOSPC)})),
     "kernel.unprivileged_userns_clone": ("0", "1", frozenset({("user", errno.EPERM)})),
@@ -27,7 +28,7 @@ _SYSCTLS: Mapping[str, tuple[str, str, frozenset[tuple[str, int]]]] = {
         | {("user", errno.EACCES)},
     ),
 }
-#: What lets a container make namespaces, by what runs it.
+#: The options that let a container make namespaces, by container runtime.
 _OPTIONS = {
     "docker": (
         "run it with: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
@@ -39,7 +40,7 @@ _OPTIONS = {
         "seccompProfile: {type: Unconfined}, appArmorProfile: {type: Unconfined}}"
     ),
 }
-#: What lets a container make control groups, by what runs it.
+#: The options that let a container make control groups, by container runtime.
 _GROUPS = {
     "docker": (
         "run it with: docker run --user 0 --security-opt writable-cgroups=true "
@@ -56,11 +57,11 @@ _UNIT = "in a systemd unit: RestrictNamespaces=no, and no SystemCallFilter= with
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """What the kernel says of namespaces here.
+    """The kernel's answers about namespaces.
 
-    `tried` are errors by the words of `farm_workers.box.probe`; `sysctls` its settings, empty where there is
-    none; `container` is what runs the container that this is, None outside of one; `masked` are places in
-    ``/proc`` that something is mounted over; `filtered`: a filter of system calls is on this process.
+    `tried` are errors by the words of `farm_workers.box.probe`; `sysctls` its settings, empty for a missing
+    one; `container` is the runtime of the container around this process, None outside of one; `masked` are
+    mounted-over places in ``/proc``; `filtered`: a filter of system calls is on this process.
     """
 
     tried: Mapping[str, int]
@@ -71,7 +72,7 @@ class Kernel:
 
 
 def look() -> Kernel:
-    """Ask the kernel what it says of namespaces to this process."""
+    """Ask the kernel whether this process can make namespaces."""
     return Kernel(
         tried=_tried(),
         sysctls={name: _text(f"/proc/sys/{name.replace('.', '/')}").strip() for name in _SYSCTLS},
@@ -82,7 +83,7 @@ def look() -> Kernel:
 
 
 def explain(kernel: Kernel) -> str | None:
-    """Return in sentences what keeps bubblewrap from making namespaces, and the remedy; None if unknown."""
+    """Return in sentences the obstacle to bubblewrap's namespaces, and the remedy; None if unknown."""
     failed, number = next(((word, error) for word, error in kernel.tried.items() if error), ("", 0))
     if not failed:
         return None
@@ -110,7 +111,7 @@ def _remedy(kernel: Kernel) -> str:
 
 
 def writable_groups(error: int | None) -> str | None:
-    """Return what lets a container make control groups after this error; None where this seems to be none."""
+    """Return the option that lets a container make control groups; None outside containers."""
     if runtime := container():
         return _GROUPS[runtime]
     return f"if this is a container, {_GROUPS['docker']}" if error == errno.EROFS else None

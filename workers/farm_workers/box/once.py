@@ -1,6 +1,6 @@
-"""Box step: runs one command from start to end within limits, leaves nothing of it behind, and returns facts.
+"""Box step: runs one command from start to end within limits, kills its whole tree, and returns facts.
 
-What holds the command is an `Isolation`: see `farm_workers.box.isolation` for its levels. "The box failed"
+An `Isolation` holds the command: see `farm_workers.box.isolation` for its levels. "The box failed"
 (`Execution.box_error`) and "the command failed" are two different facts.
 """
 
@@ -26,25 +26,25 @@ from farm_workers.box.procfs import Usage
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.metrics import events
 
-#: Seconds between two looks at the tree. What is sampled is looked at soon, for most checks are short; what
-#: the kernel keeps, as rarely as somebody who cancels can wait, and when a limit could be reached.
+#: Seconds between two looks at the tree. Sampled figures are read soon, because most checks are short;
+#: figures that the kernel keeps are read when a limit could be reached, and often enough for a cancellation.
 FIRST_LOOK, SLOWEST_LOOK = 0.01, 0.05
-#: Seconds that what was written before the end has to come out of the pipes.
+#: Seconds for reading the rest of the pipes after the command's end.
 _DRAIN_SECONDS = 3.0
-#: What a pipe holds; one that is found rather full is looked at again very soon.
+#: The capacity of a pipe; a pipe that is nearly full is read again after this many seconds.
 _CHUNK, _FULL_PIPE_SECONDS = 1 << 16, 0.001
-_SMALLEST_PIPE = 4096  # what a pipe holds for a user who has very many of them, see pipe(7)
+_SMALLEST_PIPE = 4096  # the capacity for a user with very many pipes, see pipe(7)
 _CPUS = os.cpu_count() or 1
 
 
-#: Asks whether nobody wants an answer any more.
+#: Returns whether the check was cancelled.
 Cancelled = Callable[[], bool]
-#: The error of a box whose answer nobody wanted any more.
+#: The box error of a cancelled check.
 CANCELLED = "the check was cancelled"
 
 
 def never() -> bool:
-    """Say that nobody cancels."""
+    """Return that the check is not cancelled."""
     return False
 
 
@@ -62,9 +62,9 @@ def run(
     """Run `command` to its end or to a limit, and return once nothing of it is alive.
 
     It works in a fresh folder that is removed at the end; `limits`, `environment`, `visible` and `writable`
-    are those of `farm_workers.box.supervisor.Command`. `cancelled` is asked about every 50 ms; when it says
-    yes, the command is killed and that is the `box_error`. Can be called from many threads at once. What goes
-    wrong with the box is told in `Execution.box_error`; nothing is raised for it.
+    are those of `farm_workers.box.supervisor.Command`. `cancelled` is called about every 50 ms; when it
+    returns True, the command is killed and `box_error` says so. Can be called from many threads at once.
+    Failures of the box are returned in `Execution.box_error`, not raised.
     """
     held = Command(words=command, limits=limits, environment=environment, visible=visible, writable=writable)
     try:
@@ -78,7 +78,7 @@ def run(
 
 
 class _Output:
-    """What came through the pipes: stdout and stderr as far as allowed, all of it counted."""
+    """The output of a command: stdout and stderr up to the limit, and the count of all bytes."""
 
     def __init__(self, most_bytes: int) -> None:
         self.room = most_bytes
@@ -87,7 +87,7 @@ class _Output:
         self.kept = {"stdout": bytearray(), "stderr": bytearray()}
 
     def add(self, name: str, data: bytes) -> None:
-        """Take what was read from one pipe."""
+        """Add the data read from one pipe."""
         self.written += len(data)
         self.cut = self.cut or len(data) > self.room
         self.kept[name] += data[: self.room]
@@ -95,7 +95,7 @@ class _Output:
 
 
 class Watched(Protocol):
-    """What can be watched: a `Cell`, or a part of what goes on in one."""
+    """A process tree that can be watched: a `Cell`, or one check in a cell."""
 
     stdout: int
     stderr: int
@@ -103,27 +103,27 @@ class Watched(Protocol):
 
     @property
     def seen(self) -> Usage:
-        """What it used at the last look."""
+        """The usage at the last look."""
 
     def breach(self) -> str | None:
         """Return the limit that was hit, ``memory`` or ``processes``, else None."""
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the tree."""
 
     def ended(self) -> Execution:
-        """Return how it ended once nothing of it is alive, killing what is. Raises BoxFailed."""
+        """Kill the remaining processes and return how the command ended. Raises BoxFailed."""
 
 
 def watched(held: Watched, limits: Limits, isolation: Isolation, cancelled: Cancelled = never) -> Execution:
-    """Let it work to its end or to a limit, and return the facts when nothing of it is alive."""
+    """Watch the tree to its end or to a limit, and return the facts when none of its processes is alive."""
     watch = _Watch(held, limits, SLOWEST_LOOK if isolation.groups else FIRST_LOOK)
     watch.until_over(cancelled)
     return replace(watch.facts(held.ended()), isolation=isolation.name)
 
 
 class _Watch:
-    """The watch over one command: its output is read, its limits are kept."""
+    """Watches one command: reads its output, and enforces its limits."""
 
     def __init__(self, cell: Watched, limits: Limits, first_look: float) -> None:
         self._cell = cell
@@ -137,7 +137,7 @@ class _Watch:
         self._wall_seconds = 0.0
 
     def until_over(self, cancelled: Cancelled) -> None:
-        """Read all output and keep the limits until the command and all of its tree have ended."""
+        """Read all output and enforce the limits until the command and all of its tree have ended."""
         poll = select.poll()  # unlike select it takes any descriptor
         poll.register(self._cell.over, select.POLLIN)
         next_look, over = self._next_look(self._started), False
@@ -151,21 +151,21 @@ class _Watch:
         self._wall_seconds = (self._killed_at or time.monotonic()) - self._started
         deadline = time.monotonic() + (_DRAIN_SECONDS if over else 0.0)
         while self._drained() and time.monotonic() < deadline:
-            pass  # what was written before the end is still in the pipes
+            pass  # output written before the end is still in the pipes
 
     def _next_look(self, now: float) -> float:
-        """Return when to look again: when a limit could be reached, or somebody may have cancelled."""
+        """Return when to look again: when a limit could be reached, or a cancellation must be noticed."""
         cpu_left = (self._limits.cpu_seconds - self._cell.seen.cpu_seconds) / _CPUS
         wall_left = self._started + self._limits.wall_seconds - now
         self._interval = min(2 * self._interval, SLOWEST_LOOK)
         return now + min(self._interval, max(cpu_left, FIRST_LOOK), max(wall_left, FIRST_LOOK / 10))
 
     def _late(self) -> bool:
-        """Whether the command was killed and is still there: closing the cell does what then must be done."""
+        """Whether the command was killed but lives: closing the cell then hands it to the background."""
         return self._killed_at is not None and time.monotonic() > self._killed_at + AT_ONCE
 
     def _drained(self) -> bool:
-        """Read what is in the pipes now; whether there was so much that whoever writes may be waiting."""
+        """Read the pipes; return whether one was so full that its writer may be blocked."""
         much = False
         for name, pipe in (("stdout", self._cell.stdout), ("stderr", self._cell.stderr)):
             with contextlib.suppress(BlockingIOError):
@@ -175,7 +175,7 @@ class _Watch:
         return much
 
     def _look(self, now: float, cancelled: Cancelled) -> None:
-        """Have the command ended when a limit is passed, or nobody wants its answer any more."""
+        """Kill the command when it exceeds a limit or the check was cancelled."""
         if self._killed_at is not None:
             return
         self._limit = self._exceeded(now - self._started)
@@ -189,12 +189,12 @@ class _Watch:
     def _exceeded(self, wall_seconds: float) -> str | None:
         if breach := self._cell.breach():
             return breach
-        if wall_seconds >= self._limits.wall_seconds:  # first, for who looks late on a busy machine sees both
+        if wall_seconds >= self._limits.wall_seconds:  # first: a late look on a busy machine sees both
             return "wall"
         return "cpu" if self._cell.seen.cpu_seconds > self._limits.cpu_seconds else None
 
     def facts(self, ended: Execution) -> Execution:
-        """Return how the command ended with what was seen before that."""
+        """Return how the command ended, with the figures and output collected while it ran."""
         limit = self._limit or ended.limit or self._limit_at_end(ended)
         return replace(
             ended,
@@ -208,6 +208,6 @@ class _Watch:
         )
 
     def _limit_at_end(self, ended: Execution) -> str | None:
-        """Return the limit that a command was over when it ended before anybody looked."""
+        """Return the limit that a command had exceeded when it ended before a look."""
         over = ended.signal == signal.SIGXCPU or ended.cpu_seconds > self._limits.cpu_seconds
         return "cpu" if over else None

@@ -1,8 +1,9 @@
-"""Box step, inside: tries what namespaces need of the kernel, one thing after another.
+"""Box step, inside: tries the kernel's features that namespaces need, one after another.
 
-Run as ``python -I -S probe.py``, for what it makes is its own. It prints one word and an errno for each try,
-0 for one that succeeded: ``user`` makes a user namespace, ``spaces`` all the others in it, ``mount`` mounts a
-file system in memory there, ``proc`` a new ``/proc`` in the new pid namespace. A failure is the last try.
+Run as ``python -I -S probe.py``, because it changes its own namespaces. It prints one word and an errno for
+each try, 0 for one that succeeded: ``user`` makes a user namespace, ``spaces`` all the others in it,
+``mount`` mounts a file system in memory there, ``proc`` a new ``/proc`` in the new pid namespace. A failure
+is the last try.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def _tell(word: str, result: int) -> bool:
-    print(word, ctypes.get_errno() if result else 0, flush=True)  # noqa: T201 - what it is for
+    print(word, ctypes.get_errno() if result else 0, flush=True)  # noqa: T201 # the parent reads this output
     return result == 0
 
 
@@ -30,13 +31,13 @@ def _mounts() -> None:
 
 
 def main() -> None:
-    """Try one thing after another until one fails."""
+    """Try one step after another until one fails."""
     if not _tell("user", _LIBC.unshare(NEW_USER)):
         return
     if _tell("spaces", _LIBC.unshare(NEW_MOUNTS | NEW_PIDS | NEW_REST)):
         if os.fork():
             os.wait()
-        else:  # the first process of the new pid namespace, whose own /proc that is to be
+        else:  # the first process of the new pid namespace, which mounts its /proc
             _mounts()
 
 

@@ -1,4 +1,4 @@
-"""Box step: what ``/proc`` tells of processes, for boxes without a control group and for leftovers."""
+"""Box step: reads processes from ``/proc``, for boxes without a control group and for leftovers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What a process tree uses at one moment.
+    """The usage of a process tree at one moment.
 
-    `cpu_seconds` is user and system time from its start, of the processes that are gone too; `memory_kib` is
-    what it holds that is not merely a mapped or cached file, `peak_memory_kib` the most of that, as far as it
-    is known; `processes` counts threads in a control group.
+    `cpu_seconds` is user and system time from its start, including ended processes; `memory_kib` is its
+    memory without mapped and cached files, `peak_memory_kib` the known peak of that; `processes` counts
+    threads in a control group.
     """
 
     cpu_seconds: float
@@ -34,10 +34,7 @@ class Usage:
 
 
 def usage(supervisor: int, *, itself: bool = False) -> Usage:
-    """Look at the processes below the supervisor; those that are gone are in its own count of children.
-
-    With `itself` it works, too, and counts like those below it.
-    """
+    """Measure the processes below the supervisor; ended ones are in its own count of children."""
     below = launch.descendants(supervisor)
     tree = [supervisor, *below] if itself else below
     ticks = sum(_ticks(pid, _ALL) for pid in tree) + (0 if itself else _ticks(supervisor, _REAPED))
@@ -59,18 +56,18 @@ _REAPED = slice(13, 15)
 
 def _stat(pid: int) -> list[bytes]:
     text = Path(f"/proc/{pid}/stat").read_bytes()
-    return text.rpartition(b")")[2].split()  # the name, in brackets, may hold anything
+    return text.rpartition(b")")[2].split()  # the name, in brackets, may hold any character
 
 
 def parent(pid: int) -> int:
-    """Return the process id of a process's parent. Raises OSError when it is gone."""
+    """Return the process id of a process's parent. Raises OSError if the process is gone."""
     return int(_stat(pid)[_PARENT])
 
 
 def start_time(pid: int) -> int | None:
-    """Return when a process began, in clock ticks after the machine did; None when there is none.
+    """Return when a process began, in clock ticks after boot; None if it does not exist.
 
-    Together with its number it names a process for good.
+    Process id and start time together identify a process.
     """
     try:
         return int(_stat(pid)[_START])
@@ -83,21 +80,21 @@ _NAME = re.compile(r"farm-(\d+)-(\d+)-(\d+)-\d+")
 
 
 def own_name() -> str:
-    """Return a new name for something of this process's: it tells everybody whose that is.
+    """Return a new name for a folder or group of this process, from which every process can see its owner.
 
-    It is made of the process id, the start time, the pid namespace and a number.
+    It consists of the process id, the start time, the pid namespace and a number.
     """
     pid = os.getpid()
     return f"farm-{pid}-{start_time(pid)}-{_namespace()}-{next(_NUMBERS)}"
 
 
 def is_own_name(name: str) -> bool:
-    """Whether a name is one that `own_name` gave to some process."""
+    """Whether `own_name` made this name."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_left_over(name: str) -> bool:
-    """Whether a name is that of a process that is gone; one of another pid namespace may be there still."""
+    """Whether a name belongs to a dead process; one of another pid namespace may be alive."""
     found = _NAME.fullmatch(name)
     if found is None:
         return False
@@ -120,7 +117,7 @@ _PRIVATE = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
 
 
 def _private_kib(pid: int) -> int:
-    """Return a process's own memory in KiB: not the files that it maps, such as compiled Lean modules."""
+    """Return a process's own memory in KiB, without mapped files such as compiled Lean modules."""
     try:
         lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
     except OSError:  # it has just ended
@@ -129,9 +126,10 @@ def _private_kib(pid: int) -> int:
 
 
 def kill_strays(folder: Path, *, seconds: float) -> None:
-    """Kill what a killed supervisor left: whatever works in the box's folder, or has it as its home.
+    """Kill the strays of a killed supervisor: processes whose working folder or HOME is the box's folder.
 
-    Nothing else tells these from strangers once their parent is gone; one that hides from both stays.
+    Without their parent nothing else distinguishes them from other processes; one that changes both is
+    missed.
     """
     deadline = time.monotonic() + seconds
     while (strays := _strays(folder)) and time.monotonic() < deadline:
@@ -144,7 +142,7 @@ def kill_strays(folder: Path, *, seconds: float) -> None:
 def _strays(folder: Path) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended, or belongs to somebody else
+        with contextlib.suppress(OSError):  # it has just ended, or belongs to another user
             at_home = f"HOME={folder}\0".encode() in (process / "environ").read_bytes()
             if at_home or (process / "cwd").readlink().is_relative_to(folder):
                 found.append(int(process.name))

@@ -1,11 +1,11 @@
 """Box step: the filter of system calls that bubblewrap puts on a check. Pure: it makes bytes.
 
-What it refuses is what flatpak, the best known user of bubblewrap, refuses its applications
-(``setup_seccomp`` in https://github.com/flatpak/flatpak/blob/main/common/flatpak-run.c): doors into the
-kernel that a program has no need of and through which most ways out of a sandbox went. Added are newer ones
-of that kind (bpf, userfaultfd, io_uring), what would load another kernel or part of one, reading another
-process's memory, and handles to files by number. All else is allowed: the kernel then knows from a table that
-it need not run the filter at all.
+It refuses the calls that flatpak, the best known user of bubblewrap, refuses its applications
+(``setup_seccomp`` in https://github.com/flatpak/flatpak/blob/main/common/flatpak-run.c): interfaces of the
+kernel that a program does not need and that most escapes from sandboxes used. It also refuses newer ones of
+that kind (bpf, userfaultfd, io_uring), calls that load another kernel or a module, read another process's
+memory, or open files by handle. All else is allowed: the kernel then knows from a table that it need not run
+the filter at all.
 
 The program is classic BPF over ``struct seccomp_data``, see seccomp(2); the numbers of calls are those of
 Linux, ``asm/unistd_64.h`` on x86-64 and ``asm-generic/unistd.h`` on arm64.
@@ -79,7 +79,7 @@ REFUSED: Mapping[str, tuple[int, int | None, int | None]] = MappingProxyType(
 SOCKET_FAMILIES = (1, 2, 10, 16)
 
 
-#: Calls that send a signal: their numbers on x86-64 and arm64, and which argument is the signal.
+#: Calls that send a signal: their numbers on x86-64 and arm64, and the position of the signal argument.
 _SENDING = (
     (62, 129, 1),  # kill
     (200, 130, 1),  # tkill
@@ -89,18 +89,19 @@ _SENDING = (
     (424, 424, 1),  # pidfd_send_signal
 )
 _TKILL = (200, 130)
-#: Signals that end a process and are nobody's own fault: all that is deadly but what a fault or a limit of
-#: the process itself brings (SIGABRT, SIGSEGV, SIGXCPU and the like), then those without a set meaning.
+#: Signals that end a process and are no fault of its own: all deadly ones except those of a fault or a limit
+#: of the process itself (SIGABRT, SIGSEGV, SIGXCPU and the like), then those without a fixed meaning.
 _DEADLY = (1, 2, 3, 9, 10, 12, 13, 14, 15, 16, 26, 27, 29, 30)
 _FIRST_FREE = 34
-#: Signals that stop a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU. What is stopped is reaped by no one and
-#: says nothing, and an image that has read a context is in one cell with its forks.
+#: Signals that stop a process: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU. A stopped process cannot be reaped and
+#: reports nothing, and an image that has read a context shares a cell with its forks.
 _STOPPING = (19, 20, 21, 22)
 
 
-#: Calls that are refused in cells besides. Some make what outlives its process for a moment, would lead from
-#: one cell to another, or have the kernel send a signal of the caller's choice; the others act on another
-#: process of the same user, as an image is that has read a context. Their numbers on x86-64 and arm64.
+#: Calls that are refused in cells besides. Some make objects that outlive their process for a moment, would
+#: lead from one cell to another, or have the kernel send a signal of the caller's choice; the others act on
+#: another process of the same user, such as an image that has read a context. Their numbers on x86-64 and
+#: arm64.
 REFUSED_IN_CELLS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "pidfd_open": (434, 434),
@@ -128,7 +129,7 @@ FOR_CELLS = frozenset({"unshare", "setns", "mount", "umount2", "pivot_root"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Architecture:
-    """What differs between machines: the number of their call tables, and of the calls whose arguments count.
+    """The numbers in which machines differ: of their call tables, and of the calls whose arguments count.
 
     `foreign_from`: calls from this number on belong to another table (the x32 one of x86-64).
     """
@@ -145,7 +146,8 @@ class Architecture:
     foreign_from: int | None
 
 
-#: By what ``uname -m`` says. The audit numbers are AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64, <linux/audit.h>.
+#: Architectures by the output of ``uname -m``. The audit numbers are AUDIT_ARCH_X86_64 and
+#: AUDIT_ARCH_AARCH64, <linux/audit.h>.
 MACHINES: Mapping[str, Architecture] = MappingProxyType(
     {
         "x86_64": Architecture(
@@ -183,10 +185,10 @@ _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
 #: the kernel sends SIGIO, or a signal of the caller's choice, to a process of the caller's choice.
 _SENDS_LATER = (10, 8, 15, 1024, 1026)
 _PROCESSOR_TIME = 0  # RLIMIT_CPU of <asm-generic/resource.h>: past the hard limit the kernel sends SIGKILL
-#: Feeding a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
+#: Calls that feed a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
 
-# <linux/filter.h>: load a word, compare, mask, return. <linux/seccomp.h>: what to return, and struct
+# <linux/filter.h>: load a word, compare, mask, return. <linux/seccomp.h>: return values, and struct
 # seccomp_data.
 _LOAD, _IS, _AT_LEAST, _HAS, _MASK, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _KILL_PROCESS, _ERROR, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
@@ -202,17 +204,16 @@ def filter_for(
     image: int | None = None,
     sockets: bool = True,
 ) -> bytes | None:
-    """Return the filter for a machine as ``uname -m`` names it; None for one whose calls are not known.
+    """Return the filter for a machine as ``uname -m`` names it; None if its calls are not known.
 
-    A `trusted` process is left the calls that make namespaces and mounts. In the cell of an image no socket
-    can be made, and nowhere without `sockets`: cells share a network namespace, and could find each other
-    there.
+    A `trusted` process keeps the calls that make namespaces and mounts. In the cell of an image no socket can
+    be made, and nowhere without `sockets`: cells share a network namespace, and could find each other there.
 
     A process in a cell that sends a deadly signal, to itself or another, dies of a fault (SIGSYS); it cannot
-    stop a process, and it cannot have the kernel send a signal. So a process that is killed otherwise was
-    killed from outside. It can neither choose which process adopts its orphans nor change limits, priority,
-    cores or memory of another process. `image` is the process id of the image that forks it, where both are
-    in one cell: it can send that process no signal at all.
+    stop a process, and it cannot have the kernel send a signal. So any other deadly signal came from outside.
+    It can neither choose which process adopts its orphans nor change limits, priority, cores or memory of
+    another process. `image` is the process id of the image that forks it, where both are in one cell: it can
+    send that process no signal at all.
     """
     here = MACHINES.get(machine)
     if here is None:
@@ -225,7 +226,7 @@ def filter_for(
         if number is not None and not (trusted and name in FOR_CELLS):
             program += _when(_IS, number, refused[0])
     if not trusted:
-        flags = _CLONE_NEWUSER | _CLONE_PARENT  # a sibling would be nobody's to reap
+        flags = _CLONE_NEWUSER | _CLONE_PARENT  # no process would reap a sibling
         program += _only(here.clone, _ARGUMENTS[0], _when(_HAS, flags, errno.EPERM))
     program += _only(
         here.ioctl, _ARGUMENTS[1], [i for r in _TERMINAL_REQUESTS for i in _when(_IS, r, errno.EPERM)]
@@ -266,15 +267,13 @@ def _without_signals_to(process: int, here: Architecture) -> list[_Instruction]:
     """Refuse every call that could send a signal to a process, to its group, or to all processes."""
     places = [i for place in (process, -process, -1) for i in _when(_IS, place & 0xFFFFFFFF, errno.EPERM)]
     program = _when(_IS, _TKILL[here.place - 1], errno.EPERM)  # it names a thread, which could be any
-    for *numbers, _ in _SENDING[
-        :-1
-    ]:  # the last one names a descriptor: of a child, for no other is to be had
+    for *numbers, _ in _SENDING[:-1]:  # the last one takes a descriptor, which can only be a child's
         program += _only(numbers[here.place - 1], _ARGUMENTS[0], places)
     return program
 
 
-#: Calls with which a process can compute, read and write what it has open, and end; their numbers on x86-64
-#: and arm64.
+#: Calls with which a process can compute, read and write its open files, and end; their numbers on x86-64 and
+#: arm64.
 COMPUTING: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "read": (0, 63),
@@ -308,7 +307,7 @@ COMPUTING: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 
 def only_computing(machine: str) -> bytes | None:
-    """Return the filter that leaves a process to compute; None for a machine whose calls are not known."""
+    """Return the filter that only lets a process compute; None for a machine whose calls are not known."""
     here = MACHINES.get(machine)
     if here is None:
         return None
@@ -327,10 +326,10 @@ def _give(what: int) -> _Instruction:
 
 
 def _when(test: int, operand: int, error: int) -> list[_Instruction]:
-    """Return an error when the loaded word passes a test."""
+    """Return an error if the loaded word passes a test."""
     return [(test, 0, 1, operand), _give(_ERROR | error)]
 
 
 def _only(call: int, argument: int, body: list[_Instruction]) -> list[_Instruction]:
-    """Put `body`, which looks at an argument, before what is left to look at for one call only."""
+    """Put `body`, which checks an argument of one call, before the remaining instructions."""
     return [(_IS, 0, len(body) + 2, call), (_LOAD, 0, 0, argument), *body, (_LOAD, 0, 0, _NUMBER)]

@@ -18,7 +18,7 @@ def socket_pair() -> tuple[socket.socket, socket.socket]:
 
 
 def socket_of(descriptor: int) -> socket.socket:
-    """Return the socket that a descriptor is; it owns the descriptor. Raises OSError."""
+    """Return the socket of a descriptor, which it owns. Raises OSError."""
     given = socket.socket(fileno=descriptor)
     given.setblocking(True)
     return given

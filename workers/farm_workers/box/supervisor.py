@@ -1,4 +1,4 @@
-"""Box step: starts `farm_workers.box.launch`, speaks with it, and takes its result."""
+"""Box step: starts `farm_workers.box.launch`, exchanges messages with it, and takes its result."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pathlib import Path
 
 from farm.limits import Limits
 from farm_workers.box import launch, procfs
+from farm_workers.box.readable_paths import NO_PATHS, ReadablePaths
 from farm_workers.box.sockets import socket_pair
-from farm_workers.box.ways import NO_WAYS, Ways
 
-#: Seconds that the supervisor has to kill and reap the tree before the box does it.
+#: Seconds for the supervisor to kill and reap the tree before the box does it.
 GRACE = 3.0
-#: Seconds after which a supervisor that has not started is given up: a machine may be very busy.
+#: Seconds until a supervisor that has not started is given up: a machine may be very busy.
 START_SECONDS = 30.0
 
-#: Process id, user and group as a socket tells them: struct ucred of unix(7).
+#: Process id, user and group as a socket delivers them: struct ucred of unix(7).
 CREDENTIALS = struct.Struct("iII")
 _MOST_BYTES = 1 << 16
 
 
 class BoxFailed(Exception):
-    """The farm failed to make, watch or end a box; this says nothing about what was to run in it."""
+    """The farm failed to make, watch or end a box; this is no fact about the command."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """A supervisor's last words: the command's wait status and the tree's processor time, or an error."""
+    """A supervisor's result: the command's wait status and the tree's processor time, or an error."""
 
     status: int | None = None
     cpu_seconds: float = 0.0
@@ -52,11 +52,11 @@ class Command:
 
     It begins in an empty folder of its own, and sees exactly `environment` besides PATH, LANG, and HOME and
     TMPDIR, which name that folder. `visible`: files and folders that it may read besides the system's;
-    `writable`: one folder that it may write to, at its own path, besides its own and /tmp. What it leaves
-    there can be anything, links to elsewhere included. `visible` and `writable` say something only where
-    there are namespaces. A `trusted` command is ours and never runs a submission itself: it may make
-    namespaces and mounts for its children, who are to give that up. A hard limit of processor time stands
-    behind the caller's watch where ``limits.cpu_seconds`` is finite. `stack_bytes` is for its main thread.
+    `writable`: one folder that it may write to, at its own path, besides its own and /tmp; its content is
+    untrusted, links to other places included. `visible` and `writable` have an effect only in namespaces. A
+    `trusted` command belongs to the farm and never runs a submission itself: it may make namespaces and
+    mounts for its children, which must give up that right. If ``limits.cpu_seconds`` is finite, a hard limit
+    of processor time backs the caller's watch. `stack_bytes` is for its main thread.
     """
 
     words: Sequence[str]
@@ -70,11 +70,11 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """Where a supervisor runs: what starts it, its program, its working folder, the user for its command.
+    """The setting of a supervisor: its program and prefix, its working folder, the user of its command.
 
-    `reads_all`: that user is to read all files, whatever their modes. `ways` are those that it takes to some.
-    `joins` are file descriptors of the files by which the command joins its control group; `pass_fds` those
-    that `prefix` speaks of. `meanwhile` is called while the supervisor starts.
+    `reads_all`: that user may read all files, whatever their modes. `readable` are descriptors of such
+    files. `joins` are file descriptors of the files by which the command joins its control group; `pass_fds`
+    those that `prefix` refers to. `meanwhile` is called while the supervisor starts.
     """
 
     program: Sequence[str]
@@ -83,22 +83,17 @@ class Setting:
     user: int | None = None
     reads_all: bool = False
     stack_bytes: int = launch.STACK_BYTES
-    ways: Ways = NO_WAYS
+    readable: ReadablePaths = NO_PATHS
     joins: Sequence[int] = ()
     pass_fds: Sequence[int] = ()
     meanwhile: Callable[[], None] | None = None
 
 
 class BoxSupervisor:
-    """A supervisor whose command waits at the gate, from `go` on runs, and at last has a result.
-
-    `stdout` and `stderr` are the command's, non-blocking; `over` becomes readable when nothing of the command
-    is alive any more, or the supervisor is dead. `pid` is the supervisor's, `command_pid` the command's, as
-    this process sees them. It and its command die with the thread that made this.
-    """
+    """A supervisor: its command waits at the gate, runs after `go`, and gives a result."""
 
     def __init__(self, command: Command, setting: Setting, *, stdin: int) -> None:
-        """Start it and wait until its command is at the gate. Raises BoxFailed when it does not get there."""
+        """Start it and wait until its command is at the gate. Raises BoxFailed if it does not get there."""
         self._files = contextlib.ExitStack()
         self._handle: int | None = None
         self._error: str | None = None
@@ -133,7 +128,7 @@ class BoxSupervisor:
         self.pid = self._process.pid
         self._files.enter_context(self._process)  # closes its pipes and waits for it
         self._files.callback(self.kill_hard)
-        assert self._process.stdout and self._process.stderr  # noqa: S101 - they were asked for
+        assert self._process.stdout and self._process.stderr  # noqa: S101 # both are pipes
         self.stdout, self.stderr = self._process.stdout.fileno(), self._process.stderr.fileno()
         self.over = self._socket.fileno()
         for descriptor in (self.stdout, self.stderr):
@@ -150,14 +145,14 @@ class BoxSupervisor:
         self.command_pid = CREDENTIALS.unpack(ancillary[0][2])[0]
 
     def _find(self) -> None:
-        """Find the supervisor where bubblewrap started it: it is the parent of the command."""
+        """Find the supervisor that bubblewrap started: it is the parent of the command."""
         self.pid = procfs.parent(self.command_pid)
-        self._handle = os.pidfd_open(self.pid)  # it is not our child: its number could become a stranger's
+        self._handle = os.pidfd_open(self.pid)  # it is not our child: its number could be reused
         if procfs.parent(self.pid) != self._process.pid:
             raise BoxFailed("the supervisor died before the command started")
 
     def _last_words(self) -> str:
-        """Say why the supervisor did not come up; whatever is on stderr, no command wrote it yet."""
+        """Return why the supervisor did not start; stderr has no output of a command yet."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
         with contextlib.suppress(BlockingIOError):
@@ -166,12 +161,12 @@ class BoxSupervisor:
         return f"the supervisor did not start (exit status {self._process.returncode})"
 
     def go(self) -> None:
-        """Let the command run."""
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it: the result will say so
+        """Open the gate."""
+        with contextlib.suppress(BrokenPipeError):  # it was killed: the result will report that
             self._socket.send(launch.GO)
 
     def end(self) -> None:
-        """Have the supervisor kill the command's tree, also when something in it has stopped it."""
+        """Have the supervisor kill the command's tree, even if a process in the tree has stopped it."""
         for number in (signal.SIGTERM, signal.SIGCONT):
             if self._handle is None:
                 self._process.send_signal(number)
@@ -180,27 +175,27 @@ class BoxSupervisor:
                     signal.pidfd_send_signal(self._handle, number)
 
     def result(self, seconds: float) -> Result | None:
-        """Return what the supervisor says at its end; None when it says nothing within `seconds`."""
+        """Return the supervisor's result; None if none comes within `seconds`."""
         self._socket.settimeout(seconds)
         try:
             while said := self._received():
                 if not said.startswith(launch.CANNOT_RUN):
                     return Result(error=self._error) if self._error else _result(said)
-                self._error = said  # it is the command at the gate that says so; the result comes after it
+                self._error = said  # the command failed at the gate; the result follows
         except (TimeoutError, BlockingIOError):
             return None
         return Result(error=self._error) if self._error else NO_RESULT
 
     def _received(self) -> str:
-        """Return the next message, empty when there are no more."""
+        """Return the next message, empty at the end."""
         try:
             said = self._socket.recv(_MOST_BYTES)
-        except ConnectionResetError:  # said once, when the other side left a message unread: ours to go
+        except ConnectionResetError:  # raised once if the peer left a message unread: continue
             said = self._socket.recv(_MOST_BYTES)
         return said.decode(errors="replace")
 
     def kill_hard(self) -> None:
-        """Kill what is left of the tree, then its supervisor: nothing, unless that failed at its work."""
+        """Kill the rest of the tree, then its supervisor, if the supervisor failed to do so."""
         if self._process.poll() is not None:
             return
         if self._handle is None:
@@ -219,7 +214,7 @@ class BoxSupervisor:
             self._handle = None
 
     def close(self) -> None:
-        """Kill what is left, and forget it; returns when the supervisor is gone."""
+        """Kill the remaining processes and close the pipes; returns when the supervisor is gone."""
         self._files.close()
 
 
@@ -230,7 +225,7 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
         ",".join(map(str, setting.joins)) or "-",
         -1 if setting.user is None else setting.user,
         int(setting.reads_all),
-        # The box looks first; this is for what it does not see.
+        # A second line of defence: the box notices the limit first.
         -1 if math.isinf(limits.cpu_seconds) else math.ceil(limits.cpu_seconds) + 1,
         (limits.memory_mib << 20) + launch.RESERVED_BYTES,
         launch.FILE_BYTES,

@@ -21,7 +21,7 @@ from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
 from farm.log import logger
 from farm_workers.box.bubblewrap import python
-from farm_workers.box.ways import closed_folder, is_open
+from farm_workers.box.readable_paths import closed_folder, is_open
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.way import COLD, FIRST_LOAD

@@ -30,11 +30,11 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.launch import FILE_BYTES
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.fork import Fork
+from farm_workers.images.forking import forked, watched
 from farm_workers.images.image import Image
 from farm_workers.images.images import Images, NotWanted
-from farm_workers.images.lent import forked, watched
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.way import FIRST_LOAD, Question
 
@@ -136,7 +136,7 @@ class Seals:
         """
         for _ in range(_TURNS):
             run, written = self._run(sealable)
-            asked = run.stdout.startswith(order.KERNEL_ASKED)
+            asked = run.stdout.startswith(protocol.KERNEL_ASKED)
             if run.limit is not None:
                 raise KernelLimit.of(run, kernel_asked=asked)
             if run.box_error is not None:

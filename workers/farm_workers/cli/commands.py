@@ -41,7 +41,7 @@ from farm.settings import WAYS, Settings
 from farm.version import VERSION
 from farm_workers.cli import datasets, environments
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -87,7 +87,7 @@ def worker(
     ] = None,
     metrics_address: Annotated[
         str | None,
-        Option(help="Address of the metrics; whoever reaches it may read them.", show_default="127.0.0.1"),
+        Option(help="Address of the metrics; anyone who reaches it may read them.", show_default="127.0.0.1"),
     ] = None,
 ) -> None:
     """Check proofs on this machine until stopped; serves each environment when it is found fit to judge here.
@@ -196,7 +196,7 @@ def check_file(
     if way is not None and way not in WAYS:
         raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
     if require_statement and challenge is None:
-        raise UsageError("--require-statement: there is none; name its file with --challenge")
+        raise UsageError("--require-statement: no statement was given; name its file with --challenge")
     check = Check(
         limits=_limits(settings, timeout, cpu, memory_mib),
         program=_text(file),

@@ -1,4 +1,4 @@
-"""The command `farm dataset`: makes a manifest from a local copy of a public benchmark, and tries it here."""
+"""The command `farm dataset`: makes a manifest from a local copy of a public benchmark, and tries it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.datasets.catalogue import Dataset
     from farm.datasets.making import Copy, Wanted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Exit status when some statements do not compile.
 SOME_WRONG = 4
-#: So many wrong statements are printed; `--json` has all.
+#: At most this many wrong statements are printed; `--json` has all.
 _MOST = 30
 
 _Name = Annotated[

@@ -1,4 +1,4 @@
-"""The commands about this machine's Lean environments: `farm environments` and what is below it."""
+"""The commands about this machine's Lean environments: `farm environments` and its subcommands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from farm.errors import EnvironmentDiffers, FarmError, ServerDown, UsageError
 from farm.kinds import Kind
 from farm.settings import Settings
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm_workers.checking.adding import Added, Verified
     from farm_workers.checking.inventory import Listed
@@ -54,7 +54,7 @@ Audit = Annotated[
 ]
 PrintOnly = Annotated[bool, Option("--print", help="Print the commands, and run nothing.")]
 
-#: Below so many GiB free `add` warns before it fetches Mathlib.
+#: With less free space (GiB) `add` warns before it fetches Mathlib.
 _GIB_OF_MATHLIB = 10
 
 
@@ -130,7 +130,7 @@ def _source(mathlib: str | None, lean: str | None, workspace: Path | None, bundl
 
 @contextmanager
 def _making(settings: Settings, name: str, folder: Path) -> Iterator[Making]:
-    """Let nobody else make this environment inside the block; an error of the disk is said in a line."""
+    """Lock this environment inside the block; an error of the disk becomes one sentence."""
     from farm.cli import terminal
     from farm_workers.environments.making import Making, alone
 
@@ -143,7 +143,7 @@ def _making(settings: Settings, name: str, folder: Path) -> Iterator[Making]:
 
 
 def _print_plan(settings: Settings, name: str, source: Source, folder: Path) -> None:
-    """Print what `add` would run, as a script for a shell, and what it would do itself in comments."""
+    """Print the commands that `add` would run, as a shell script, and its other steps as comments."""
     from farm_workers.checking.adding import environments_file
 
     typer.echo(f"# {name}: {source.words}")
@@ -198,14 +198,12 @@ def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
 
 def verify(
     name: Name,
-    accept: Annotated[
-        bool, Option("--accept", help="Record what is there now as what it should be.")
-    ] = False,
+    accept: Annotated[bool, Option("--accept", help="Record the present files as the right ones.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the digest anew from all bytes, and say what differs from when the environment was added.
+    """Compute the digest again from all bytes, and print each difference from the recorded one.
 
-    Remembered sizes and times are not trusted. The exit status is 7 when something differs.
+    Cached sizes and times are not used. The exit status is 7 when a file differs.
     """
     from farm.cli import terminal
     from farm_workers.checking.adding import verified
@@ -228,7 +226,7 @@ def verify(
 
 
 def _tell_of(name: str, read: Verified, *, accepted: bool) -> None:
-    """Say what is to be done about what was read; raises EnvironmentDiffers."""
+    """Print the remedy for the digest that was read; raises EnvironmentDiffers."""
     from farm.cli import terminal
 
     if read.is_stale:
@@ -257,8 +255,8 @@ def pack(
 ) -> None:
     """Write an environment with its toolchain into one file, for machines without a network.
 
-    There, farm environments add NAME --from FILE unpacks it; its digest is the same. Whoever made a bundle
-    decides what workers run, so take it only from those whom you trust, and compare the digest.
+    There, farm environments add NAME --from FILE unpacks it; its digest is the same. The maker of a bundle
+    decides which code workers run, so take it only from people you trust, and compare the digest.
     """
     from farm_workers.checking.adding import packed
 
@@ -280,7 +278,7 @@ def remove(
         bool, Option("--delete-files", help="Delete also the files that farm environments add has made.")
     ] = False,
 ) -> None:
-    """Take an environment's table out of farm.toml; with --delete-files delete what `add` made for it.
+    """Take an environment's table out of farm.toml; with --delete-files delete the files that `add` made.
 
     Toolchains stay in elan. Files are not deleted while a worker of this machine serves the environment.
     """
@@ -363,13 +361,16 @@ def declare(
     name: Annotated[str, Argument(help="The environment, as lines and --environment name it.")],
     toolchain: Annotated[
         str,
-        Option(help="Its Lean's version: a submit then tells known holes in its kernel.", show_default=False),
+        Option(
+            help="Its Lean's version, with which a submit warns of known holes in its kernel.",
+            show_default=False,
+        ),
     ] = "",
     kind: Annotated[Kind, Option(help="The proof system of its lines.")] = Kind.LEAN,
 ) -> None:
     """Make an environment known before a worker serves it: runs that name it wait for one.
 
-    What a worker has served is as that worker says, and is left alone.
+    An environment that a worker has served keeps its recorded properties.
     """
     from farm.cli import terminal
 
@@ -380,7 +381,7 @@ def declare(
 
 
 def list_environments(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the environments that workers serve and those of this machine, with what is wrong with any.
+    """List the environments that workers serve and those of this machine, with the problems of each.
 
     Nothing is checked in them; `farm doctor` does that.
     """

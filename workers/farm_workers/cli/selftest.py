@@ -14,7 +14,7 @@ from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.errors import FarmError, UsageError
 from farm.settings import Settings
 
-# What costs time to import is imported by the command that uses it: `farm --help` answers at once.
+# Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm_workers.checking.machine import Machine
     from farm_workers.environments.environment import Environment
@@ -86,7 +86,7 @@ def _require_alone(*, exploits: bool) -> None:
 
 
 def _ask_workers(environment: str, header: str, *, seconds: float, as_json: bool) -> None:
-    """Have the farm's workers judge the known programs, and tell what came out."""
+    """Have the farm's workers judge the known programs, and print the results."""
     from farm.api import Farm
     from farm.cli import terminal
     from farm_workers.cli.served import asked
@@ -107,7 +107,7 @@ def _ask_workers(environment: str, header: str, *, seconds: float, as_json: bool
 
 
 def _usual_header(environment: str) -> str:
-    """Return what programs begin with when nobody says: Lean's own library is there without a word."""
+    """Return the default header of programs: none for an environment with Lean's own library only."""
     from farm_workers.environments.bundled import HEADER
     from farm_workers.environments.lean_environment import EMBEDDED
 
@@ -119,7 +119,7 @@ def _line(header: str) -> str:
 
 
 def _chances(environment: LeanEnvironment, *, every: bool) -> list[tuple[Case, str]]:
-    """Return what is to be tried: one case of every class, unless all of them."""
+    """Return the cases to try: one of every class, or all of them."""
     from farm_workers.exploits.corpus import fitting, one_of_each
 
     cases = fitting(environment)
@@ -128,7 +128,7 @@ def _chances(environment: LeanEnvironment, *, every: bool) -> list[tuple[Case, s
 
 
 def _exploited(machine: Machine, name: str, *, every: bool) -> tuple[list[TriedExploit], int]:
-    """Try the tricks in a Lean environment; return what came out, and how many were left for want of time."""
+    """Try the corpus in a Lean environment; return the results, and how many cases time did not allow."""
     environment = machine.installed.lean(name)
     chances = _chances(environment, every=every)
     found = list(_tried(machine, environment, chances, seconds=math.inf if every else MOST_SECONDS))

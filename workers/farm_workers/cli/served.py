@@ -13,14 +13,14 @@ from farm.judging.tiers import Tier
 from farm_workers.checking.canary import ERROR, OTHER, PROVED, REPLAYED, SORRY, Canary
 from farm_workers.lean.way import FIRST_LOAD
 
-#: These tell the verdicts apart; a worker that starts has judged the other canaries, too.
+#: These distinguish the verdicts; a starting worker has already judged the other canaries.
 _ASKED = (PROVED, ERROR, SORRY)
 _COMPARED = (REPLAYED, OTHER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What the farm's workers made of a known program."""
+    """The verdict of the farm's workers on a known program."""
 
     canary: Canary
     verdict: Verdict
@@ -34,16 +34,16 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """What it came out as."""
+        """The program's name and verdict, in a sentence."""
         found = self.verdict
         return f"{self.canary.name} came out as {found.reason or found.status}: {found.detail}"
 
 
 def asked(farm: Farm, environment: str, *, header: str, seconds: float) -> list[Answer]:
-    """Have the workers of an environment judge the known programs, and return what each came out as.
+    """Have the workers of an environment judge the known programs, and return their verdicts.
 
-    Verdicts of earlier programs are not shared. Raises `FarmError` when no worker judges them in so many
-    seconds, and `UsageError` for an environment that is not known.
+    Verdicts of earlier programs are not shared. Raises `FarmError` when no worker judges them within
+    `seconds`, and `UsageError` for an environment that is not known.
     """
     tier = _tier(environment)
     canaries = _ASKED if tier == Tier.LEAN else (*_ASKED, *_COMPARED)

@@ -1,1 +1,1 @@
-"""Environments: which Leans this machine has, and what exactly each of them is."""
+"""Environments: finds the proof systems and libraries of this machine, and identifies each by a digest."""

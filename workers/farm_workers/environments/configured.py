@@ -27,7 +27,7 @@ _KEYS = frozenset(
 
 
 def tables(file: Path, *, required: bool) -> dict[str, object]:
-    """Return the tables of an environments file by name, none where no file is required and there is none.
+    """Return the tables of an environments file by name; none if the file is missing and not `required`.
 
     Raises SettingsError when the file cannot be read as a whole.
     """
@@ -61,7 +61,7 @@ def _with_known_keys(table: object) -> Mapping[str, object]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """All that decides what a check in an environment means: what its digest covers, where it lies here."""
+    """The parts of an environment that its digest covers, with their places on this machine."""
 
     toolchain: Toolchain
     packages: str
@@ -111,7 +111,7 @@ class Table:
         self._name, self._table = name, _with_known_keys(table)
 
     def parts(self) -> Parts:
-        """Return all that decides, as it is found on this machine now."""
+        """Return all parts, as they are on this machine now."""
         workspace = self._workspace()
         toolchain = self._toolchain(workspace)
         folders = self._folders("lean_path") if workspace is None else search_path(toolchain.lake, workspace)
@@ -229,7 +229,7 @@ class Table:
         return found
 
 
-#: What a path in a word of a command may consist of, so that a script for a shell is searched as well.
+#: The characters of a path inside a word of a command, so that shell scripts are searched as well.
 _PATH = re.compile(r"/[^\s'\"`;|&<>()=,:]+")
 
 
@@ -248,7 +248,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _require_program(word: str) -> None:
-    """Raise SettingsError where a word is no program that can be run."""
+    """Raise SettingsError if a word is no executable program."""
     path = Path(word)
     if not path.is_absolute():
         problem = "is not the absolute path of a program; fix or remove it"
@@ -268,7 +268,7 @@ def _line(header: str) -> str:
 
 
 def _packages(manifest: Path | None) -> str:
-    """Return what a Lake manifest pins, "" where there is none."""
+    """Return the pinned packages of a Lake manifest, "" without one."""
     if manifest is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Environment step, inside: digests of what decides what a check means."""
+"""Environment step, inside: digests of everything that can change a verdict."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def sha256(parts: Iterable[str | bytes]) -> str:
 
 
 def packages(manifest: str) -> str:
-    """Return what ``lake-manifest.json`` pins, in one writing: name, source and revision of each package.
+    """Return the pins of ``lake-manifest.json`` in canonical form: name, source and revision of each package.
 
-    Whatever else Lake writes there (its own version, folders, where a setting was inherited from) changes
-    nothing about what a program means. Raises ValueError when the text is no such manifest.
+    Other fields of Lake's (its own version, folders, inherited settings) cannot change a verdict. Raises
+    ValueError when the text is no such manifest.
     """
     listed = json.loads(manifest)["packages"]
     pinned = [
@@ -38,17 +38,17 @@ def packages(manifest: str) -> str:
     return json.dumps(sorted(pinned, key=lambda package: package["name"]), sort_keys=True)
 
 
-#: What Lean reads of a module that is imported: its data in up to three parts, and the code of what it
-#: defines, which is run where programs extend Lean. A module may also be compiled to a library. ``.ilean`` is
-#: for editors alone, and what Lake notes beside the files for Lake.
+#: The files that Lean reads of an imported module: its data in up to three parts, and its code, which runs if
+#: programs extend Lean. A module may also be compiled to a library. ``.ilean`` is for editors only, and
+#: Lake's traces for Lake.
 _DECISIVE = (".olean", ".olean.server", ".olean.private", ".ir", ".ir.sig", ".so", ".dylib", ".dll")
 
 
 def modules(folders: Sequence[Path], cache: Path, *, programs: Sequence[Path] = ()) -> str:
-    """Return a digest of all that Lean reads of compiled modules, and of some programs and libraries.
+    """Return a digest of all files that Lean reads of compiled modules, and of some programs and libraries.
 
-    They are read once per state of the files. What was read is remembered in `cache` under the files' names,
-    sizes and times, for reading all of Mathlib takes seconds. Two processes at once lose one entry at worst.
+    The files are read once per state. The result is cached in `cache` under the files' names, sizes and
+    times, because reading all of Mathlib takes seconds. Two processes at once lose one entry at worst.
     """
     files = named(folders, programs)
     states = ((str(file), file.stat()) for file in files.values())
@@ -61,12 +61,12 @@ def modules(folders: Sequence[Path], cache: Path, *, programs: Sequence[Path] = 
 
 
 def forget(cache: Path) -> None:
-    """Forget all digests: what is asked next is read from the bytes."""
+    """Drop all cached digests: the next one is computed from the bytes."""
     cache.unlink(missing_ok=True)
 
 
 def named(folders: Sequence[Path], programs: Sequence[Path]) -> dict[str, Path]:
-    """Return the files that such a digest covers, in its order, by names that do not say where they lie."""
+    """Return the files that such a digest covers, in its order, by machine-independent names."""
     files = {
         f"{place} {file.relative_to(folder)}": file
         for place, folder in enumerate(folders)
@@ -76,7 +76,7 @@ def named(folders: Sequence[Path], programs: Sequence[Path]) -> dict[str, Path]:
 
 
 def of_listed(hashes: Mapping[str, str]) -> str:
-    """Return the digest of files by their names and SHA-256, which `named` and `of_file` tell."""
+    """Return the digest of files by their names and SHA-256, as given by `named` and `of_file`."""
     return sha256(part for pair in hashes.items() for part in pair)
 
 
@@ -87,11 +87,11 @@ def of_file(file: Path) -> str:
 
 
 def _compiled(folder: Path) -> Iterator[Path]:
-    """Yield what Lean reads of the modules below a folder, as it finds them: through symbolic links too."""
+    """Yield the files that Lean reads of the modules below a folder, through symbolic links too."""
     walked = set()
     for here, below, names in os.walk(folder, followlinks=True):
         walked.add(os.path.realpath(here))
-        # In order: where a folder can be reached in two ways, the first is the same on every machine.
+        # In order, so that of two paths to a folder every machine takes the same.
         below[:] = [name for name in sorted(below) if os.path.realpath(f"{here}/{name}") not in walked]
         yield from (Path(here, name) for name in names if name.endswith(_DECISIVE))
 

@@ -1,10 +1,4 @@
-"""Environment step, inside: the toolchain that elan would choose, found without elan, which would install it.
-
-elan's programs on PATH, such as ``lean``, are elan itself under other names. They download a toolchain that
-is not there, and there is no setting against it. Read of elan's source (``src/elan/config.rs`` and
-``toolchain.rs`` of version 4): ELAN_TOOLCHAIN comes first; then, from the folder upwards, an override in
-``settings.toml`` or a file ``lean-toolchain``; then the default toolchain of ``settings.toml``.
-"""
+"""Environment step, inside: finds the toolchain that elan would choose, without letting elan install it."""
 
 from __future__ import annotations
 
@@ -26,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 def is_shim(program: Path) -> bool:
-    """Whether a program on PATH is elan under another name: a link to it, or a copy of it beside it."""
+    """Whether a program on PATH is elan under another name: a link to elan, or a copy beside it."""
     real = program.resolve()
     if real.name in ("elan", "elan-init"):
         return True
@@ -54,10 +48,7 @@ def home(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def chosen(shim: Path, folder: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the program that elan would run in a folder in the place of `shim`.
-
-    Raises SettingsError where its toolchain is not installed, with the command that installs it.
-    """
+    """Return the program that elan would run for `shim` in a folder."""
     name, source = _named(folder.resolve(), environ)
     toolchain, place = _installed(name, home(environ) / "toolchains")
     program = place / "bin" / shim.name
@@ -71,7 +62,7 @@ def chosen(shim: Path, folder: Path, environ: Mapping[str, str] = os.environ) ->
 
 
 def _named(folder: Path, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the name of a folder's toolchain, and where that name stands."""
+    """Return the name of a folder's toolchain, and the file that has the name."""
     if name := environ.get("ELAN_TOOLCHAIN"):
         return name, "ELAN_TOOLCHAIN"
     file = home(environ) / "settings.toml"

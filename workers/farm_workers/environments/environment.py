@@ -1,4 +1,4 @@
-"""Environment step: what an environment is, whatever proof system it is of."""
+"""Environment step: the interface of an environment, whatever its proof system."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from farm.kinds import Kind
 
 
 class Environment(Protocol):
-    """One proof system with a library, as it is on this machine. Hashable.
+    """One proof system with a library, as installed on this machine. Hashable.
 
-    `digest` is a SHA-256, in hex, over all that decides what a check means; equal on all machines.
-    `toolchain` is for people. `tiers` can be had here, the strongest first. `second` names what is asked
-    besides the first checker, None for nothing.
+    `digest` is a SHA-256, in hex, over everything that can change a verdict; equal on all machines.
+    `toolchain` is for people. `tiers` are available here, the strongest first. `second` names the second
+    checker, None without one.
     """
 
     @property
     def name(self) -> str:
-        """How lines and tables call it."""
+        """The name in lines and tables."""
 
     @property
     def kind(self) -> Kind:
@@ -27,7 +27,7 @@ class Environment(Protocol):
 
     @property
     def digest(self) -> str:
-        """A SHA-256 over all that decides."""
+        """A SHA-256 over everything that can change a verdict."""
 
     @property
     def toolchain(self) -> str:
@@ -35,8 +35,8 @@ class Environment(Protocol):
 
     @property
     def tiers(self) -> Sequence[Tier]:
-        """Those that can be had here."""
+        """The available tiers, the strongest first."""
 
     @property
     def second(self) -> str | None:
-        """Who is asked besides."""
+        """The name of the second checker."""

@@ -1,4 +1,4 @@
-"""Environment step: which environments this machine has."""
+"""Environment step: finds the environments of this machine."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 
 #: The environments file in the farm's data folder, read when no other is named.
 FILE = "farm.toml"
-#: So many environments are looked at side by side: one may have to ask its workspace.
+#: At most this many environments are examined at once: one may have to run Lake in its workspace.
 _AT_ONCE = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Installed:
-    """The environments of one machine by name: those it can use, and what is wrong with the others."""
+    """The environments of one machine by name: the usable ones, and a problem for each of the others."""
 
     sound: Mapping[str, Environment]
     problems: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Environment:
-        """Return the environment of this name; raises UsageError that says why there is none."""
+        """Return the environment of this name; raises UsageError with the reason if it is not usable."""
         if name in self.sound:
             return self.sound[name]
         if name in self.problems:
@@ -40,7 +40,7 @@ class Installed:
         raise UsageError(f"no environment is called {name!r}; this machine has: {', '.join(self.names)}")
 
     def lean(self, name: str) -> LeanEnvironment:
-        """Return the Lean environment of this name; raises UsageError that says why there is none."""
+        """Return the Lean environment of this name; raises UsageError with the reason if it is not usable."""
         found = self[name]
         if not isinstance(found, LeanEnvironment):
             raise UsageError(f"{name!r} is an environment of {found.kind.system}; name one of Lean")
@@ -78,22 +78,22 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         lean = "/path/to/bin/lean"        # default: the workspace's, or the one on PATH
         toolchain = "4.22.0"              # refuse any other version
         options = ["-DmaxHeartbeats=400000"]
-        header = "import Mathlib\n"       # what its canaries begin with; default: the first of headers
+        header = "import Mathlib\n"       # header of its canaries; default: the first of headers
         headers = ["import Mathlib\n"]    # to be ready for; default: header
-        visible = ["/nix/store"]          # what else Lean must be able to read
+        visible = ["/nix/store"]          # other paths that Lean must be able to read
         checker = ["/path/to/leanchecker", "{module}"]  # another kernel, for the tier kernel
         audit = false                     # modules of this Lean cannot be audited: lean only
-        packages = "/lake-manifest.json"  # with lean_path: what the modules' workspace pinned
+        packages = "/lake-manifest.json"  # with lean_path: the manifest of the modules' workspace
 
-    What is wrong with one environment keeps none of the others back: `Installed.problems` tells it, with
-    file, key and remedy. Without the wheel that brings Lean there is no embedded environment. Raises
-    SettingsError when the file cannot be read as a whole.
+    A problem of one environment does not affect the others: `Installed.problems` has it, with file, key and
+    remedy. Without the wheel that brings Lean there is no embedded environment. Raises SettingsError when the
+    file cannot be read as a whole.
     """
     return looked_at(configured(home, file, isolation))
 
 
 def looked_at(found: Mapping[str, Configured]) -> Installed:
-    """Return the environments, whose parts are looked at side by side."""
+    """Return the environments, examined side by side."""
 
     def look(each: Configured) -> Environment | FarmError:
         try:
@@ -111,10 +111,10 @@ def looked_at(found: Mapping[str, Configured]) -> Installed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configured:
-    """An environment that this machine is configured with, whose parts were not looked at yet.
+    """An environment of the configuration, whose parts were not examined yet.
 
-    `kind` is what its table says. `find` looks at its parts as they are now; it raises FarmError that names
-    the file, the environment, the key and the remedy.
+    `kind` is the proof system of its table. `find` examines its parts as they are now; it raises FarmError
+    that names the file, the environment, the key and the remedy.
     """
 
     kind: str
@@ -122,10 +122,7 @@ class Configured:
 
 
 def configured(home: Path, file: Path | None, isolation: Isolation) -> dict[str, Configured]:
-    """Return the environments that `installed` looks at, by name, without looking at any of them.
-
-    Raises SettingsError when the file cannot be read as a whole.
-    """
+    """Return the environments that `installed` examines, by name, without examining any."""
     file = file or home / FILE
     is_required = file != home / FILE
     found = {
@@ -142,7 +139,7 @@ def _kind(table: object) -> str:
 
 
 def _read_again(name: str, file: Path, home: Path, *, required: bool) -> Environment:
-    """Return the environment that the file describes now: its owner may have mended the table."""
+    """Return the environment of the present file: its owner may have corrected the table."""
     described = tables(file, required=required)
     try:
         if name not in described:
@@ -166,7 +163,7 @@ def _lean(name: str, table: object, home: Path) -> Environment:
     return Table(name, table).environment(home)
 
 
-#: What makes an environment of a table without its kind, by that kind: given its name, the table, and the
+#: The functions that make an environment from a table, by kind. Arguments: its name, the table, and the
 #: farm's data folder. Raises SettingsError that names the key and the remedy.
 TABLES: Mapping[Kind, Callable[[str, object, Path], Environment]] = MappingProxyType(
     {Kind.LEAN: _lean, Kind.METAMATH: metamath.environment, Kind.HOL_LIGHT: hol_light.environment}

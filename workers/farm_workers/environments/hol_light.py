@@ -1,8 +1,8 @@
-"""Environment step, HOL Light: a table of kind ``hol-light`` becomes an environment, as a value.
+"""Environment step, HOL Light: turns a table of kind ``hol-light`` into an environment, as a value.
 
-Read of Debian's packages hol-light (20230128) and ocaml-base (4.13.1): the toplevel is bytecode, ``hol.ml``
-is its script, and ``libcamlrun_shared.so`` can run it. Each file of a library that is loaded decides what a
-name or a proof means, so the digest has all of them.
+It follows Debian's packages hol-light (20230128) and ocaml-base (4.13.1): the toplevel is bytecode,
+``hol.ml`` is its script, and ``libcamlrun_shared.so`` can run it. Each loaded file of a library can change
+the meaning of a name or a proof, so the digest covers all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ JUDGE = Path(__file__).resolve().parent.parent / "hol_light" / "judge.ml"
 _KEYS = ("folder", "load")
 _DIGEST_VERSION = "hol-light 1"
 _RUNTIME = "libcamlrun_shared.so"
-#: What a start needs besides the folder, and Debian's package for each: hol-light does not ask for all.
+#: The files that a start needs besides the folder, with Debian's package of each: hol-light does not depend
+#: on all.
 _NEEDED = {_RUNTIME: "ocaml-base", "nums.cma": "libnum-ocaml-dev", "camlp5/camlp5o.cma": "camlp5"}
 _LOADS = re.compile(r'\b(?:loads|loadt|needs|load_on_path\s+\S+|#\s*use)\s*"([^"\n]+)"')
 _VERSION = re.compile(r'hol_version\s*=\s*"([^"]*)"')
@@ -46,7 +47,7 @@ class HolLightEnvironment:
     load: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
-        """Return what takes no time."""
+        """Return a hash that takes no time."""
         return hash(self.digest)
 
     @property
@@ -61,7 +62,7 @@ class HolLightEnvironment:
 
     @property
     def second(self) -> None:
-        """Nobody is asked besides."""
+        """No second checker exists."""
         return
 
     @property
@@ -71,7 +72,7 @@ class HolLightEnvironment:
 
     @property
     def script(self) -> str:
-        """What the toplevel is to do: load everything, then say so."""
+        """The toplevel's script: load everything, then call `farm_end`."""
         loads = (f'loadt "{file}";;' for file in self.load)
         lines = (
             f'#use "{self.folder / "hol.ml"}";;',
@@ -83,7 +84,7 @@ class HolLightEnvironment:
 
 
 def environment(name: str, table: object, _home: Path) -> HolLightEnvironment:
-    """Return what a table describes. Raises SettingsError that names the key and the remedy."""
+    """Return the environment of a table. Raises SettingsError that names the key and the remedy."""
     folder, load = _read(table)
     _require_installed(folder, OCAML)
     files = dict(sorted(_loaded(folder, ["hol.ml", *load])))

@@ -22,13 +22,13 @@ from farm.errors import FarmError, UsageError
 MATHLIB = "https://github.com/leanprover-community/mathlib4"
 _ORIGIN = "leanprover/lean4"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-rc\d+)?)", re.ASCII)
-#: Of a command that fails so much of its end is shown.
+#: The number of last lines shown of a command that failed.
 _LINES_SHOWN, _LONGEST_LINE = 15, 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """A command, the folder that it runs in, and what it is for, in words that follow "Step 1 of 4: "."""
+    """A command, the folder that it runs in, and its purpose, in words that follow "Step 1 of 4: "."""
 
     words: tuple[str, ...]
     folder: Path
@@ -36,7 +36,7 @@ class Command:
 
     @property
     def line(self) -> str:
-        """The command as a shell reads it."""
+        """The command, quoted for a shell."""
         return shlex.join(self.words)
 
 
@@ -54,7 +54,7 @@ def toolchain_of(version: str) -> str:
 
 
 def toolchain_of_workspace(workspace: Path) -> str:
-    """Return what the workspace's ``lean-toolchain`` names; raises FarmError."""
+    """Return the toolchain named in the workspace's ``lean-toolchain``; raises FarmError."""
     file = workspace / "lean-toolchain"
     try:
         named = file.read_text(encoding="utf-8").strip()
@@ -78,16 +78,16 @@ class Elan:
         home = Path(environ.get("ELAN_HOME") or Path.home() / ".elan")
         program = shutil.which("elan", path=f"{environ.get('PATH', '')}{os.pathsep}{home / 'bin'}")
         if program is None:
-            raise UsageError(f"elan is not installed: there is none on PATH or in {home / 'bin'}. {INSTALL}")
+            raise UsageError(f"elan is not installed: it is neither on PATH nor in {home / 'bin'}. {INSTALL}")
         return cls(program=program, home=home)
 
     def lean(self, toolchain: str) -> Path:
-        """Return where the Lean of a toolchain is once that is installed."""
+        """Return the path of a toolchain's Lean, whether or not it is installed."""
         folder = toolchain.replace("/", "--").replace(":", "---")
         return self.home / "toolchains" / folder / "bin" / "lean"
 
     def install(self, toolchain: str) -> Command:
-        """Return the command that installs a toolchain, which is an error where that is installed."""
+        """Return the command that installs a toolchain, which fails if it is installed."""
         return Command(
             words=(self.program, "toolchain", "install", toolchain),
             folder=Path("/"),
@@ -106,25 +106,25 @@ Without a network, bring an environment from another machine: farm environments 
 
 
 def clone_mathlib(version: str, folder: Path) -> Command:
-    """Return the command that fetches the sources of a release of Mathlib into a folder that is not there."""
+    """Return the command that fetches the sources of a release of Mathlib into a new folder."""
     words = ("git", "clone", "--quiet", "--depth", "1", "--branch", tag(version), MATHLIB, str(folder))
     return Command(words=words, folder=Path("/"), purpose=f"fetch the sources of Mathlib {tag(version)}")
 
 
 def fetch_modules(workspace: Path) -> Command:
-    """Return the command that downloads the compiled modules of Mathlib that are not there yet."""
+    """Return the command that downloads the missing compiled modules of Mathlib."""
     return Command(words=("lake", "exe", "cache", "get"), folder=workspace, purpose="download its modules")
 
 
 def build_mathlib(workspace: Path) -> Command:
-    """Return the command that compiles what the download did not have."""
-    return Command(words=("lake", "build", "Mathlib"), folder=workspace, purpose="compile what is missing")
+    """Return the command that compiles the modules missing in the download."""
+    return Command(words=("lake", "build", "Mathlib"), folder=workspace, purpose="compile missing modules")
 
 
 def run(command: Command, elan: Elan | None, told: Callable[[str], None], *, held: int) -> None:
-    """Run a command to its end and tell each line that it prints; raises FarmError when it fails.
+    """Run a command to its end, calling `told` with each line that it prints; raises FarmError when it fails.
 
-    It inherits the descriptor `held`, a lock, which is so held until the command itself has ended.
+    It inherits the descriptor `held` of a lock, which is so held until the command itself has ended.
     """
     end: deque[str] = deque(maxlen=_LINES_SHOWN)
     try:
@@ -170,7 +170,7 @@ def _environment(elan: Elan | None) -> dict[str, str]:
 
 
 def _lines(output: IO[bytes] | None) -> Iterator[str]:
-    """Yield what is printed line by line; a bar that is drawn over itself is a line each time."""
+    """Yield the printed lines; a progress bar that redraws itself gives a line each time."""
     rest = b""
     while output is not None and (piece := os.read(output.fileno(), 65536)):
         *whole, rest = re.split(rb"[\r\n]+", rest + piece)

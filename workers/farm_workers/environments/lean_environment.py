@@ -13,18 +13,18 @@ from farm_workers.replay.lean import TRIED
 
 #: The name of the environment that the farm brings along.
 EMBEDDED = "core"
-#: Bump when the way programs are run changes what a check means: it is part of every digest.
+#: Bump when a change to how programs are run can change a verdict: it is part of every digest.
 DIGEST_VERSION = "2"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelChecker:
-    """What has the kernel check a compiled module, for the tier kernel.
+    """A command that has the kernel check a compiled module, for the tier kernel.
 
     In `command`, ``{module}`` stands for the module's name, ``{olean}`` for its file and ``{path}`` for the
-    environment's folders, with colons. Status 0 says that it is accepted, 1 that it is not. `visible` is what
-    the command must be able to read besides the environment. `name` is for people. `is_ours` says that it is
-    the farm's replay, which has nothing to add where a module is sealed: the kernel is the same.
+    environment's folders, with colons. Status 0 accepts the module, 1 rejects it. `visible` are the paths
+    that the command must be able to read besides the environment. `name` is for people. `is_ours` marks the
+    farm's own replay, which adds nothing to a seal: the kernel is the same.
     """
 
     name: str
@@ -38,12 +38,12 @@ class LeanEnvironment:
     """One Lean with the modules that programs may import.
 
     `lean` is the command and its fixed options; a first word ending in ``.so`` is Lean's shared library (see
-    `farm_workers.box.launch`). `lean_path` are the folders with compiled modules, `visible` what else Lean
-    must be able to read. `header` is what a program here can always begin with: its canaries do. `headers`
-    are worth being ready for before a program asks. `digest` is a SHA-256, in hex, over all that decides what
-    a check means: Lean's version and commit, options, pinned packages, the compiled modules' contents; equal
-    on all machines. `toolchain` is for people. `checker` is None where nothing replays a module, and
-    `audited` is False where its owner has said that the audit cannot read them either.
+    `farm_workers.box.launch`). `lean_path` are the folders with compiled modules, `visible` other paths that
+    Lean must be able to read. `header` works at the start of any program here: canaries begin with it. The
+    images of `headers` are made before a program needs them. `digest` is a SHA-256, in hex, over everything
+    that can change a verdict: Lean's version and commit, options, pinned packages, the compiled modules'
+    contents; equal on all machines. `toolchain` is for people. `checker` is None if no command replays a
+    module, and `audited` is False if the table declares that the audit cannot read modules either.
     """
 
     name: str
@@ -58,7 +58,7 @@ class LeanEnvironment:
     audited: bool = True
 
     def __hash__(self) -> int:
-        """Return what takes no time: each check looks up processes by its environment."""
+        """Return a hash that takes no time: each check looks up processes by its environment."""
         return hash(self.digest)
 
     @property
@@ -80,7 +80,7 @@ class LeanEnvironment:
 
     @property
     def has_second_kernel(self) -> bool:
-        """Whether its checker is asked about what a seal has accepted."""
+        """Whether a checker other than the farm's checks modules that a seal has accepted."""
         return self.checker is not None and not self.checker.is_ours
 
     @property
@@ -114,7 +114,7 @@ def _is_tried(toolchain: str) -> bool:
 
 
 def own_folder(lean: Path) -> Path:
-    """Return the folder in which Lean finds its own parts, or the program alone where it is in none."""
+    """Return the folder in which Lean finds its own parts, or the program alone if it is in none."""
     if lean.suffix == ".so":
         return lean.parent
     prefix = lean.parent.parent

@@ -1,7 +1,7 @@
-"""Environment step, inside: the places outside of some folders that symbolic links in them lead to.
+"""Environment step, inside: finds the places that symbolic links in some folders lead to.
 
 A toolchain can consist of links: Nix, the modules of a cluster and ``elan toolchain link`` make such ones. A
-box shows nothing but what it is given, so each place on the way of a link is given, too.
+box shows only listed paths, so each place on the way of a link is listed, too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-#: Of more files than this in one folder the folder is shown: a farm of links has one for each module.
+#: A folder with more such files is shown as a whole: a tree of links has one for each module.
 _MOST_FILES = 32
 #: The system's own places, which every box has.
 _SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/dev", "/sys")))
-#: A link that leads on so often leads nowhere.
+#: A longer chain of links leads nowhere.
 _MOST_HOPS = 40
 
 
@@ -52,7 +52,7 @@ def _outside(folder: Path, shown: Sequence[Path]) -> Iterator[Path]:
 
 
 def _hops(path: Path) -> Iterator[Path]:
-    """Yield each place on the way of a link, and where it really is; nothing for what is no link."""
+    """Yield each place on the way of a link, and its real path; nothing for a path that is no link."""
     for _ in range(_MOST_HOPS):
         if not path.is_symlink():
             return
@@ -62,7 +62,7 @@ def _hops(path: Path) -> Iterator[Path]:
 
 
 def _together(files: dict[Path, None], shown: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that no shown folder has, or their folder where there are many of them in it."""
+    """Yield the files outside the shown folders, or the folder of files that share it in large numbers."""
     left = [file for file in files if not any(map(file.is_relative_to, shown))]
     number = Counter(file.parent for file in left)
     many = {folder for folder, times in number.items() if times > _MOST_FILES}

@@ -1,7 +1,7 @@
-"""Environment step, by command: makes what a table of ``farm.toml`` needs, from one of four sources.
+"""Environment step, by command: makes the files for a table of ``farm.toml``, from one of four sources.
 
-Each source makes its parts step by step. What is finished is noted in the environment's folder, so a second
-`farm environments add` goes on where the first one stopped.
+Each source works step by step and notes finished steps in the environment's folder, so a second `farm
+environments add` continues after the last finished step.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ farm.toml is as it was. Repeat the same `farm environments add`: it goes on wher
 network, make the environment on another machine, and bring it: farm environments pack NAME FILE there, and
 farm environments add NAME --from FILE here."""
 
-#: What shows how far something is: given words about it, it gives the function to call with its last line.
+#: Shows the progress of a step: it takes a title and gives the function to call with each new line.
 Following = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What a source has made: the keys of a table, and the digest that it must have, where that is known."""
+    """The result of a source: the keys of a table, and the digest that it must have, if known."""
 
     keys: dict[str, Any]
     digest: str = ""
@@ -51,17 +51,17 @@ class Source(Protocol):
 
     @property
     def words(self) -> str:
-        """What it is, for people and for the notes of its folder."""
+        """The source's name, for people and for the notes in its folder."""
 
     def commands(self, folder: Path) -> list[Command]:
-        """Return the commands that make it, in their order."""
+        """Return the commands of the source, in their order."""
 
     def make(self, making: Making) -> Made:
-        """Make what is not made yet; raises FarmError."""
+        """Make the missing parts; raises FarmError."""
 
 
 def require_name(name: str) -> None:
-    """Raise UsageError for a name that an environment made here cannot have: it names folders too."""
+    """Raise UsageError for a name that is no folder's name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be an environment's name here; use letters, digits, dots, hyphens and "
@@ -99,7 +99,7 @@ def _lock(held: int, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Making:
-    """One run of `farm environments add`: for whom, in which folder, and who is told about it."""
+    """One run of `farm environments add`: the environment, its folder, its lock, and how to show progress."""
 
     name: str
     folder: Path
@@ -142,7 +142,7 @@ class Making:
         self._note({**notes, "finished": [*notes.get("finished", []), step]})
 
     def run(self, command: Command, elan: Elan | None) -> None:
-        """Run a command and show what it prints; raises FarmError that shows its end."""
+        """Run a command and show its output; raises FarmError with the output's last lines."""
         self.say(f"{command.purpose[0].upper()}{command.purpose[1:]}: {command.line}")
         try:
             with self.following(command.purpose) as told:
@@ -151,7 +151,7 @@ class Making:
             raise FarmError(f"{error}\n{_AFTER_A_FAILURE}") from error
 
     def install(self, toolchain: str, elan: Elan) -> Path:
-        """Return the Lean of a toolchain, which elan installs where it is not there yet."""
+        """Return the Lean of a toolchain; elan installs a missing one."""
         lean = elan.lean(toolchain)
         if not lean.exists():
             self.run(elan.install(toolchain), elan)
@@ -159,7 +159,7 @@ class Making:
                 raise FarmError(
                     f"elan has installed {toolchain}, and yet there is no {lean}; look into {elan.home}"
                 )
-        with suppress(PermissionError):  # it may be somebody else's
+        with suppress(PermissionError):  # it may belong to another user
             make_readable(lean.parent.parent)
         return lean
 
@@ -171,7 +171,7 @@ class Making:
 
 
 def notes_of(folder: Path) -> dict[str, Any]:
-    """Return what `farm environments add` has noted in a folder that it made, nothing where it did not."""
+    """Return the notes of `farm environments add` in a folder that it made, else nothing."""
     try:
         notes = json.loads((folder / _NOTES).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -187,7 +187,7 @@ class Mathlib:
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """The source's name."""
         return f"Mathlib {self.version}"
 
     def commands(self, folder: Path) -> list[Command]:
@@ -202,7 +202,7 @@ class Mathlib:
         ]
 
     def make(self, making: Making) -> Made:
-        """Fetch, install, download and compile what is not there yet."""
+        """Fetch, install, download and compile the missing parts."""
         elan = Elan.found()
         making.claim(self)
         workspace = making.folder / "workspace"
@@ -230,7 +230,7 @@ class Release:
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """The source's name."""
         return f"Lean {self.version}"
 
     def commands(self, folder: Path) -> list[Command]:
@@ -238,20 +238,20 @@ class Release:
         return [Elan(program="elan", home=folder).install(lake.toolchain_of(self.version))]
 
     def make(self, making: Making) -> Made:
-        """Install the toolchain where it is not there yet."""
+        """Install a missing toolchain."""
         lean = making.install(lake.toolchain_of(self.version), Elan.found())
         return Made(keys={"lean": str(lean), "headers": ["import Init\n"]})
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace that somebody has built with Lake; nothing in it is changed."""
+    """A workspace that was built with Lake before; it is never changed."""
 
     path: Path
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """The source's name."""
         return f"the workspace {self.path}"
 
     def commands(self, folder: Path) -> list[Command]:  # noqa: ARG002 - as all sources
@@ -275,7 +275,7 @@ class Bundle:
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """The source's name."""
         return f"the bundle {self.file.name}"
 
     def commands(self, folder: Path) -> list[Command]:  # noqa: ARG002 - as all sources
@@ -283,7 +283,7 @@ class Bundle:
         return []
 
     def make(self, making: Making) -> Made:
-        """Unpack it where it is not unpacked yet."""
+        """Unpack the bundle, unless it is unpacked."""
         making.claim(self)
         unpacked = making.folder / "bundle"
         if not unpacked.exists():
@@ -295,7 +295,7 @@ class Bundle:
 
 
 def make_readable(folder: Path) -> None:
-    """Let every user read a folder and all in it, as ``chmod -R a+rX`` does: checks may run as another."""
+    """Let every user read a folder and its content, like ``chmod -R a+rX``: checks may run as another."""
     for here, _, names in os.walk(folder):
         for path in (Path(here), *(Path(here, name) for name in names)):
             state = path.lstat()

@@ -1,4 +1,4 @@
-"""Environment step, Metamath: a database, and the program that confirms what the farm's verifier accepts."""
+"""Environment step, Metamath: a database, and the program that verifies accepted proofs a second time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from farm.kinds import Kind
 from farm_workers.environments import digest
 from farm_workers.environments.configured import digests
 
-#: Bump when the farm's verifier changes what it accepts: it is part of every digest.
+#: Bump when the farm's verifier accepts other proofs: it is part of every digest.
 VERIFIER_VERSION = "1"
-#: Where Debian's package has it.
+#: The path in Debian's package.
 PROGRAM = "/usr/bin/metamath"
 _KEYS = ("database", "metamath")
 _VERSION = re.compile(r"Metamath - Version (\S+)")
@@ -27,7 +27,7 @@ _START_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetamathEnvironment:
-    """One database with the program ``metamath`` that confirms what is accepted.
+    """One database with the program ``metamath``, the second verifier of accepted proofs.
 
     `digest` is over the verifier's version, the database's bytes and the version of the program.
     """
@@ -40,7 +40,7 @@ class MetamathEnvironment:
     version: str
 
     def __hash__(self) -> int:
-        """Return what takes no time: each check looks up processes by its environment."""
+        """Return a hash that takes no time: each check looks up processes by its environment."""
         return hash(self.digest)
 
     @property
@@ -55,7 +55,7 @@ class MetamathEnvironment:
 
     @property
     def second(self) -> str:
-        """Who is asked besides the farm's verifier."""
+        """The name of the second verifier."""
         return f"metamath {self.version}"
 
 
@@ -101,7 +101,7 @@ def _file(table: Mapping[str, object], key: str, default: str | None = None) -> 
 
 
 def _version(program: Path) -> str:
-    """Return what the program says that its version is."""
+    """Return the version that the program prints."""
     try:
         ended = subprocess.run(
             [program, "exit"],

@@ -1,7 +1,7 @@
-"""Environment step, paths: takes this server's own folders out of what clients and models are told.
+"""Environment step, paths: removes this server's own folders from messages for clients and models.
 
-Lean names files in its errors, Python in its exceptions, and so do other kernels. A client does not need to
-know where the farm, its Python and a toolchain are installed.
+Lean names files in its errors, Python in its exceptions, and so do other kernels. A client need not know
+where the farm, its Python and a toolchain are installed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import platformdirs
 from farm.judging.report import Report
 from farm_workers.environments.environment import Environment
 
-#: What stands in the place of a folder of the farm, of Python, and of an environment.
+#: The words that replace a folder of the farm, of Python, and of an environment.
 _FARM, _PYTHON, _ENVIRONMENT = "<farm>", "<python>", "<environment>"
-#: A program stands in one of these, below what was installed.
+#: The last folder of a program's path, below the installation's own folder.
 _PROGRAMS = ("bin", "lib", "lean")
 
 
 class Hiding:
-    """Replaces the folders of this server, and of one environment, by words that say what they are."""
+    """Replaces the folders of this server, and of one environment, by words for their purpose."""
 
     def __init__(self, environment: Environment | None) -> None:
         """Look for them; the variable FARM_HOME names the farm's own."""
@@ -62,7 +62,7 @@ class Hiding:
 
 
 def hiding(environment: Environment | None) -> Hiding:
-    """Return what hides this server's folders and an environment's, where that is known."""
+    """Return the object that hides this server's folders, and those of an environment if it is known."""
     return _known(cast("Hashable", environment))  # every kind has a hash, which the protocol does not say
 
 
@@ -113,7 +113,7 @@ def _pattern(words: Iterable[str]) -> re.Pattern[str]:
 
 
 def _mapped(value: Any, text: Callable[[str], str]) -> Any:
-    """Return a value with every text in it mapped; what is the same stays the same object."""
+    """Return a value with every text in it mapped; unchanged parts stay the same objects."""
     kind: Any = type(value)
     if kind is str:
         return text(value) if "/" in value else value
@@ -135,5 +135,5 @@ def _mapped_parts(value: Any, kind: type, text: Callable[[str], str]) -> Any:
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields, none of what is no dataclass."""
+    """Return the names of a dataclass's fields, nothing for other classes."""
     return tuple(each.name for each in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()

@@ -1,4 +1,4 @@
-"""Environment step, by command: what an environment consists of, read from the bytes, and compared later."""
+"""Environment step, by command: records the files of an environment by their bytes, to compare later."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from farm.files import write_whole
 from farm_workers.environments import digest
 from farm_workers.environments.configured import Parts
 
-#: So many files are named that differ.
+#: At most this many different files are named.
 _MOST_NAMED = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """What an environment consists of: its digest, what is covered by it, and each file's SHA-256.
+    """The content of an environment: its digest, the other facts that it covers, and each file's SHA-256.
 
-    `made` is the folder that `farm environments add` has made for it, None where it made none.
+    `made` is the folder that `farm environments add` has made for it, None if it made none.
     """
 
     digest: str
@@ -31,7 +31,7 @@ class Record:
 
     @classmethod
     def read(cls, parts: Parts, told: Callable[[str], None], *, made: Path | None = None) -> Record:
-        """Read every byte that the digest covers, whatever is remembered; tells each file's name."""
+        """Read every byte that the digest covers, ignoring caches; calls `told` with each file's name."""
         files = {}
         for name, file in digest.named(parts.folders, parts.programs).items():
             told(name)
@@ -49,7 +49,7 @@ class Record:
         )
 
     def differences(self, earlier: Record) -> Iterator[str]:
-        """Say what is different from an earlier record; nothing where it is the same."""
+        """Yield a sentence for each difference from an earlier record."""
         for what, value in self.covered.items():
             if (was := earlier.covered.get(what)) != value:
                 yield f"{what}: was {was or 'none'}, is {value or 'none'}"
@@ -82,7 +82,7 @@ def save(home: Path, name: str, record: Record) -> None:
 
 
 def load(home: Path, name: str) -> Record | None:
-    """Return the record of an environment, None where there is none or it is damaged."""
+    """Return the record of an environment, None if it is missing or damaged."""
     try:
         return Record(**json.loads(_file(home, name).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

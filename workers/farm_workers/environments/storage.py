@@ -1,4 +1,4 @@
-"""Environment step, by command: how fast the disk is that the compiled modules lie on."""
+"""Environment step, by command: measures the disk on which the compiled modules lie."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MIB = 1024 * 1024
-#: So much is read, for so long at most: enough to tell a disk from a slow network.
+#: At most this much is read, for at most this long: enough to distinguish a disk from a slow network.
 _MOST_BYTES, _MOST_SECONDS = 64 * _MIB, 2.0
-#: Below so much nothing is measured: it is read in no time from anywhere.
+#: A smaller set of modules is not measured: reading it takes no time from anywhere.
 _LEAST_BYTES = 16 * _MIB
 #: A disk below this is slow: `import Mathlib` reads gigabytes.
 SLOW_MIB_PER_SECOND = 100.0
@@ -19,7 +19,7 @@ SLOW_MIB_PER_SECOND = 100.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storage:
-    """How fast modules were read that were on disk only, from which file system, and their size."""
+    """The reading speed of modules that were on disk only, their file system, and their size."""
 
     folder: Path
     filesystem: str
@@ -27,7 +27,7 @@ class Storage:
     mib_per_second: float
 
     def warning(self, least: float = SLOW_MIB_PER_SECOND) -> str:
-        """Say what it means where it is slower than `least` MiB a second, "" where it is not."""
+        """Return a warning if the disk reads fewer than `least` MiB a second, else ""."""
         if self.mib_per_second >= least:
             return ""
         seconds = self.mib / self.mib_per_second
@@ -39,7 +39,7 @@ class Storage:
 
 
 def measure(folders: Sequence[Path]) -> Storage | None:
-    """Measure how fast modules below these folders are read; None where there are too few to tell."""
+    """Measure how fast modules below these folders are read; None if they are too few for a measurement."""
     files = sorted(_modules(folders), key=lambda each: -each[1])
     total = sum(size for _, size, _ in files)
     if total < _LEAST_BYTES or not hasattr(os, "posix_fadvise"):
@@ -89,7 +89,7 @@ def _read(file: Path, most: int, longest: float) -> tuple[int, float]:
     """Return how many bytes of a file were read from where it is stored, and the seconds that this took."""
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)  # only what was written can be dropped
+        os.fsync(descriptor)  # only written pages can be dropped
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         started, read, seconds = time.perf_counter(), 0, 0.0
         while read < most and seconds < longest and (piece := os.read(descriptor, _MIB)):

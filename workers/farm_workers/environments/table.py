@@ -1,7 +1,7 @@
-"""Environment step, by command: adds a table to ``farm.toml`` or removes one, and leaves all else there.
+"""Environment step, by command: adds a table to ``farm.toml`` or removes one, and keeps all other text.
 
-The file is text that people write, so it is changed as text: a table is put at its end, or the lines of one
-are cut out. The new text is then parsed, and written only if it says what was meant.
+People write the file, so it is changed as text: a table is appended, or the lines of one are cut out. The new
+text is then parsed, and written only if it has the intended tables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def text(name: str, written: Keys) -> str:
 
 
 def require_room(file: Path, name: str) -> None:
-    """Raise UsageError where a table of this name is there already, or could not be added."""
+    """Raise UsageError if the file has a table of this name, or the table could not be added."""
     _require_new(file, name)
     folder = file.resolve().parent
     try:
@@ -53,7 +53,7 @@ def _require_new(file: Path, name: str) -> None:
 
 
 def keys(file: Path, name: str) -> dict[str, Any]:
-    """Return the keys of a table; raises UsageError where there is none of this name."""
+    """Return the keys of a table; raises UsageError if no table has this name."""
     known = tables(file, required=False)
     found = known.get(name)
     if not isinstance(found, dict):
@@ -62,7 +62,7 @@ def keys(file: Path, name: str) -> dict[str, Any]:
 
 
 def add(file: Path, name: str, written: Keys) -> None:
-    """Put a table at the end of the file, which need not be there yet; raises SettingsError or UsageError."""
+    """Append a table to the file, which is made if missing; raises SettingsError or UsageError."""
     wanted = json.loads(json.dumps(written))
 
     def appended(before: str) -> str:
@@ -74,7 +74,7 @@ def add(file: Path, name: str, written: Keys) -> None:
 
 
 def remove(file: Path, name: str) -> None:
-    """Cut a table out of the file; raises UsageError where there is none, or where it cannot be done."""
+    """Cut a table out of the file; raises UsageError if it is missing or cannot be cut out."""
     keys(file, name)
     _change(
         file,
@@ -90,7 +90,7 @@ def _change(
     expect: Callable[[Mapping[str, object]], Mapping[str, object]],
     remedy: str,
 ) -> None:
-    """Replace the file by what `edit` makes of its text, if that says what `expect` makes of its tables."""
+    """Replace the file's text by `edit` of it, if the new text has the tables that `expect` returns."""
     real = file.resolve()
     try:
         with _locked(real.parent):
@@ -113,7 +113,7 @@ def _unwritable(file: Path, error: OSError) -> str:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Let no other command change files of this folder meanwhile."""
+    """Keep other commands from changing files of this folder inside the block."""
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -143,7 +143,7 @@ _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def _without(before: str, name: str) -> str:
-    """Cut out the lines from a table's header to the next header, and what comments stand above that."""
+    """Cut out the lines from a table's header to the next header, and the comments above it."""
     own = rf"^[ \t]*\[[ \t]*environments[ \t]*\.[ \t]*{_key(name)}[ \t]*\][ \t]*(#[^\n]*)?$"
     found = re.search(own, before, re.MULTILINE)
     if found is None:

@@ -1,4 +1,4 @@
-"""Environment step, inside: which Lean a table of the environments file means, and what it says of itself."""
+"""Environment step, inside: finds the Lean that a table of the environments file names, and its version."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from farm_workers.environments import elan
 
 #: Seconds that Lean and Lake get to answer: a Lake workspace may have to be elaborated first.
 _ANSWER_SECONDS = 120.0
-#: Nothing is fetched to look at an environment: git refuses all transports, and a proxy that is not there
-#: answers other downloads, such as those of Lake and of an elan that was not recognized.
+#: Examining an environment fetches nothing: git refuses all transports, and a proxy that is not there answers
+#: other downloads, such as those of Lake and of an elan that was not recognized.
 _NOWHERE = "http://127.0.0.1:9"
 _OFFLINE = {
     "GIT_ALLOW_PROTOCOL": "none",
@@ -29,7 +29,7 @@ _OFFLINE = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Toolchain:
-    """One Lean: its program, and what ``lean --version`` says: version, platform, commit, kind of build."""
+    """One Lean: its program, and its ``lean --version``: version, platform, commit, kind of build."""
 
     lean: Path
     says: str
@@ -53,8 +53,9 @@ class Toolchain:
     def is_registered_as(self, words: str) -> bool:
         """Whether this is the version that `words` name.
 
-        They are a version or what a ``lean-toolchain`` file says, or the version with how its commit begins:
-        ``4.35.0``, ``leanprover/lean4:v4.35.0``, ``Lean 4.35.0 (eb6cafb7)``. Raises ValueError for others.
+        They are a version, the content of a ``lean-toolchain`` file, or a version with the beginning of its
+        commit: ``4.35.0``, ``leanprover/lean4:v4.35.0``, ``Lean 4.35.0 (eb6cafb7)``. Raises ValueError for
+        others.
         """
         asked = _REGISTERED.fullmatch(words)
         if asked is None:
@@ -67,7 +68,7 @@ _REGISTERED = re.compile(r"(?:Lean |leanprover/lean4:)?v?([0-9][^\s(]*)(?: \(([0
 
 
 def short_version(said: str) -> str:
-    """Turn what ``lean --version`` says into ``Lean 4.35.0 (eb6cafb7290e)``; raises SettingsError."""
+    """Turn the output of ``lean --version`` into ``Lean 4.35.0 (eb6cafb7290e)``; raises SettingsError."""
     found = _version(said)
     return f"Lean {found[1]}" + (f" ({found[2][:12]})" if found[2] else "")
 
@@ -80,9 +81,9 @@ def _version(said: str) -> re.Match[str]:
 
 
 def find(given: str | None, folder: str | None) -> Toolchain:
-    """Find the Lean that is called `given`, or the one on PATH, as it is in a folder.
+    """Find the Lean that is called `given`, or the one on PATH, as resolved in a folder.
 
-    What elan puts on PATH chooses another toolchain in every folder, so the program itself is asked for and
+    Elan's programs on PATH choose another toolchain in every folder, so the real program is looked up and
     used from then on. Raises SettingsError with the problem and the remedy.
     """
     found = shutil.which(given or "lean")
@@ -109,10 +110,10 @@ def _not_there(given: str | None) -> str:
 
 
 def search_path(lake: str, workspace: str) -> list[str]:
-    """Return the folders in which a Lake workspace finds compiled modules, as ``lake env`` says.
+    """Return the folders in which a Lake workspace finds compiled modules, as printed by ``lake env``.
 
-    Lake names a folder for every package, also for one that nothing was compiled of: those are left out, as
-    Lean does. Raises SettingsError when none is there.
+    Lake lists a folder for every package, even if it has no compiled module: missing folders are left out, as
+    Lean does. Raises SettingsError when no folder exists.
     """
     said = ask([lake, "env", "printenv", "LEAN_PATH"], workspace)
     named = [str(Path(workspace, entry)) for entry in said.strip().rpartition("\n")[2].split(":") if entry]
@@ -126,7 +127,7 @@ def search_path(lake: str, workspace: str) -> list[str]:
 
 
 def ask(command: list[str], folder: str | None) -> str:
-    """Run a program of the toolchain in a folder and return what it prints; raises SettingsError."""
+    """Run a program of the toolchain in a folder and return its output; raises SettingsError."""
     try:
         asked = subprocess.run(
             command,

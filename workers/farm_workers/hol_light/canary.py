@@ -1,4 +1,4 @@
-"""HOL Light step, canaries: tactics whose worth is known, judged before a worker serves an environment."""
+"""HOL Light step, canaries: judges tactics of known verdict before a worker serves an environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from farm.judging.job import Check
 from farm.judging.verdict import Reason
 from farm.limits import Limits
 
-#: They are judged by what they are worth, not by how busy the machine is.
+#: Ample limits: a busy machine must not change a canary's verdict.
 _AMPLE = replace(Limits(), wall_seconds=600.0, cpu_seconds=600.0)
 
 
@@ -25,7 +25,7 @@ class Canary:
 
     @property
     def check(self) -> Check:
-        """What is to be checked."""
+        """The check of this canary."""
         program = f"prove(`{self.goal}`,\n{self.tactic}\n);;\n"
         return Check(
             program=program, limits=self.limits, challenge=Challenge(program=self.goal, name=self.name)

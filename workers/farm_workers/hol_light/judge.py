@@ -1,4 +1,4 @@
-"""HOL Light step, one check: in a fork of the image the goal is read, the tactic let through, and run."""
+"""HOL Light step, one check: reads the goal, gates the tactic and runs it, in a fork of the image."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from farm_workers.images.image import Image, NoImage
 from farm_workers.metrics import events
 
 WAY = "forked"
-#: What a theorem rests on besides the kernel: the tactic ran in the process that judged it.
+#: The trusted parts besides the kernel: the tactic ran in the process that judged it.
 TRUSTS = ("the gate on OCaml's syntax",)
-#: An image may have ended since it was last asked; the one that replaces it is asked once.
+#: An image may have ended since its last fork; a check tries its replacement once.
 _TURNS = 2
 _UNREADABLE = "The program is not of the form prove(`goal`, tactic);;"
-#: What the judge inside may find against a proof that it has read to its end.
+#: The judge's possible findings against a proof that it has read to its end.
 _FINDINGS = {"refused": "gate", "axiom": "axiom", "statement_mismatch": "statement_mismatch"}
 
 
 class HolLightJudge:
-    """Judges tactics in HOL Light environments; for many threads."""
+    """Judges tactics in HOL Light environments; thread-safe."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
@@ -47,7 +47,7 @@ class HolLightJudge:
     def check(
         self, check: Check, environment: HolLightEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report:
-        """Report what became of a tactic; nothing is raised for what it does."""
+        """Check a tactic and report the facts; nothing is raised for its failures."""
         if check.challenge is not None and not check.challenge.name:
             return _report(challenge_error=NOT_STATED)
         impossible = judge_text(check.program)
@@ -100,14 +100,14 @@ class HolLightJudge:
         self._residents.begin(environment)
 
     def require_sound(self, environment: HolLightEnvironment) -> None:
-        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        """Judge the environment's canaries; raises FarmError for a wrong verdict."""
         wrong = [said for canary in CANARIES for said in self._wrong(canary, environment)]
         if wrong:
             named = f"environment {environment.name!r} ({environment.toolchain})"
             raise FarmError(f"{named} is not fit to judge: {'; '.join(wrong)}")
 
     def trial(self, environment: HolLightEnvironment) -> tuple[str, ...]:
-        """Judge one canary, and say what is wrong with what came out."""
+        """Judge one canary, and return a sentence for a wrong verdict."""
         return self._wrong(RIGHT, environment)
 
     def _wrong(self, canary: Canary, environment: HolLightEnvironment) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class HolLightJudge:
         return self._residents.kept()
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; the object cannot be used afterwards."""
         self._residents.close()
 
 
@@ -139,7 +139,7 @@ def _another_goal(goal: str) -> Report:
 
 
 def _told(run: Execution, statement: str) -> Report:
-    """Return what a fork's answer says; without one, how it ended."""
+    """Return the report of a fork's answer; without an answer, of how the fork ended."""
     facts = replace(run, stdout=b"", stderr=b"")
     said = _answer(run)
     if said is None:
@@ -202,7 +202,7 @@ def _message(text: str, line: int, column: int) -> Message:
 def _moved(report: Report, program: str, start: int) -> Report:
     """Return the report with places in the program; the tactic begins at `start` there.
 
-    OCaml counts columns in bytes: a line that is not ASCII is told without its column.
+    OCaml counts columns in bytes: for a line that is not ASCII the column is dropped.
     """
     lines = program.split("\n")
     above = program.count("\n", 0, start)

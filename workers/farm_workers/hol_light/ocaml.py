@@ -1,13 +1,13 @@
 """HOL Light step, OCaml: the bytecode runtime as a library in this process, running a toplevel.
 
-``libcamlrun_shared.so`` is what ``ocamlrun`` is made of, except for two tables of the primitives, which the
+``libcamlrun_shared.so`` contains all of ``ocamlrun`` except for two tables of the primitives, which the
 linker of a program writes. `_tables` is a library of two empty tables in their place; they are filled with
 the primitives that the toplevel's bytecode names. The layout of bytecode files is that of OCaml 4.13
 (``runtime/caml/exec.h``), the tables those of ``runtime/caml/prims.h``.
 
-The toplevel's main function never returns. It reads its standard input when its script has come to its end,
-and before it waits for that, the runtime calls `caml_enter_blocking_section_hook`: that is where this process
-goes on in Python.
+The toplevel's main function never returns. It reads its standard input at the end of its script. Before it
+waits for that, the runtime calls `caml_enter_blocking_section_hook`, in which this process continues in
+Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NoReturn
 MAGIC = b"Caml1999X030"
 _TABLES = ("caml_names_of_builtin_cprim", "caml_builtin_cprim")
 _HOOK = "caml_enter_blocking_section_hook"
-#: What machines are called in ELF files.
+#: The numbers of machines in ELF files.
 _MACHINES = {"x86_64": 62, "aarch64": 183}
 #: The lowest bits of a result that is an exception.
 _RAISED, _BITS = 2, 3
@@ -74,10 +74,7 @@ class Runtime:
         self._length.restype, self._length.argtypes = value, [value]
 
     def run(self, script: Path, then: Callable[[], NoReturn]) -> NoReturn:
-        """Run the toplevel with a script; `then` is called when it has come to its last line.
-
-        The script's last phrase registers a value as ``farm_end``. Raises OCamlError when it never came.
-        """
+        """Run the toplevel with a script; `then` is called at the script's end."""
         place = ctypes.c_size_t.in_dll(self._library, _HOOK)
         before = place.value
 
@@ -136,10 +133,10 @@ def _file_of(library: bytes) -> str:
 
 
 def _tables(size: int) -> bytes:
-    """Return a shared library that has the two tables, of so many bytes of zeros each, and nothing else.
+    """Return a shared library that holds only the two tables, `size` zero bytes each.
 
-    As the ELF specification has it: a header, a segment to load and one for the dynamic linker, symbols, a
-    hash table of one bucket, names. Nothing in it refers to an address, so nothing is to be relocated.
+    By the ELF specification: a header, a segment to load and one for the dynamic linker, symbols, a hash
+    table of one bucket, names. It refers to no address, so it needs no relocation.
     """
     names = b"\0" + b"".join(name.encode() + b"\0" for name in _TABLES)
     symbols = 64 + 2 * 56

@@ -1,4 +1,4 @@
-"""HOL Light step, images: one for each environment, made when it is first asked for, and kept."""
+"""HOL Light step, images: makes the image of each environment at its first check, and keeps it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from farm_workers.images.image import UNLIMITED, Image, in_box, words
 from farm_workers.images.recipe import Recipe
 
 _PACKAGE = Path(__file__).resolve().parent
-#: How often somebody who waits for an image looks whether it is still wanted.
+#: How often a thread that waits for an image looks whether its check was cancelled.
 _LOOK_SECONDS = 0.25
-#: Loading takes a minute and a half of a core that has nothing else to do.
+#: Loading takes a minute and a half on an idle core.
 _START_SECONDS = 1800.0
 #: An image that could not be made is not begun again sooner: loading takes minutes of a core.
 _RETRY_SECONDS = 300.0
 
 
 class NotWanted(Exception):
-    """Nobody wants the image any more that was waited for."""
+    """The check was cancelled while it waited for an image."""
 
 
 class Residents:
-    """Keeps the image of each environment; for many threads."""
+    """Keeps the image of each environment; thread-safe."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
@@ -51,7 +51,8 @@ class Residents:
     def ready(self, environment: HolLightEnvironment, cancelled: Callable[[], bool]) -> Image:
         """Return the environment's image when it can fork.
 
-        Raises NoImage where none can be made, NotWanted when `cancelled` says so meanwhile, and BoxFailed.
+        Raises NoImage if it cannot be made, NotWanted when `cancelled` returns True during the wait, and
+        BoxFailed.
         """
         image = self.begin(environment)
         while not image.wait(_LOOK_SECONDS):
@@ -60,7 +61,7 @@ class Residents:
         return image
 
     def replace(self, environment: HolLightEnvironment, image: Image) -> None:
-        """Forget an image that has ended, so that the next who asks gets another one."""
+        """Forget an image that has ended, so that the next check makes another one."""
         with self._lock:
             if self._images.get(environment) is image:
                 del self._images[environment]
@@ -73,7 +74,7 @@ class Residents:
         return [(environment.name, image.memory_kib << 10) for environment, image in found if image.is_ready]
 
     def close(self) -> None:
-        """End all images; nothing may be asked any more."""
+        """End all images; the object cannot be used afterwards."""
         with self._lock:
             self._closed = True
             found = list(self._images.values())

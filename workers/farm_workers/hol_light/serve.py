@@ -1,6 +1,6 @@
-"""HOL Light step, the image: loads HOL Light, then forks for every tactic until nobody can order any more.
+"""HOL Light step, the image: loads HOL Light, then forks for every tactic until the order socket closes.
 
-It is called like `farm_workers.images.serve`, as ``... main()" NAMESPACES USER RUNTIME FOLDER`` with the
+It is started like `farm_workers.images.serve`, as ``... main()" NAMESPACES USER RUNTIME FOLDER`` with the
 shared library of OCaml's runtime and the folder of HOL Light. The header that the worker sends is the script
 of the toplevel, see `farm_workers.environments.hol_light`.
 """
@@ -19,7 +19,7 @@ from farm_workers.hol_light.ocaml import OCamlError, Runtime
 from farm_workers.images.child import Place, confined
 from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 
-#: Warm-up: what the judge sets up when it first meets a tactic is there in every fork.
+#: Warm-up: forks inherit the tables that the judge builds at its first tactics.
 _WARM = (b"1 + 1 = 2\0ARITH_TAC", b"!x:real. x <= x\0GEN_TAC THEN REAL_ARITH_TAC", b"F\0ALL_TAC")
 _BROKEN = ("Error in included file", "Cannot find file", "Error: ")
 _MOST_SAID = 300
@@ -60,18 +60,18 @@ def main() -> NoReturn:
 
 
 def _lead_output(to: Path) -> None:
-    """Have what OCaml prints written there."""
+    """Redirect the output of OCaml to a file."""
     descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(descriptor, 1)
     os.close(descriptor)
 
 
 def _require_whole(runtime: Runtime, said: Path) -> None:
-    """Raise OCamlError where not all was loaded: a toplevel goes on after an error."""
+    """Raise OCamlError if not all was loaded: a toplevel continues after an error."""
     lines = said.read_text(encoding="utf-8", errors="replace").splitlines()
     wrong = [line for line in lines if line.startswith(_BROKEN)]
     if wrong or not runtime.has("farm_judge"):
-        first = wrong[0] if wrong else "what it loads last is not there"
+        first = wrong[0] if wrong else "its last definition is missing"
         hint = "; install the package libnum-ocaml-dev" if "nums.cma" in first else ""
         raise OCamlError(f"HOL Light was not loaded: {first[:_MOST_SAID]}{hint}")
 
@@ -90,7 +90,7 @@ def _judge_in(runtime: Runtime, place: Place, files: Sequence[int]) -> int:
     if asked is None:
         return 1
     answer = os.dup(1)
-    _lead_output(Path(os.devnull))  # what HOL Light prints while it proves is talk
+    _lead_output(Path(os.devnull))  # HOL Light's progress messages are no results
     question = f"{asked['goal']}\0{asked['tactic']}".encode()
     said = memoryview(json.dumps(_answer(runtime.call("farm_judge", question))).encode())
     while said:

@@ -1,12 +1,12 @@
 """Image step: a process that has imported a header, and forks for every check and every seal.
 
-`farm_workers.images.images` keeps the images of a worker. One of them (`farm_workers.images.image`) is a
-process in a box (`farm_workers.images.serve`) that has loaded Lean's shared library, has imported a header
-with it, and sees nothing of any submission. For a check it forks a process (`farm_workers.images.child`) in
-which Lean's own frontend (`farm_workers.images.frontend`) elaborates the program and writes its module; a
-keeper (`farm_workers.images.keeper`) clears its cell afterwards. For a seal it forks a process that reads the
-module as data and has the kernel check what it understood (`farm_workers.seal`). For a context it forks two
-that stay and are images themselves (`farm_workers.images.recipe`).
+`farm_workers.images.images` keeps the images of a worker. One of them (`farm_workers.images.image`) is a fork
+server in a box (`farm_workers.images.serve`) that has loaded Lean's shared library, has imported a header
+with it, and never reads a submission. For a check it forks a process (`farm_workers.images.child`) in which
+Lean's own frontend (`farm_workers.images.frontend`) elaborates the program and writes its module; a keeper
+(`farm_workers.images.pid_namespace`) clears its cell afterwards. For a seal it forks a process that reads
+the module as data and has the kernel check it (`farm_workers.seal`). For a context it forks two images that
+stay (`farm_workers.images.recipe`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PACKAGE = Path(__file__).parent
 _WORKERS = _PACKAGE.parent
 _START = "import sys; sys.path.insert(0, {!r}); from {} import main; main()"
 
-#: What an image has to be able to read, besides its Python, Lean and the compiled modules.
+#: The paths that an image must be able to read, besides its Python, Lean and the compiled modules.
 FOLDERS = (
     _WORKERS / "__init__.py",
     _PACKAGE,

@@ -1,10 +1,10 @@
-"""Image step, cells: what a fork of an image does with itself before it works on a check or a seal.
+"""Image step, cells: confines a fork of an image before it works on a check or a seal.
 
 The fork of a check goes into its control group, makes the mounts of its cell, and waits at the gate; a keeper
-(`farm_workers.images.keeper`) is process 1 of its pid namespace, where there is one. Then it gives up every
-capability and every descriptor, and takes on a filter of system calls, before it reads the text.
+(`farm_workers.images.pid_namespace`) is process 1 of its pid namespace, if it has one. Then it drops every
+capability, closes every descriptor, and installs a filter of system calls, before it reads the text.
 
-A seal runs nothing of a submission. It needs no namespaces, only a filter that leaves it to compute.
+A seal runs no code of a submission. It needs no namespaces, only a filter that lets it compute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.examples import Examples
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
@@ -38,10 +38,10 @@ _PRIVATE, _RECURSIVE, _NO_SUID, _NO_DEVICES, _DETACH = 1 << 18, 1 << 14, 2, 4, 2
 # From <linux/seccomp.h>, and the call's number on each machine whose filters are known.
 _SET_FILTER, _ALL_THREADS = 1, 1
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
-#: Where a cell's folder is, in memory and its own.
+#: The folder of a cell: its own, in memory.
 FOLDER = "/tmp"  # noqa: S108 - a mount of the cell's own
-#: Seconds that goals may take to be written: so many, and at most this part of what is left of the limits.
-#: With less left than the last of these they are not begun.
+#: The most seconds for writing goals, and the largest part of the remaining limits. With less than the last
+#: of these remaining, no goals are written.
 _GOALS_SECONDS, _GOALS_PART, _LEAST_SECONDS = 2.0, 0.5, 0.05
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -54,28 +54,29 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """A filter of system calls that a process can take on."""
+    """A filter of system calls that a process can install."""
 
     def __init__(self, calls: bytes, machine: str) -> None:
-        """Prepare the filter; `machine` is what ``uname -m`` says."""
+        """Prepare the filter; `machine` is the output of ``uname -m``."""
         self._calls = ctypes.create_string_buffer(calls, len(calls))
         program = _Program(len(calls) // 8, ctypes.addressof(self._calls))
         self._words = _SECCOMP[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
 
     def take(self) -> None:
-        """Take it on, for good, in all threads. Raises OSError."""
+        """Install it, for good, in all threads. Raises OSError."""
         require(_LIBC.syscall(*self._words), "seccomp")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where an image forks: what its cells have around them.
+    """The surroundings of an image's forks.
 
-    `namespaces`: whether it may make any; `workshop` is where a fork makes its folder instead, None where it
-    is given one; `user` is whom a check becomes, -1 for nobody else; `parent` is what a fork has for its
-    parent while the image lives; `check_calls`, `seal_calls` and `image_calls`, those of an image that reads
-    a context, are filters, None on a machine whose calls are not known. `kept` are the image's own
-    descriptors, which its library believes to be open; `data_bytes` is what it has reserved.
+    `namespaces`: whether the image may make any; `workshop` is the folder in which a fork makes its own
+    folder instead, None if the worker passes one; `user` is the user of a check, -1 to keep the present one;
+    `parent` is the parent of a fork while the image lives; `check_calls`, `seal_calls` and `image_calls`,
+    those of an image that reads a context, are filters, None on a machine whose calls are not known. `kept`
+    are the image's own descriptors, which its library expects to stay open; `data_bytes` is the memory that
+    it has reserved.
     """
 
     namespaces: bool
@@ -90,7 +91,7 @@ class Place:
 
 
 def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
-    """Do the work of one check in this process, which is to end with the status that is returned."""
+    """Do the work of one check in this process, which must exit with the returned status."""
     asked = confined(place, files)
     if asked is None:
         return 1
@@ -102,11 +103,12 @@ def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
 
 
 def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
-    """Confine this process, the fork of a check, and return what it is asked; None where nobody waits.
+    """Confine this process, the fork of a check, and return its request; None if the worker is gone.
 
-    It waits at the gate, then gives up all that the image has: only its own output is open when this returns.
+    It waits at the gate, then drops the image's rights and descriptors: only its own output is open when this
+    returns.
     """
-    held = at_the_gate(files, order.CHECK, lambda: [_folder(place, files)])
+    held = at_the_gate(files, protocol.CHECK, lambda: [_folder(place, files)])
     if held is None:
         return None
     asked = _given_up(place, files, *held)
@@ -117,64 +119,64 @@ def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
 
 
 def confined_image(place: Place, files: Sequence[int]) -> tuple[dict[str, Any], socket.socket] | None:
-    """Confine this process as `confined` does, to be an image that runs a stranger's code.
+    """Confine this process as `confined` does, to be an image that runs untrusted code.
 
-    Return what it is asked and its socket to the worker. It can end what comes of it, and give its forks
-    limits: it has none of its own, and the worker watches it.
+    Return its request and its socket to the worker. It can kill its descendants, and set the limits of its
+    forks: it has none of its own, and the worker watches it.
     """
-    held = at_the_gate(files, order.ON_CONTEXT, lambda: [_folder(place, files)])
+    held = at_the_gate(files, protocol.ON_CONTEXT, lambda: [_folder(place, files)])
     if held is None:
         return None
-    asked = _given_up(place, files, *held, spared=files[order.IMAGE])
-    return (asked, socket_of(files[order.IMAGE])) if _enclosed(place, place.image_calls) else None
+    asked = _given_up(place, files, *held, spared=files[protocol.IMAGE])
+    return (asked, socket_of(files[protocol.IMAGE])) if _enclosed(place, place.image_calls) else None
 
 
 def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
     """Make this process an image that reads a module; return the module and its socket to the worker."""
-    if at_the_gate(files, order.ON_MODULE, list) is None:
+    if at_the_gate(files, protocol.ON_MODULE, list) is None:
         return None
-    module = bytes(_mapped(files[order.MODULE]))
-    take_descriptors(files, place.kept, files[order.IMAGE])
-    return module, socket_of(files[order.IMAGE])
+    module = bytes(_mapped(files[protocol.MODULE]))
+    take_descriptors(files, place.kept, files[protocol.IMAGE])
+    return module, socket_of(files[protocol.IMAGE])
 
 
 def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
-    """Do the work of one seal in this process: its answer is one JSON object on its standard output."""
-    held = at_the_gate(files, order.SEAL, list)
+    """Do the work of one seal in this process, and print its answer as one JSON object."""
+    held = at_the_gate(files, protocol.SEAL, list)
     return 1 if held is None else _seal(frontend, kernel, place, files)
 
 
 def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]) -> list[int] | None:
-    """Go where the fork is to be held, and wait until the worker, which gets what was `made`, says go.
+    """Join the fork's control group, send the descriptors of `made` to the worker, and wait for its go.
 
-    Return what was made; None when that cannot be done, or nobody waits any more.
+    Return the descriptors of `made`; None if joining failed or the worker is gone.
     """
-    with socket_of(files[order.SOCKET]) as worker:
+    with socket_of(files[protocol.SOCKET]) as worker:
         try:
-            _join(files[order.FIRST_DOOR[what] :])
+            _join(files[protocol.FIRST_DOOR[what] :])
             held = made()
         except OSError as error:
-            order.tell(worker.fileno(), error)
+            protocol.tell(worker.fileno(), error)
             return None
-        socket.send_fds(worker, [order.READY], held)
-        return held if worker.recv(order.MOST_BYTES) == order.GO else None
+        socket.send_fds(worker, [protocol.READY], held)
+        return held if worker.recv(protocol.MOST_BYTES) == protocol.GO else None
 
 
 def _folder(place: Place, files: Sequence[int]) -> int:
     if place.workshop is not None:
         return os.open(place.workshop, os.O_RDONLY | os.O_DIRECTORY)
-    return _furnished(max(place.user, 0)) if place.namespaces else files[order.FOLDER]
+    return _furnished(max(place.user, 0)) if place.namespaces else files[protocol.FOLDER]
 
 
 def _join(doors: Sequence[int]) -> None:
-    """Go into the control group whose doors these are."""
+    """Join the control group of these descriptors."""
     for door in doors:
         os.write(door, b"0")
         os.close(door)
 
 
 def clear_away() -> None:
-    """Take from this process, and so from its forks, what is mounted of all processes and terminals."""
+    """Unmount /proc and terminals, of this process and so of its forks."""
     for shared in (b"/proc", b"/dev/pts"):
         require(_LIBC.umount2(shared, _DETACH), "umount")
 
@@ -189,19 +191,19 @@ def _furnished(owner: int) -> int:
 
 
 def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 0) -> dict[str, Any]:
-    """Give up all that the image has open, but what is `spared`, and return what is asked."""
+    """Close all descriptors of the image except `spared`, and return the request."""
     os.fchdir(folder)
     if not place.namespaces:
         os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
-    asked = read(files[order.REQUEST])
+    asked = read(files[protocol.REQUEST])
     take_descriptors(files, place.kept, *filter(None, [spared]))
     os.setsid()
     return asked
 
 
 def _enclosed(place: Place, calls: Filter | None) -> bool:
-    """Give up all rights, and take on a filter; False where the image has ended."""
-    launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # all that comes of it stays below it while it lives
+    """Drop all rights, and install a filter; False if the image has ended."""
+    launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # descendants stay below it while it lives
     launch.become(place.user, reads_all=False)
     launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != place.parent:
@@ -216,14 +218,14 @@ def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool
         accepted = frontend.elaborate(
             asked["program"],
             asked["module"],
-            asked.get("writes", order.ALL),
+            asked.get("writes", protocol.ALL),
             asked.get("context", ""),
             added=lambda: _added(frontend, asked),
         )
     except NotWritten as error:
         if not in_own_folder:
             raise
-        # Nothing but the program can be in the way in the cell's own folder: what is there will be looked at.
+        # The folder of the cell has files of the program only, and they are examined later.
         print(error, file=sys.stderr)  # noqa: T201 - talk
         accepted = True
     if frontend.reached_end():
@@ -232,19 +234,19 @@ def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool
 
 
 def _added(frontend: Frontend, asked: dict[str, Any]) -> list[tuple[int, int]]:
-    """Return what the module is to have besides what Lean keeps."""
+    """Return the constants to add to the module, besides those that Lean keeps."""
     return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
 
 
 def _print_mark(mark: str) -> None:
-    """Print the mark of a program as a message of Lean's."""
+    """Print the end mark of a program as a message of Lean's."""
     os.write(1, json.dumps({"severity": "information", "data": mark}).encode() + b"\n")
 
 
 def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
-    """Write the program's goals in what is left of its limits, so that they bring it to none.
+    """Write the program's goals within its remaining limits, so that it exceeds none.
 
-    Where no control group counts memory, what a fork shares with its parent counts twice.
+    Without a control group that counts memory, pages shared with the parent count twice.
     """
     if 2 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) > asked["memory_bytes"]:
         return
@@ -252,17 +254,17 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
     left = min(wall_seconds - (time.monotonic() - began), cpu_seconds - time.process_time())
     seconds = min(_GOALS_SECONDS, _GOALS_PART * left)
     if seconds >= _LEAST_SECONDS:
-        with contextlib.suppress(OSError):  # no room for one more process: then there are no goals
-            write_goals(frontend, asked["program"], order.GOALS_NAME, seconds=seconds)
+        with contextlib.suppress(OSError):  # no room for one more process: the goals are omitted
+            write_goals(frontend, asked["program"], protocol.GOALS_NAME, seconds=seconds)
 
 
 def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
-    asked = read(files[order.REQUEST])
-    into = files[order.SEALED] if asked.pop("with_sealed") else None
+    asked = read(files[protocol.REQUEST])
+    into = files[protocol.SEALED] if asked.pop("with_sealed") else None
     request = Request(
         into=into,
-        module=_mapped(files[order.MODULE]),
-        challenge=_mapped(files[order.CHALLENGE]) if asked.pop("with_challenge") else None,
+        module=_mapped(files[protocol.MODULE]),
+        challenge=_mapped(files[protocol.CHALLENGE]) if asked.pop("with_challenge") else None,
         **asked.pop("request"),
     )
     if request.challenge is None:
@@ -272,7 +274,7 @@ def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]
     limit(asked, place.data_bytes)
     if place.seal_calls:
         place.seal_calls.take()
-    facts = seal(frontend, kernel, request, asks=lambda: os.write(1, order.KERNEL_ASKED))
+    facts = seal(frontend, kernel, request, asks=lambda: os.write(1, protocol.KERNEL_ASKED))
     answer = memoryview(json.dumps(facts).encode())
     while answer:
         answer = answer[os.write(1, answer) :]
@@ -291,9 +293,9 @@ def read(file: int) -> dict[str, Any]:
 
 
 def take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -> None:
-    """Leave this process its own output and what is spared; the rest is closed, or is /dev/null."""
+    """Keep this process's output and the spared descriptors open, and close the others."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    stdout, stderr = (os.dup(files[number]) for number in (order.STDOUT, order.STDERR))
+    stdout, stderr = (os.dup(files[number]) for number in (protocol.STDOUT, protocol.STDERR))
     for descriptor in kept | {0}:
         os.dup2(nothing, descriptor)
     os.dup2(stdout, 1)
@@ -307,7 +309,7 @@ def take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -
 
 
 def limit(asked: dict[str, Any], data_bytes: int) -> None:
-    """Set the limits that the kernel keeps: the worker looks first, these are for what it does not see."""
+    """Set the kernel's limits, a second line of defence behind the worker's watch."""
     if asked["cpu_seconds"] >= 0:
         launch.limit(resource.RLIMIT_CPU, asked["cpu_seconds"], asked["cpu_seconds"] + 1)
     launch.limit(resource.RLIMIT_DATA, data_bytes + asked["memory_bytes"] + launch.RESERVED_BYTES)

@@ -1,4 +1,4 @@
-"""Image step, compiled code: evaluates terms of type `Bool` by Lean's compiler, in what the header imported.
+"""Image step, compiled code: evaluates terms of type `Bool` by Lean's compiler, in the header's environment.
 
 `Lean.Meta.nativeEqTrue` compiles a term and runs it, as the tactic `native_decide` does
 (``src/Lean/Meta/Native.lean`` of Lean 4.35, run with that version). A seal's process calls it again: no code
@@ -19,10 +19,10 @@ _SUCCESS = 0  # the constructor `NativeEqTrueResult.success`; `notTrue` has no f
 
 
 class Compiler:
-    """Evaluates terms in the context of the program that the frontend has elaborated last."""
+    """Evaluates terms in the context of the last program that the frontend elaborated."""
 
     def __init__(self, frontend: Frontend) -> None:
-        """Keep a `Lean.Elab.ContextInfo` of that program. Raises LeanError where Lean kept none."""
+        """Keep a `Lean.Elab.ContextInfo` of that program. Raises LeanError if Lean kept none."""
         self._lean = frontend
         found: list[int] = []
 
@@ -41,9 +41,9 @@ class Compiler:
         self._context = found[0]
 
     def evaluate(self, term: int) -> bool | None:
-        """Return whether a closed term of type `Bool` evaluates to true; None where it cannot be compiled."""
+        """Return whether a closed term of type `Bool` evaluates to true; None if it cannot be compiled."""
         lean = self._lean
-        lean.call("lean_io_set_heartbeats", NOTHING, NOTHING)  # 0: what came before does not count
+        lean.call("lean_io_set_heartbeats", NOTHING, NOTHING)  # 0: earlier heartbeats do not count
         name = lean.call("lean_name_mk_string", NOTHING, lean.string("farm"))
         action = self._action("l_Lean_Meta_nativeEqTrue___boxed", name, shared(term), NOTHING)
         variables = lean.constant("l_Lean_LocalContext_empty")
@@ -55,7 +55,7 @@ class Compiler:
         return not result & 1 and tag(result) == _SUCCESS
 
     def _action(self, function: str, *given: int) -> int:
-        """Return a closure of a function of Lean's that has been given its first arguments."""
+        """Return a closure of a function of Lean's with its first arguments."""
         size = _CLOSURE_BYTES + 8 * len(given)
         place = self._lean.call("lean_alloc_object", size)
         address = ctypes.cast(self._lean.function(function, _PARAMETERS), ctypes.c_void_p).value or 0  # type: ignore[arg-type]

@@ -1,11 +1,11 @@
-"""Image step, examples: finds what a program declares and its environment does not keep, and gives it a name.
+"""Image step, examples: finds the declarations that a program's environment forgets, and names them.
 
 Lean checks an `example` and forgets it, so its module does not have it. Lean's trees do: each declaration
-leaves a node with its name, and the environment in which it was declared. What is found there and not in
-the last environment is added to the module under a name of its own, so that audit and kernel look at it.
+leaves a node with its name, and the environment in which it was declared. Declarations that are in the trees
+and not in the last environment are added to the module under new names, so that audit and kernel check them.
 
-This runs in the process that ran the program, whose code can change what is found. Nothing rests on it: a
-constant more is one more that the seal has to accept.
+This runs in the process that ran the program, whose code can change the trees. No verdict depends on them: an
+added constant is one more that the seal has to accept.
 
 The trees (``src/Lean/Elab/InfoTree/Types.lean``), terms and constants are those of Lean 4.35.
 """
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from farm_workers.images.frontend import Callback, Frontend, Replacement
 from farm_workers.replay.lean import FALSE, NOTHING, Lean, dotted, elements, field, shared, tag
 
-#: Which constructor of `Lean.Elab.Info`, `Lean.Expr` and `Lean.Name` an object is of.
+#: The numbers of constructors of `Lean.Elab.Info`, `Lean.Expr` and `Lean.Name`.
 _TERM, _CONSTANT, _NAME_STRING = 1, 4, 1
 #: Constructors of `Lean.ConstantInfo`; how many pointers each has besides its `ConstantVal`, the first of
 #: which is its value but for an axiom.
 _AXIOM, _DEFINITION, _THEOREM, _OPAQUE = range(4)
 _POINTERS = {_AXIOM: 0, _DEFINITION: 3, _THEOREM: 2, _OPAQUE: 2}
-#: Where the value of a definition, a theorem or an opaque constant is.
+#: The place of the value in a definition, a theorem or an opaque constant.
 _VALUE = 1
 _EXAMPLE = "_example"
 
@@ -39,10 +39,10 @@ class _Declared:
 
 
 class Examples:
-    """Reads the trees of the program that the frontend has elaborated last."""
+    """Reads the trees of the last program that the frontend elaborated."""
 
     def __init__(self, frontend: Frontend, program: str) -> None:
-        """Take the frontend and the program that it was given last."""
+        """Keep the frontend and its last program."""
         self._lean, self._last = frontend, frontend.last_environment()
         # As Lean reads it, see `mkInputContext`.
         self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
@@ -50,7 +50,7 @@ class Examples:
         self._names: set[str] = set()
 
     def constants(self) -> list[tuple[int, int]]:
-        """Return the name and the `ConstantInfo` of each constant to add, and of what they rest on."""
+        """Return the name and the `ConstantInfo` of each constant to add, and of its dependencies."""
         visit = Callback(self._visit)
         for tree in (field(each, 2) for each in self._lean.snapshots()):
             if tree != NOTHING:
@@ -59,10 +59,10 @@ class Examples:
         return [pair for each in self._found.values() for pair in self._added(each)]
 
     def _visit(self, context: int, info: int, found: int) -> int:
-        """Take note of a node that declares a constant which the last environment does not have."""
+        """Note a node that declares a constant which the last environment does not have."""
         if tag(info) == _TERM:
             inner = field(info, 0)
-            is_binder = field(inner, 4) & 0xFF  # of most it is not
+            is_binder = field(inner, 4) & 0xFF  # of most it is not one
             if is_binder and tag(term := field(inner, 3)) == _CONSTANT:
                 self._note(field(term, 0), field(field(context, 0), 0), field(field(inner, 0), 1))
         return found
@@ -79,7 +79,7 @@ class Examples:
         self._found.setdefault((environment, dotted(name)), declared)
 
     def _added(self, declared: _Declared) -> Iterator[tuple[int, int]]:
-        """Yield a forgotten declaration, and what it rests on that is forgotten too, under new names."""
+        """Yield a forgotten declaration, and its dependencies that were forgotten too, under new names."""
         lean, new = self._lean, self._new_name(declared)
         found = dict(_reached(lean, declared, self._last))
         if not found:
@@ -91,14 +91,14 @@ class Examples:
             yield names[name], renaming.constant(known.info, names[name])
 
     def _without_proof(self, name: int, missing: int) -> int:
-        """Return an axiom that no seal accepts, for a declaration that no environment has."""
+        """Return an axiom that no seal accepts, for a declaration without an environment."""
         lean = self._lean
         type_ = lean.call("lean_expr_mk_const", shared(missing), NOTHING)
         header = lean.constructor(0, [shared(name), NOTHING, type_])
         return lean.constructor(_AXIOM, [lean.constructor(0, [header], bytes(8))])
 
     def _new_name(self, declared: _Declared) -> int:
-        """Return the name of a declaration in the module: one that no program has by chance."""
+        """Return the new name of a declaration in the module: one that no program has by chance."""
         said = dotted(declared.name)
         what = "example" if said.split(".")[-1] == _EXAMPLE else said
         line = self._source.count(b"\n", 0, declared.offset) + 1
@@ -118,13 +118,13 @@ class _Known:
 
 
 def _reached(lean: Lean, declared: _Declared, last: int) -> Iterator[tuple[str, _Known]]:
-    """Yield a declaration and all it rests on that its own environment has and the last one has not."""
+    """Yield a declaration and its dependencies that its own environment has and the last one lacks."""
     todo, seen = [declared.name], {dotted(declared.name)}
     while todo:
         name = todo.pop()
         found = _find(lean, declared.environment, name)
         if found == NOTHING:
-            continue  # the seal finds that something is missing
+            continue  # the seal finds the missing constant
         info = field(found, 0)
         yield dotted(name), _Known(name, info)
         for used in _used(lean, info):
@@ -149,7 +149,7 @@ def _find(lean: Lean, environment: int, name: int) -> int:
 
 
 def _below(lean: Lean, above: int, name: int) -> int:
-    """Return a name with another one above it."""
+    """Return a name below another one."""
     if name == NOTHING:
         return shared(above)
     prefix = _below(lean, above, field(name, 0))
@@ -158,7 +158,7 @@ def _below(lean: Lean, above: int, name: int) -> int:
 
 
 class _Renaming:
-    """Gives constants of Lean other names, wherever they stand in a term; `names` has the new ones."""
+    """Renames constants of Lean everywhere in a term; `names` maps old names to new ones."""
 
     def __init__(self, lean: Frontend, names: dict[str, int]) -> None:
         self._lean, self._names = lean, names
@@ -191,7 +191,7 @@ class _Renaming:
         return self._lean.call("l_Lean_Expr_replaceImpl___boxed", replace, shared(term))
 
     def _replaced(self, term: int) -> int:
-        """Return what Lean is to have in place of a term: an `Option Expr`."""
+        """Return Lean's replacement for a term: an `Option Expr`."""
         new = self._names.get(dotted(field(term, 0))) if tag(term) == _CONSTANT else None
         if new is None:
             return NOTHING

@@ -1,4 +1,4 @@
-"""Image step, one fork from outside: held within limits, watched, ended, and asked what it left."""
+"""Image step, one fork from outside: holds it within limits, watches and ends it, and reads its files."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from farm_workers.box.measured import Measured
 from farm_workers.box.procfs import Usage
 from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import CREDENTIALS, BoxFailed
-from farm_workers.images import order
+from farm_workers.images import protocol
 
-#: Seconds that a fork has to be at its gate: a machine may be very busy.
+#: The most seconds until a fork is at its gate: a machine may be very busy.
 _START_SECONDS = 30.0
 
-#: A file of goals that is larger was not written by us.
+#: A larger file of goals was not written by the farm.
 _GOALS_BYTES = 1 << 20
 
 _NO_WORD = "an image exited before its fork"
-#: What an image says of an end: wait status, microseconds of the user's and of the system's time. An image
-#: that has run a stranger's code may say anything.
+#: An image's report of a fork's end: wait status, microseconds of the user's and of the system's time. An
+#: image that has run untrusted code may send anything.
 _ENDED = re.compile(rb"\d{1,5} \d{1,15} \d{1,15}")
 _DESCRIPTOR = struct.Struct("i")
 
@@ -44,11 +44,11 @@ Send = Callable[[bytes, Sequence[int]], None]
 
 
 class ImageGone(Exception):
-    """The image ended before a fork of it was at its gate: nothing was done."""
+    """The image ended before its fork was at the gate: nothing was done."""
 
 
 class Fork(Measured):
-    """A fork of an image, from its gate to its end; what `farm_workers.box.once.watched` watches.
+    """A fork of an image, from its gate to its end; `farm_workers.box.once.watched` watches it.
 
     `stdout` and `stderr` are read ends of pipes, non-blocking; `over` becomes readable when it has ended.
     """
@@ -63,11 +63,10 @@ class Fork(Measured):
         limits: Limits,
         files: Sequence[int] = (),
     ) -> None:
-        """Have an image fork for an order, and wait until that is at its gate.
+        """Have an image fork for an order, and wait until the fork is at its gate.
 
-        `request` is what it reads there, besides its limits; `files` are a seal's module, challenge and
-        file for what it makes, or a module and the socket of an image, which stay the caller's. Raises
-        ImageGone and BoxFailed.
+        The fork reads `request` and its limits there; `files` are a seal's module, challenge and output file,
+        or a module and the socket of an image, which stay the caller's. Raises ImageGone and BoxFailed.
         """
         self._what, self._isolation = what, isolation
         super().__init__(limits)
@@ -90,7 +89,7 @@ class Fork(Measured):
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
-        rest = [*([self._workplace()] if self._what in order.IN_CELLS else []), *files]
+        rest = [*([self._workplace()] if self._what in protocol.IN_CELLS else []), *files]
         self._socket, theirs = socket_pair()
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)
@@ -117,7 +116,7 @@ class Fork(Measured):
         return reading, writing
 
     def _workplace(self) -> int:
-        """Return the folder that a check is given; where it has mounts of its own, it makes one there."""
+        """Return the folder of a check; a check with its own mounts makes it there."""
         if self._isolation.namespaces:
             path = Path(os.devnull)
         else:
@@ -132,14 +131,14 @@ class Fork(Measured):
         self._socket.settimeout(_START_SECONDS)
         room = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(4)
         try:
-            said, ancillary, _, _ = self._socket.recvmsg(order.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+            said, ancillary, _, _ = self._socket.recvmsg(protocol.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
         except TimeoutError:
             raise ImageGone(f"a fork was not ready within {_START_SECONDS:g} s") from None
         except ConnectionResetError as error:
             raise ImageGone(str(error)) from error
-        if said.startswith(order.FAILED):
+        if said.startswith(protocol.FAILED):
             raise BoxFailed(_why(said))
-        if said != order.READY:
+        if said != protocol.READY:
             raise ImageGone("an image exited, or could not fork")
         for _, kind, data in ancillary:
             if kind == socket.SCM_RIGHTS:
@@ -151,15 +150,15 @@ class Fork(Measured):
         self._handle = os.pidfd_open(self.pid)  # it waits at its gate: the number is its own
 
     def go(self) -> None:
-        """Let it work: its time begins."""
-        with contextlib.suppress(OSError):  # somebody killed it: its end will say so
-            self._socket.send(order.GO)
+        """Open the gate: the fork's time begins."""
+        with contextlib.suppress(OSError):  # it was killed: its end will report that
+            self._socket.send(protocol.GO)
 
     def _sampled(self) -> Usage:
         return procfs.usage(self.pid, itself=True)
 
     def kill(self) -> None:
-        """End it with all that came of it; may be called again."""
+        """Kill it with all its descendants; may be called again."""
         self._to_be_gone()
         with contextlib.suppress(OSError):  # closing makes sure
             if self._group:
@@ -169,24 +168,24 @@ class Fork(Measured):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def _end_hard(self) -> None:
-        """Kill what is left, when nothing else has ended it."""
+        """Kill the fork, unless it has ended."""
         if self._handle is not None and not self._said:
             self.kill()
             self._has_said(self._to_be_gone())
 
     def _has_said(self, seconds: float) -> bool:
-        """Return whether it was said, within so many seconds, what became of it: all of it is dead then."""
+        """Return whether the fork's end was reported within `seconds`: then all of its processes are dead."""
         poll = select.poll()  # unlike select it takes any descriptor
         poll.register(self._socket, select.POLLIN)
         if not self._said and poll.poll(seconds * 1000):
             self._is_over = True
             with contextlib.suppress(ConnectionResetError):
-                self._said = self._socket.recv(order.MOST_BYTES)
+                self._said = self._socket.recv(protocol.MOST_BYTES)
         return bool(self._said)
 
     @property
     def is_told(self) -> bool:
-        """Whether its image has said what became of it."""
+        """Whether its image has reported the fork's end."""
         return _ENDED.fullmatch(self._said) is not None
 
     def _close_handle(self) -> None:
@@ -195,9 +194,9 @@ class Fork(Measured):
             self._handle = None
 
     def close(self) -> None:
-        """Kill what is left, and forget it. Raises BoxFailed when something cannot be killed or removed.
+        """Kill the remaining processes, and close the fork. Raises BoxFailed if that fails.
 
-        What does not die at once, or whose image says nothing, is cleared away in the background.
+        Processes that do not die at once, or whose image does not reply, are cleared away in the background.
         """
         try:
             self._end_hard()
@@ -209,9 +208,9 @@ class Fork(Measured):
             raise BoxFailed(f"a fork could not be removed: {error}") from error
 
     def ended(self) -> Execution:
-        """Kill what is alive of it, and return how it ended once nothing is. Raises BoxFailed.
+        """Kill its living processes, and return how it ended once none lives. Raises BoxFailed.
 
-        Where its image says nothing, that is after a second at most, and it may not be gone.
+        If its image does not reply, this returns after a second at most, and processes may still live.
         """
         in_peace = self._has_said(0)
         try:
@@ -221,43 +220,43 @@ class Fork(Measured):
                 return self._late_facts()
             if self._group:
                 self._group.end(AT_ONCE)
-            elif not in_peace and self._place is not None:  # what has lost its image is nobody's child
+            elif not in_peace and self._place is not None:  # without its image no parent can find the strays
                 procfs.kill_strays(self._place, seconds=AT_ONCE)
             return self._end_facts()
         except OSError as error:
-            self._is_over = False  # so that nobody waits for it any longer
+            self._is_over = False  # so that no thread waits for it any longer
             raise BoxFailed(f"a fork could not be killed: {error}") from error
 
     def _end_facts(self) -> Execution:
         said = self._said
-        if not said or said.startswith(order.FAILED):
+        if not said or said.startswith(protocol.FAILED):
             return self._facts(None, 0.0, _why(said) if said else _NO_WORD)
         if not _ENDED.fullmatch(said):
-            return self._facts(None, 0.0, "an image said something strange of its fork's end")
+            return self._facts(None, 0.0, "an image sent a malformed report of its fork's end")
         status, *spent = map(int, said.split())
         return self._facts(status, sum(spent) / 1e6, None)
 
     def left(self) -> BinaryIO | None:
-        """Return a sealed copy of the module that was left, None when there is none; after `ended`."""
-        return None if self._folder is None else taken(order.MODULE_NAME, self._folder)
+        """Return a sealed copy of the module that it wrote, None if it wrote none; after `ended`."""
+        return None if self._folder is None else taken(protocol.MODULE_NAME, self._folder)
 
     def context(self) -> bytes | None:
-        """Return the module that was left of a context, None when there is none; after `ended`."""
-        file = None if self._folder is None else taken(order.CONTEXT_NAME, self._folder)
+        """Return the module that it wrote of a context, None if it wrote none; after `ended`."""
+        file = None if self._folder is None else taken(protocol.CONTEXT_NAME, self._folder)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 
     def goals(self) -> bytes | None:
-        """Return what was left in place of goals, None when there is nothing; after `ended`."""
+        """Return the goals that it wrote, None if it wrote none; after `ended`."""
         if self._folder is None:
             return None
-        file = taken(order.GOALS_NAME, self._folder, most_bytes=_GOALS_BYTES)
+        file = taken(protocol.GOALS_NAME, self._folder, most_bytes=_GOALS_BYTES)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 
 
 def user_of_checks(isolation: Isolation) -> int:
-    """Return the user that a check becomes, -1 where it stays who it is."""
+    """Return the user of a check, -1 if it keeps the worker's."""
     if isolation.namespaces is not None:
         user = isolation.namespaces.checks.user
         return -1 if user is None else user
@@ -269,7 +268,7 @@ def _why(said: bytes) -> str:
 
 
 def _bounds(limits: Limits) -> dict[str, int]:
-    """Return what the kernel is to enforce: the caller looks first, this is for what it does not see."""
+    """Return the limits for the kernel, a second line of defence behind the caller's watch."""
     endless = math.isinf(limits.cpu_seconds)
     return {
         "cpu_seconds": -1 if endless else math.ceil(limits.cpu_seconds) + 1,

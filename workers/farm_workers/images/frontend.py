@@ -1,13 +1,13 @@
-"""Image step, Lean: the frontend of Lean's own command line, called through its shared library.
+"""Image step, Lean: calls the frontend of Lean's own command line through its shared library.
 
-What ``lean --json --stdin -o FILE`` does is `Lean.Elab.runFrontend`: `Lean.Language.Lean.process` parses,
-imports and elaborates, a report prints each message as it comes, and `Lean.writeModule` writes what is left.
-The same functions are called here, in the same order. `process` can be given an earlier snapshot, as editors
-do and as ``lean --incr-load`` does; ours has the header and nothing behind it: imports are read once.
+``lean --json --stdin -o FILE`` runs `Lean.Elab.runFrontend`: `Lean.Language.Lean.process` parses, imports and
+elaborates, a report prints each message as it comes, and `Lean.writeModule` writes the result. This module
+calls the same functions in the same order. `process` can be given an earlier snapshot, as editors do and as
+``lean --incr-load`` does; the farm's has the header and nothing behind it: imports are read once.
 
-Read in Lean's sources of 4.35 (``src/Lean/Elab/Frontend.lean``, ``src/Lean/Language/Lean.lean``,
-``src/Lean/Shell.lean``), and run with that version. How objects and functions look from here is told in
-`farm_workers.replay.lean`.
+It follows Lean's sources of 4.35 (``src/Lean/Elab/Frontend.lean``, ``src/Lean/Language/Lean.lean``,
+``src/Lean/Shell.lean``), and was run with that version. `farm_workers.replay.lean` describes objects and
+functions as seen from Python.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from farm_workers.images.order import ALL, APART, CONTEXT_NAME
+from farm_workers.images.protocol import ALL, APART, CONTEXT_NAME
 from farm_workers.replay.lean import NOTHING, TRUE, Lean, LeanError, dotted, elements, field, shared, word
 
-#: What Lean's command line calls the main module of a program that comes on standard input, and its file.
+#: Names that Lean's command line gives to the main module of a program on standard input, and to its file.
 _MAIN_MODULE, _FILE = "_stdin", "<stdin>"
 #: `Lean.defaultTrustLevel`, which the command line uses.
 _TRUST = 1024
 #: An empty tree of the standard library: its only constructor without fields is the second.
 _NO_ENTRIES = 3
-#: Elaboration in order and in one thread, as every way of running Lean has it.
+#: Elaboration in order and in one thread, as in every way of running Lean.
 _OPTIONS = ("weak.Elab.async=false",)
-#: What `runFrontend` sets, so that Lean forgets the state after each command: a state cannot be gone on from
-#: then.
+#: The option with which `runFrontend` makes Lean forget the state after each command: a state without it can
+#: be continued.
 _FORGETS = "internal.cmdlineSnapshots={}"
-#: Stands behind a context that is read: Lean reads its last command again where no other one follows it.
+#: Follows a context that is read: without another command behind it, Lean would read its last one again.
 _END = "\nsection\nend\n"
-#: The extension that notes where the text of each declaration is.
+#: The extension with the places of declarations.
 _PLACES = "Lean.declRangeExt"
-#: `Lean.OLeanLevel.private`: all that there is.
+#: `Lean.OLeanLevel.private`: the whole module.
 _PRIVATE = 2 << 1 | 1
-#: Fields of what Lean keeps of a text: `HeaderParsedSnapshot.result?`, `HeaderProcessedSnapshot.result?`,
+#: Fields of Lean's snapshots of a text: `HeaderParsedSnapshot.result?`, `HeaderProcessedSnapshot.result?`,
 #: `CommandParsedSnapshot.stx`, `parserState` and `nextCmdSnap?`, `SnapshotTask.task`.
 _PARSED, _PROCESSED, _SYNTAX, _PARSER_STATE, _NEXT, _TASK = 4, 2, 1, 2, 4, 3
-#: And `HeaderProcessedState.cmdState` and `firstCmdSnap`, `Command.State.scopes` and `Scope.opts`.
+#: Fields of `HeaderProcessedState.cmdState` and `firstCmdSnap`, `Command.State.scopes` and `Scope.opts`.
 _STATE, _FIRST, _SCOPES, _SCOPE_OPTIONS = 0, 1, 2, 1
 _CLOSURE_TAG = 245
-#: What Lean's parser makes of the end of a text: the last command of each text that it reads to its end.
+#: The syntax at the end of a text: the last command of each text that Lean's parser reads to its end.
 _END_OF_INPUT = "Lean.Parser.Command.eoi"
 _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
 
-#: A function of three words that Lean can call; whoever makes one keeps it.
+#: A function of three words that Lean can call; its maker must keep a reference.
 Callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
 
 
-#: And one of one word.
+#: The same with one word.
 Replacement = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -61,18 +61,18 @@ Added = Callable[[], Pairs]
 
 
 class NotWritten(LeanError):
-    """Lean could not write a module where it was to."""
+    """Lean could not write a module."""
 
 
 class Frontend(Lean):
     """Lean's frontend in this process: imports one header, then elaborates programs that begin with it.
 
     `imported` are the modules that the header names, in its order. `elaborate` is to be called once in each
-    fork; what it leaves in memory is nobody's to clean.
+    fork; its memory is never freed.
     """
 
     def __init__(self, library: Path, options: Sequence[str]) -> None:
-        """Load Lean with options of its command line. Raises LeanError for one that is not known here."""
+        """Load Lean with options of its command line. Raises LeanError for an unknown one."""
         super().__init__(str(library), sysroot=_sysroot(library))
         self.function("lean_enable_initializer_execution", 0)()
         self._allocate = self.function("lean_alloc_object", 1)
@@ -86,11 +86,11 @@ class Frontend(Lean):
         self.imported: list[str] = []
         libc = ctypes.CDLL(None)
         stdout = ctypes.c_void_p.in_dll(libc, "stdout")
-        libc.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # what Lean has said is there when it is killed
+        libc.setvbuf(stdout, None, _LINE_BUFFERED, 0)  # Lean's messages are written before a kill
         self._flush = libc.fflush
 
     def import_header(self, text: str) -> None:
-        """Read all that a header imports. Raises LeanError when Lean cannot; what it says is on stdout."""
+        """Import the modules of a header. Raises LeanError when Lean cannot; its messages are on stdout."""
         self.begin()
         snapshot = self._process(text, NOTHING)
         self._report(snapshot)
@@ -99,10 +99,7 @@ class Frontend(Lean):
         self._above = snapshot
 
     def read_on(self, context: str) -> None:
-        """Elaborate a text that begins with the header, so that programs that begin with it go on from there.
-
-        Messages go to stdout. Raises LeanError where nothing can be behind it.
-        """
+        """Elaborate a text that begins with the header, from which programs with the same text continue."""
         self.begin()
         self._read_context(context)
         self._report(self._above)
@@ -118,12 +115,11 @@ class Frontend(Lean):
         self._declared = self.kernel_environment()
 
     def _leap(self, end: int) -> None:
-        """Have programs go on from near the end of a context, so that nobody goes through all of it again.
+        """Have programs continue near the end of a context, so that they skip its commands.
 
-        Lean's snapshots are a chain, a link for each command. It passes over a link without a look at the
-        text when the next two commands end before the first difference: the header is made to lead to the
-        last link of which that is true. A link that leads nowhere else costs time and no truth: its text
-        would differ.
+        Lean's snapshots are a chain, a link for each command. Lean skips a link without reading the text when
+        the next two commands end before the first difference: the header is made to lead to the last such
+        link. A wrong link costs time, not soundness: its text would differ.
         """
         first = field(self._header(), _FIRST)
         chain = list(_commands(first))
@@ -132,19 +128,19 @@ class Frontend(Lean):
             ctypes.c_size_t.from_address(field(first, _TASK) + 8).value = shared(before[-1])
 
     def _header(self) -> int:
-        """Return what Lean has of the header: a `HeaderProcessedState`."""
+        """Return Lean's snapshot of the header: a `HeaderProcessedState`."""
         return field(_processed(self._above), 0)
 
     def begin(self) -> None:
-        """Make threads for Lean's tasks: those of a parent are not there in a fork."""
+        """Start threads for Lean's tasks: a fork does not inherit its parent's."""
         self.call("lean_init_task_manager_using", 1)
 
     def kernel_environment(self) -> int:
-        """Return the kernel's view of what the header imported."""
+        """Return the kernel's view of the header's environment."""
         return self.kernel_of(_environment(self._state(self._above)))
 
     def last_environment(self) -> int:
-        """Return the kernel's view of what the last program left."""
+        """Return the kernel's view of the last program's environment."""
         return self.kernel_of(_environment(self._state(self._elaborated)))
 
     def kernel_of(self, environment: int) -> int:
@@ -162,8 +158,8 @@ class Frontend(Lean):
     ) -> bool:
         """Elaborate a program, printing messages as they come, and write its module; False after an error.
 
-        `writes` says what of the module, `added` returns constants that are to be in it besides, as names and
-        `ConstantInfo`. A `context` with which the program begins is read first. Raises NotWritten.
+        `writes` selects the written part of the module, `added` returns further constants for it, as names
+        and `ConstantInfo`. A `context` at the beginning of the program is read first. Raises NotWritten.
         """
         self.begin()
         if context:
@@ -187,7 +183,7 @@ class Frontend(Lean):
         return dotted(self.call("l_Lean_Syntax_getKind", shared(field(last, _SYNTAX)))) == _END_OF_INPUT
 
     def snapshots(self) -> list[int]:
-        """Return what Lean keeps of each step of the last program: `Lean.Language.Snapshot` each."""
+        """Return Lean's snapshots of the steps of the last program: `Lean.Language.Snapshot` each."""
         return elements(self.call("l_Lean_Language_SnapshotTree_getAll", self._tree(self._elaborated)))
 
     def _write_parts(self, state: int, module: str, writes: str, more: Pairs) -> None:
@@ -208,8 +204,8 @@ class Frontend(Lean):
     def _write_some(self, environment: int, module: str, more: Pairs, *, only_rest: bool) -> int:
         """Write a module as `Lean.writeModule` does, with more constants, or without those of the context.
 
-        In a module without the context's, of what Lean's extensions add only the places of declarations are
-        written: nothing reads more of it, and some of them go through the whole context for what they add.
+        A module without the context's constants has only the places of declarations from Lean's extensions:
+        readers use no other entries, and some extensions would go through the whole context to make theirs.
         """
         if only_rest:
             self._keep_places_only()
@@ -232,13 +228,13 @@ class Frontend(Lean):
         return self.call("l_Lean_saveModuleData___boxed", *words)
 
     def _keep_places_only(self) -> None:
-        """Have Lean forget all extensions of environments but the places of declarations."""
+        """Have Lean forget all extensions of environments except the places of declarations."""
         known = self.constant("l_Lean_persistentEnvExtensionsRef") + 8  # a reference has its value here
         places = [each for each in elements(word(known)) if dotted(field(each, 1)) == _PLACES]
         ctypes.c_size_t.from_address(known).value = self._array(places)
 
     def _is_own(self, name: int) -> bool:
-        """Whether a program declares what the context does not."""
+        """Whether a name is declared by the program and not by the context."""
         return self.call("lean_environment_find", shared(self._declared), shared(name)) == NOTHING
 
     def _own_entries(self, places: int) -> int:
@@ -262,7 +258,7 @@ class Frontend(Lean):
         )
 
     def _report(self, snapshot: int) -> bool:
-        """Print all messages of a snapshot as JSON, waiting for them; return whether there was an error."""
+        """Print all messages of a snapshot as JSON, waiting for them; return whether one is an error."""
         report = "l_Lean_Language_SnapshotTree_runAndReport___boxed"
         words = self._tree(snapshot), shared(self._options), TRUE, _NO_ENTRIES, NOTHING
         return self.result(self.call(report, *words)) == TRUE
@@ -276,7 +272,7 @@ class Frontend(Lean):
         return self.call("l_Lean_Language_Lean_waitForFinalCmdState_x3f", shared(snapshot))
 
     def _imports(self, header: int, _context: int, _world: int) -> int:
-        """Answer what Lean asks about a header: what to import, and with which options."""
+        """Answer Lean's query about a header: its imports, and the options for them."""
         is_module = self.call("l_Lean_Elab_HeaderSyntax_isModule___boxed", shared(header)) == TRUE
         scalars = _TRUST.to_bytes(4, "little") + bytes([is_module, 0, 0, 0])
         imports = self.call("l_Lean_Elab_HeaderSyntax_imports___boxed", shared(header), TRUE)
@@ -287,7 +283,7 @@ class Frontend(Lean):
         return self.constructor(0, [answer])
 
     def _read(self, options: Sequence[str]) -> int:
-        """Return options as Lean's own value."""
+        """Return options as a Lean object."""
         found = self.constant("l_Lean_Options_empty")
         for option in options:
             setting = "l___private_Lean_Shell_0__Lean_setConfigOption___boxed"
@@ -295,14 +291,14 @@ class Frontend(Lean):
         return shared(found)
 
     def closure(self, function: ctypes._CFunctionType) -> int:
-        """Return a `Callback` or a `Replacement` as Lean's own value."""
+        """Return a `Callback` or a `Replacement` as a Lean object."""
         place = self._object(_CLOSURE_TAG, 0, 24)
         ctypes.c_size_t.from_address(place + 8).value = ctypes.cast(function, ctypes.c_void_p).value or 0
         ctypes.c_uint32.from_address(place + 16).value = len(function.argtypes or ())  # and none given
         return place
 
     def constructor(self, tag: int, fields: Sequence[int], scalars: bytes = b"") -> int:
-        """Return a new object of these fields, which are given away, and of what stands behind them."""
+        """Return a new object of these fields, which it takes over, and of the scalars behind them."""
         place = self._object(tag, len(fields), 8 + 8 * len(fields) + len(scalars))
         for number, value in enumerate(fields):
             ctypes.c_size_t.from_address(place + 8 + 8 * number).value = value
@@ -317,7 +313,7 @@ class Frontend(Lean):
 
 
 def _environment(state: int) -> int:
-    """Return the environment of an `Option Command.State` that is one."""
+    """Return the environment of a present `Option Command.State`."""
     return shared(field(field(state, 0), 0))
 
 
@@ -328,7 +324,7 @@ def _processed(snapshot: int) -> int:
 
 
 def _commands(first: int) -> Iterator[int]:
-    """Yield what Lean keeps of each command of a text: a `CommandParsedSnapshot`."""
+    """Yield Lean's snapshot of each command of a text: a `CommandParsedSnapshot`."""
     command = _value(first)
     yield command
     while (following := field(command, _NEXT)) != NOTHING:
@@ -337,12 +333,12 @@ def _commands(first: int) -> Iterator[int]:
 
 
 def _value(task: int) -> int:
-    """Return the value of a `Lean.Language.SnapshotTask` that is done."""
+    """Return the value of a finished `Lean.Language.SnapshotTask`."""
     return field(field(task, _TASK), 0)
 
 
 def _ends(command: int) -> int:
-    """Return where a command ends, in bytes."""
+    """Return the end of a command, in bytes."""
     return field(field(command, _PARSER_STATE), 0) >> 1
 
 
@@ -353,6 +349,6 @@ def _definition(option: str) -> str:
 
 
 def _sysroot(library: Path) -> str:
-    """Return the folder of the installation that a library belongs to; where there is none, there is none."""
+    """Return the folder of the installation that a library belongs to; /dev/null for one outside of any."""
     prefix = library.parent.parent.parent
     return str(prefix) if (prefix / "lib" / "lean" / "Init.olean").exists() else os.devnull

@@ -1,8 +1,8 @@
-"""Image step, goals: writes what was to be proved at each sorry and each error of a program to a file.
+"""Image step, goals: writes the open goals at each sorry and each error of a program to a file.
 
-Lean keeps trees of what it elaborated; editors show goals from them. They are read here after a program's
-module is written and its messages are printed, in a fork of the check: printing a goal runs code of the
-submission, and may take for ever. Nothing of it counts for a verdict.
+Lean keeps trees of the elaboration; editors show goals from them. They are read here after a program's module
+is written and its messages are printed, in a fork of the check: printing a goal runs code of the submission,
+and may never end. No verdict depends on it.
 
 The trees (``src/Lean/Elab/InfoTree/Types.lean``), messages and snapshots are those of Lean 4.35.
 """
@@ -22,11 +22,11 @@ from farm_workers.images.frontend import Callback, Frontend
 from farm_workers.images.process import leave
 from farm_workers.replay.lean import FALSE, NOTHING, TRUE, dotted, elements, field, members, shared, tag, text
 
-#: So many places at most are told, so many goals of each, and so many bytes of one.
+#: Limits: the number of places, the goals of each, and the bytes of one goal.
 _MOST_GOALS, _MOST_TOGETHER, _MOST_BYTES = 32, 16, 16_384
-#: Characters of a place that are written: one more than are kept, so that it shows that it was cut.
+#: The most characters of a goal that are written: one more than are kept, which shows a truncated one.
 _MOST_TEXT = 4097
-#: Which constructor of `Lean.Elab.Info` an object is of.
+#: The numbers of constructors of `Lean.Elab.Info`.
 _TACTIC, _TERM = 0, 1
 #: The place of `mctx` among the fields of `Lean.Elab.CommandContextInfo`.
 _METAVARIABLES = 3
@@ -39,7 +39,7 @@ _NAME_STRING = 1  # which constructor of `Lean.Name` ends in a text
 
 
 def write_goals(frontend: Frontend, program: str, name: str, *, seconds: float) -> None:
-    """Write the goals of the program that was just elaborated, as JSON lines, for at most so many seconds."""
+    """Write the goals of the program that was just elaborated, as JSON lines, for at most `seconds`."""
     pid = os.fork()
     if pid == 0:
         leave(lambda: _write(frontend, program, name, seconds))
@@ -69,7 +69,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Tactic:
-    """What a tactic of the program did, from its first byte to the last."""
+    """One tactic of the program, from its first byte to the last, with its goals."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ class Goals:
     """Reads the trees of the program that the frontend has elaborated."""
 
     def __init__(self, frontend: Frontend, program: str) -> None:
-        """Take the frontend and the program that it was given last."""
+        """Keep the frontend and its last program."""
         self._lean = frontend
         # As Lean reads it, see `mkInputContext`.
         self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
@@ -122,7 +122,7 @@ class Goals:
                 file.write(json.dumps(said) + "\n")
 
     def _read_messages(self, snapshots: list[int]) -> bool:
-        """Take note of Lean's errors; return whether it warned of a sorry."""
+        """Note Lean's errors; return whether it warned of a sorry."""
         has_sorry = False
         for snapshot in snapshots:
             log = field(field(snapshot, 1), 0)
@@ -138,7 +138,7 @@ class Goals:
         return dotted(self._lean.call("l_Lean_MessageData_kind___boxed", shared(field(message, 4))))
 
     def _visit(self, context: int, info: int, found: int) -> int:
-        """Take note of a node of a tree."""
+        """Note a node of a tree."""
         if tag(info) == _TACTIC:
             self._visit_tactic(context, field(info, 0))
         elif tag(info) == _TERM:
@@ -155,7 +155,7 @@ class Goals:
             self._add_sorry(self._start(syntax, FALSE), context, field(info, 1), field(info, 2))
 
     def _visit_term(self, context: int, info: int) -> None:
-        """Take note of a sorry in the place of a term: its goal is the type expected there."""
+        """Note a sorry in the place of a term: its goal is the type expected there."""
         if not _is(field(field(info, 0), 0), _SORRY_TERM) or field(info, 2) == NOTHING:
             return
         offset = self._start(field(field(info, 0), 1), FALSE)
@@ -229,7 +229,7 @@ class Goals:
 
 
 def _is(name: int, words: str) -> bool:
-    """Whether a name is this one; its last part tells nearly all others."""
+    """Whether a name has these words; comparing its last part first excludes nearly all others."""
     if name == NOTHING or tag(name) != _NAME_STRING or not words.endswith(text(field(name, 1))):
         return False
     return dotted(name) == words

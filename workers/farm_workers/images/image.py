@@ -28,52 +28,52 @@ from farm_workers.box.measured import OUT_OF_MEMORY
 from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.fork import Fork, ImageGone, user_of_checks
 from farm_workers.images.recipe import Recipe
 from farm_workers.metrics import events
 
 #: Seconds that an image may take to import its header: the largest libraries take a minute on a slow disk.
 _START_SECONDS = 600.0
-#: Seconds that one may take to read a stranger's text: what takes longer is read by each check.
+#: The most seconds for an image to read untrusted text: a slower text is read by each check.
 _READING_SECONDS = 120.0
 #: An image works for many lines: no line's limits hold for it.
 UNLIMITED = Limits(
     wall_seconds=math.inf, cpu_seconds=math.inf, memory_mib=1 << 20, processes=1 << 14, output_kib=1024
 )
-#: What an image that runs a stranger's code may take for as long as it lives, its forks not counted. The
-#: processor's time is held against its limit here: a limit of the kernel's would be its forks' as well.
+#: The limits of an image that runs untrusted code, over its whole life, its forks not counted. This module
+#: compares the processor time with its limit: a kernel's limit would apply to its forks as well.
 _LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=math.inf, processes=64, output_kib=1024)
 _MOST_CPU_SECONDS = 300.0
-#: How often such an image is held against its limits.
+#: How often the usage of such an image is compared with its limits.
 _WATCH_SECONDS = 5.0
-#: How often one that is being made looks whether it is still to be.
+#: How often the thread that makes an image looks whether it is still needed.
 _LOOK_SECONDS = 0.1
 _MOST_SAID = 4096
-#: The image that another one is forked from may have ended; the one that replaces it is asked once.
+#: The parent image may have ended; its replacement is tried once.
 _TURNS = 2
 
 
 _log = logger(__name__)
 
-#: Begins an image's process, given what the image is and its end of the socket; what is held as long as the
-#: process lives is put on the stack, the process itself for the last.
+#: Starts an image's process, given the image and its end of the socket; puts the resources that live as long
+#: as the process on the stack, the process itself last.
 Source = Callable[["Image", socket.socket, contextlib.ExitStack], Cell | Fork]
 
 
 class NoImage(Exception):
-    """No image can be made of a header: the message says why."""
+    """No image can be made of a header: the message has the reason."""
 
 
 class ImageDied(NoImage):
-    """An image ended without a word before it was ready: nobody knows whether the next one would."""
+    """An image died before it was ready, without a reason: the next one may succeed."""
 
 
 class Image:
-    """One image; for many threads. It lives until it is closed, and dies with this process.
+    """One image; thread-safe. It lives until it is closed, and dies with this process.
 
-    `memory_kib` is its private memory when it was ready, 0 before that. `turn` is held by who has a fork of
-    an image that forks for one at a time only.
+    `memory_kib` is its private memory when it was ready, 0 before that. `turn` is a lock, held during a fork
+    of an image that can have only one at a time.
     """
 
     def __init__(
@@ -85,11 +85,7 @@ class Image:
         *,
         start_seconds: float | None = None,
     ) -> None:
-        """Begin to make it, in a thread of its own, with which it would die; `wait` for it.
-
-        `name` is its environment's, `source` begins its process, or raises NoImage; it has `start_seconds`
-        to be ready, or as many as its recipe may take.
-        """
+        """Begin to make it, in a thread of its own; `wait` for it."""
         most = _READING_SECONDS if recipe.runs_code else _START_SECONDS
         self._start_seconds = most if start_seconds is None else start_seconds
         self._name, self.isolation, self._source = name, isolation, source
@@ -105,7 +101,7 @@ class Image:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Return whether it is ready, after at most so many seconds. Raises NoImage and BoxFailed."""
+        """Return whether it is ready, after at most `seconds`. Raises NoImage and BoxFailed."""
         ready = self._made.wait(seconds)
         if self._error is not None:
             raise self._error
@@ -118,12 +114,12 @@ class Image:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it could not be made, or has ended before its time."""
+        """Whether it could not be made, or ended too early."""
         return self._error is not None
 
     def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, order.CHECK, request, isolation=self.isolation, limits=limits)
+        fork = Fork(self._send, protocol.CHECK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
 
@@ -132,31 +128,31 @@ class Image:
     ) -> Fork:
         """Fork for a seal; `files` are a module and a challenge. Raises ImageGone and BoxFailed.
 
-        The sealed module is written to `into`, a file in memory, where there is one.
+        The sealed module is written to `into`, a file in memory, if it is given.
         """
         request = {**request, "with_sealed": into is not None}
         files = [*files, files[0] if into is None else into]
-        fork = Fork(self._send, order.SEAL, request, isolation=self.isolation, limits=limits, files=files)
+        fork = Fork(self._send, protocol.SEAL, request, isolation=self.isolation, limits=limits, files=files)
         events.forked(self._name, "seal")
         return fork
 
     def task(self, request: Mapping[str, Any], limits: Limits) -> Fork:
         """Fork for a task, which only computes. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, order.TASK, request, isolation=self.isolation, limits=limits)
+        fork = Fork(self._send, protocol.TASK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
 
     def image(self, recipe: Recipe, theirs: socket.socket) -> Fork:
-        """Fork an image that is to read on from here. Raises ImageGone, NoImage and BoxFailed."""
+        """Fork an image that reads more. Raises ImageGone, NoImage and BoxFailed."""
         fork = partial(Fork, self._send, isolation=self.isolation)
         if not recipe.runs_code:
             with as_file(recipe.module) as module:
                 files = [module, theirs.fileno()]
-                return fork(order.ON_MODULE, {}, limits=UNLIMITED, files=files)
+                return fork(protocol.ON_MODULE, {}, limits=UNLIMITED, files=files)
         if self.isolation.namespaces is None:
-            raise NoImage("without namespaces no image runs what strangers have written")
+            raise NoImage("without namespaces no image runs untrusted code")
         asked = {"context": recipe.context}
-        return fork(order.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
+        return fork(protocol.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
 
     def _send(self, what: bytes, files: Sequence[int]) -> None:
         if self._socket is None:
@@ -164,11 +160,11 @@ class Image:
         socket.send_fds(self._socket, [what], list(files))
 
     def is_closing(self) -> bool:
-        """Whether nobody needs it any more."""
+        """Whether no check needs it any more."""
         return self._closing.is_set()
 
     def _live(self) -> None:
-        """Make the image, keep it until it is not needed any more, and end it."""
+        """Make the image, keep it until no check needs it, and end it."""
         try:
             with contextlib.ExitStack() as files:
                 self._make(files)
@@ -183,7 +179,7 @@ class Image:
             self._made.set()
 
     def _stay(self) -> None:
-        """Wait until it is not needed any more. Raises ImageDied for one that goes over its limits."""
+        """Wait until no check needs it. Raises ImageDied if it exceeds its limits."""
         assert self._process is not None  # noqa: S101 - it was just made
         while not self._closing.wait(_WATCH_SECONDS if self.recipe.runs_code else None):
             used = self._process.usage().cpu_seconds
@@ -192,7 +188,7 @@ class Image:
                 raise ImageDied("an image went over its limits")
 
     def _tell(self, result: str) -> None:
-        """Have it counted what became of the image, unless nobody waits for it any more."""
+        """Count the image's result, unless it is being closed."""
         if not self._closing.is_set():
             events.image_begun(self._name, result, time.monotonic() - self.begun_at)
 
@@ -206,7 +202,7 @@ class Image:
         said = self._answer(ours)
         if not said:
             raise ImageDied(f"an image exited: {self._why()}")
-        if said != order.READY:
+        if said != protocol.READY:
             raise NoImage(said.decode(errors="replace")[:_MOST_SAID])
         ours.settimeout(None)
         self.memory_kib = self._process.usage().memory_kib
@@ -215,17 +211,17 @@ class Image:
     def _tell_header(self, ours: socket.socket) -> None:
         with as_file(self.recipe.header.encode("utf-8", "surrogatepass")) as header:
             try:
-                socket.send_fds(ours, [order.RECIPE], [header])
+                socket.send_fds(ours, [protocol.RECIPE], [header])
             except (BrokenPipeError, ConnectionResetError):
                 _log.debug("An image ended before it read its header; its answer will say so")
 
     def _answer(self, ours: socket.socket) -> bytes:
-        """Return what the image says when it has read its recipe, nothing when it died of that."""
+        """Return the image's answer to its recipe, nothing if it died."""
         ours.settimeout(_LOOK_SECONDS)
         deadline = time.monotonic() + self._start_seconds
         while not self._closing.is_set():
             try:
-                return ours.recv(order.MOST_BYTES)
+                return ours.recv(protocol.MOST_BYTES)
             except ConnectionResetError:  # it died before it read anything
                 return b""
             except TimeoutError:
@@ -239,7 +235,7 @@ class Image:
         return OUT_OF_MEMORY if self._process.is_starved else self._said()
 
     def _said(self) -> str:
-        """Return the last line of what the image said on its standard error."""
+        """Return the last line of the image's standard error."""
         assert self._process is not None  # noqa: S101 - it was just made
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._process.stderr, _MOST_SAID).decode(errors="replace")
@@ -258,7 +254,7 @@ class Image:
 
 
 def in_box(command: Callable[[], Command]) -> Source:
-    """Return the source of an image in a box of its own; `command` is run there, or raises NoImage."""
+    """Return the source of an image in its own box, which runs `command()`; that may raise NoImage."""
 
     def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Cell:
         cell = Cell(command(), isolation=image.isolation, stdin=theirs.fileno())
@@ -271,10 +267,7 @@ def in_box(command: Callable[[], Command]) -> Source:
 def forked_from(
     origin: Callable[[Callable[[], bool]], AbstractContextManager[Image]], replace: Callable[[Image], None]
 ) -> Source:
-    """Return the source of an image that another one forks.
-
-    `origin` gives that one, unless it is cancelled; one that turns out to have ended is to `replace`, once.
-    """
+    """Return the source of an image that is forked from another one."""
 
     def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Fork:
         for _ in range(_TURNS):
@@ -293,12 +286,12 @@ def forked_from(
 
 
 def words(isolation: Isolation) -> list[str]:
-    """Return the words that tell an image where it forks, and whom a check becomes."""
+    """Return the arguments of an image: the kind of its forks' folders, and the user of a check."""
     return ["cells" if isolation.namespaces else "folders", str(user_of_checks(isolation))]
 
 
 def lean_image(environment: LeanEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:
-    """Return what to start an image of a Lean by. Raises NoImage where the farm cannot fork it."""
+    """Return the command that starts an image of a Lean. Raises NoImage if the farm cannot fork it."""
     library = environment.library
     if library is None:
         raise NoImage("the farm does not know the shared library of this Lean")

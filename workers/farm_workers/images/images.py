@@ -1,4 +1,4 @@
-"""Image step, all images of a worker: one for each environment and recipe, kept while it is needed."""
+"""Image step, all images of a worker: makes one for each environment and recipe, and evicts unused ones."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from farm_workers.images.recipe import Recipe
 _log = logger(__name__)
 
 E = TypeVar("E", bound=Environment)
-#: What to start the image of an environment and recipe by.
+#: Returns the command that starts the image of an environment and recipe.
 Begin = Callable[[E, Isolation, Recipe], Command]
-#: How often somebody who waits for an image looks whether it is still wanted.
+#: How often a thread that waits for an image looks whether its check was cancelled.
 _LOOK_SECONDS = 0.25
-#: Images are given up at most so often, in seconds.
+#: Images are retired at most this often, in seconds.
 _RETIRE_SECONDS = 60.0
-#: So many checks at once one image is enough for: it forks some three hundred times a second.
+#: One image serves at most this many checks at once: it forks some three hundred times a second.
 _AT_ONCE = 4
-#: So many recipes of which no image can be made are remembered, with so many bytes of reasons.
+#: At most this many recipes without an image are cached, with at most this many bytes of reasons.
 _MOST_REFUSED, _MOST_REFUSED_BYTES = 1000, 1 << 20
 
 
 class NotWanted(Exception):
-    """Nobody wants the image any more that was waited for."""
+    """The check was cancelled while it waited for an image."""
 
 
 class Images(Generic[E]):
-    """Keeps at most `most` images; for many threads.
+    """A cache of at most `most` images; thread-safe.
 
-    When there are more, or they have more than `most_mib` of memory for themselves, those go that were
-    longest not asked for and are not in use; the last one stays, however large it is.
+    When there are more, or they use more than `most_mib` of private memory, the least recently used ones
+    without a lease are closed; the last one stays, however large it is.
 
-    One image forks for one check after the other: a recipe that more checks want at once than it can serve
-    gets further images, as long as there is room.
+    One image serves a few checks at once: a recipe with more checks than that gets further images, as long as
+    the limits allow.
     """
 
     def __init__(self, isolation: Isolation, begin: Begin[E], *, most: int, most_mib: int = 8192) -> None:
@@ -64,9 +64,10 @@ class Images(Generic[E]):
 
     @contextlib.contextmanager
     def lease(self, environment: E, recipe: Recipe, cancelled: Callable[[], bool]) -> Iterator[Image]:
-        """Give an image of a recipe, which is made when there is none; it stays while the block lasts.
+        """Lease an image of a recipe; it is made if missing, and not closed during the lease.
 
-        Raises NoImage where none can be made, NotWanted when `cancelled` says so meanwhile, and BoxFailed.
+        Raises NoImage if it cannot be made, NotWanted when `cancelled` returns True during the wait, and
+        BoxFailed.
         """
         key = environment, recipe
         image = self._lent(key)
@@ -78,15 +79,15 @@ class Images(Generic[E]):
             self._give_back(image)
 
     def replace(self, environment: E, recipe: Recipe, image: Image) -> None:
-        """Forget an image that has ended, so that the next who asks gets another one."""
+        """Forget an image that has ended, so that the next check makes another one."""
         with self._lock:
             self._drop((environment, recipe), image)
-        image.end()  # nobody waits for that: it may be stuck
+        image.end()  # without waiting: it may hang
 
     def retire(self, environment: E, recipe: Recipe, *, before: float = math.inf) -> bool:
-        """Lend no image of a recipe that was begun before a time; returns whether there was one.
+        """Stop leasing images of a recipe that began before a time; returns whether one existed.
 
-        Each ends when nobody uses it. Where it runs no stranger's code, that is done once a minute at most:
+        Each ends with its last lease. If the recipe runs no untrusted code, this works once a minute at most:
         a proof may have deceived the caller.
         """
         with self._lock:
@@ -103,7 +104,7 @@ class Images(Generic[E]):
         return bool(retired)
 
     def prewarm(self, environment: E, recipe: Recipe) -> None:
-        """Begin to make an image before anybody asks for it."""
+        """Begin to make an image before a check needs it."""
         with contextlib.suppress(NoImage):
             self._give_back(self._lent((environment, recipe)))
 
@@ -114,7 +115,7 @@ class Images(Generic[E]):
         return [(name, each.memory_kib << 10) for name, each in images if each.is_ready]
 
     def close(self) -> None:
-        """End all images; nothing may be asked any more."""
+        """End all images; the object cannot be used afterwards."""
         with self._lock:
             self._closed = True
             images = [image for alike in self._images.values() for image in alike] + list(self._retired)
@@ -135,7 +136,7 @@ class Images(Generic[E]):
         return image
 
     def _chosen(self, key: tuple[E, Recipe]) -> Image:
-        """Return the image of a recipe with the least to do; begin another one where all have much to do."""
+        """Return the least busy image of a recipe; begin another one if all are busy."""
         alike = [image for image in self._images.get(key, []) if not image.has_failed]
         ready = [image for image in alike if image.is_ready]
         best = min(ready or alike[:1], key=self._used.__getitem__, default=None)
@@ -151,7 +152,7 @@ class Images(Generic[E]):
         return best or alike[-1]
 
     def _begun(self, environment: E, recipe: Recipe) -> Image:
-        """Begin an image: in a box, or from that of its origin, which stays as long as it does."""
+        """Begin an image: in a box, or forked from its origin, which then lives as long."""
         if recipe.origin is None:
             source = in_box(partial(self._begin, environment, self._isolation, recipe))
         else:
@@ -171,12 +172,12 @@ class Images(Generic[E]):
         return [(key, each) for key, alike in self._images.items() for each in alike]
 
     def _has_room(self, image: Image) -> bool:
-        """Whether there may be another one like this."""
+        """Whether the limits allow another image of this recipe."""
         kept = [each for _, each in self._all()]
         return len(kept) < self._most and sum(e.memory_kib for e in [*kept, image]) <= self._most_kib
 
     def _leaving(self) -> list[Image]:
-        """Take those away that are one too many, or too large together, and not in use."""
+        """Remove and return unused images that exceed the limits of number or memory."""
         kept = self._all()
         number, kib = len(kept), sum(each.memory_kib for _, each in kept)
         leaving = []
@@ -234,7 +235,7 @@ class Images(Generic[E]):
 
 @contextlib.contextmanager
 def _turn(image: Image, cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Hold the turn at an image that forks for one at a time. Raises NotWanted."""
+    """Hold the turn at an image that can have one fork at a time. Raises NotWanted."""
     if image.turn is None:
         yield
         return
@@ -252,6 +253,6 @@ def _digest(content: bytes) -> str:
 
 
 def _short(key: tuple[Environment, Recipe]) -> bytes:
-    """Return what stands for a recipe where many are remembered."""
+    """Return a hash of a recipe as its cache key."""
     environment, recipe = key
     return cache.key(environment.digest, *map(_digest, recipe.words))

@@ -1,4 +1,4 @@
-"""Image step, processes: what a fork does with itself, and calls of the system's library that may fail."""
+"""Image step, processes: operations of a fork on itself, and checked calls of the system's library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def leave(work: Callable[[], int]) -> NoReturn:
-    """Do the work and end this process with its status; whatever happens, nothing else of the image runs."""
+    """Do the work and exit with its status; no other code of the image runs, even after an exception."""
     status = 1
     try:
         status = work()
@@ -21,6 +21,6 @@ def leave(work: Callable[[], int]) -> NoReturn:
 
 
 def require(outcome: int, what: str) -> None:
-    """Raise OSError where a call of the system's library failed."""
+    """Raise OSError if a call of the system's library failed."""
     if outcome != 0:
         raise OSError(ctypes.get_errno(), what)

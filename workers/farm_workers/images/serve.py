@@ -1,13 +1,14 @@
-"""Image step, the image: imports a header, then forks for every order until nobody can order any more.
+"""Image step, the image: imports a header, then forks for every order until the worker closes its socket.
 
-It is called as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER LIBRARY
-OPTION...`` in a box, with one end of a socket as its standard input (see `farm_workers.images.order`). Text
-and limits of a check are read by its fork and never here: what is in this process is in every later fork.
-WHERE says in what it forks: in `CELLS` with namespaces of their own, or in `FOLDERS` that the worker gives.
+It is started as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER
+LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
+`farm_workers.images.protocol`). Text and limits of a check are read by its fork and never here: everything in
+this process is in every later fork. WHERE is the kind of a fork's place: `CELLS` with namespaces of their
+own, or `FOLDERS` that the worker passes.
 
-A fork may be an image itself, which goes on from the header: one that reads a context has the rights and the
-cell of a check, and forks for one check after the other in there; one that has a context's module checked is
-as trusted as a seal, and forks for seals.
+A fork may be an image itself, which continues from the header: one that reads a context has the rights and
+the cell of a check, and forks for one check after the other in there; one that has a context's module checked
+is as trusted as a seal, and forks for seals.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import NamedTuple, NoReturn
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.box import launch, seccomp
 from farm_workers.box.sockets import socket_of
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.child import (
     FOLDER,
     Filter,
@@ -46,36 +47,36 @@ from farm_workers.images.child import (
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
-from farm_workers.images.keeper import Keeper, Keepers
-from farm_workers.images.pages import gather
+from farm_workers.images.huge_pages import gather
+from farm_workers.images.pid_namespace import Keeper, Keepers
 from farm_workers.images.process import leave
-from farm_workers.images.warm import PROOF, STATEMENT, programs
+from farm_workers.images.warmup import PROOF, STATEMENT, programs
 from farm_workers.replay.lean import LeanError
 from farm_workers.replay.replay import Refused
 from farm_workers.seal import Kernel, Request, seal, taken_in
 
-#: What Lean's event loop and its tasks have open, by what the kernel calls it; all else must not be there.
+#: The open files of Lean's event loop and its tasks, by the kernel's names; no others may be open.
 _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", "/dev/null")
-#: How often it takes until Python's interpreter has specialized what a seal does most.
+#: The number of seals after which Python's interpreter has specialised their hot code.
 _SEALS = 10
-#: So many keepers are made at first, while this process is small: as many as checks one image is enough for.
+#: The number of keepers made at first, while this process is small: the most concurrent checks of one image.
 _KEEPERS = 4
 
 
-#: Where an image forks.
+#: The kind of a fork's place.
 CELLS, FOLDERS = "cells", "folders"
 
 
 class CannotFork(Exception):
-    """The image has something that its forks would share with it."""
+    """The image has a resource that its forks would share with it."""
 
 
-#: What a fork does, given what was ordered, the place that it is in and the files of its order.
+#: Does the work of a fork, given the order, the place of the fork, and the files of the order.
 Work = Callable[[bytes, Place, Sequence[int]], int]
 
 
 def main() -> NoReturn:
-    """Be an image of Lean, to the end."""
+    """Run as an image of Lean, to the end."""
     where, user, library, *options = sys.argv[1:]
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
@@ -87,11 +88,11 @@ def main() -> NoReturn:
         give_up(worker, error)
 
     def work(what: bytes, place: Place, files: Sequence[int]) -> int:
-        if what == order.CHECK:
+        if what == protocol.CHECK:
             return check_in(frontend, place, files)
-        if what == order.ON_CONTEXT:
+        if what == protocol.ON_CONTEXT:
             return _read_on(frontend, place, files)
-        if what == order.ON_MODULE:
+        if what == protocol.ON_MODULE:
             return _take_in(frontend, kernel, place, files)
         return seal_in(frontend, kernel, place, files)
 
@@ -99,7 +100,7 @@ def main() -> NoReturn:
 
 
 def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
-    """Be an image that has read a context, to the end; all that runs here is as little trusted as a check."""
+    """Run as an image that has read a context, to the end; its code is as untrusted as a check."""
     given = confined_image(place, files)
     if given is None:
         return 1
@@ -124,7 +125,7 @@ def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
 
 
 def _take_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
-    """Be an image whose kernel has a context's module, to the end."""
+    """Run as an image whose kernel has a context's module, to the end."""
     given = image_on_module(place, files)
     if given is None:
         return 1
@@ -142,20 +143,20 @@ def _go_on(worker: socket.socket, place: Place, work: Work, workshop: Workshop |
     """Serve as an image that was forked from another one."""
     gc.freeze()
     silence(2)
-    worker.send(order.READY)
+    worker.send(protocol.READY)
     Server(worker, work, place, None, workshop).serve()
     return 0
 
 
 def _used_bytes() -> int:
-    """Return the most memory that this process has had so far."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
-    """Make this process, which is still small, one that can be an image.
+    """Prepare this process, while it is small, to be an image.
 
-    Return the socket to the worker, and the keepers where there may be namespaces.
+    Return the socket to the worker, and the keepers if namespaces are allowed.
     """
     launch.prctl(launch.PR_SET_DUMPABLE, 0)
     launch.prctl(launch.PR_SET_NO_NEW_PRIVS, 1)
@@ -164,26 +165,26 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
     silence(0, 1)
     try:
         keepers = Keepers(_KEEPERS) if namespaces else None
-        launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # for what is left where there are no keepers
+        launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # adopts orphans if there are no keepers
     except OSError as error:
         give_up(worker, error)
     if keepers:
-        os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # of every cell
+        os.environ["HOME"] = os.environ["TMPDIR"] = FOLDER  # in every cell
     return worker, keepers
 
 
 def give_up(worker: socket.socket, error: Exception) -> NoReturn:
-    """End this process, and say why it is no image."""
-    worker.send(f"could not create an image: {error}".encode()[: order.MOST_BYTES])
+    """End this process, and report why it is no image."""
+    worker.send(f"could not create an image: {error}".encode()[: protocol.MOST_BYTES])
     os._exit(1)
 
 
 def serve(
     worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, has_mounts: bool
 ) -> NoReturn:
-    """Fork for every order until nobody can order any more; each fork does the work and ends.
+    """Fork for every order until the worker closes its socket; each fork does the work and ends.
 
-    With `has_mounts` this process has mounts of its own, and hides from its forks what tells of others.
+    With `has_mounts` this process has its own mounts, and hides other processes and terminals from its forks.
     """
     settle()
     try:
@@ -193,28 +194,28 @@ def serve(
     except (CannotFork, OSError) as error:
         give_up(worker, error)
     silence(2)
-    worker.send(order.READY)
+    worker.send(protocol.READY)
     Server(worker, work, place, keepers).serve()
     os._exit(0)
 
 
 def settle() -> None:
-    """Have what is in memory stay as it is, so that no fork copies it for nothing."""
+    """Freeze the present objects, so that forks do not copy their pages."""
     gc.collect()
-    gc.freeze()  # what is there stays: no fork looks through it, and copies it by that
+    gc.freeze()  # collections in forks skip these objects, and so do not copy them
     gc.disable()
     gather()
 
 
 def recipe_of(worker: socket.socket) -> bytes:
     """Return the header, which the worker sends first."""
-    _, (header,), _, _ = socket.recv_fds(worker, order.MOST_BYTES, 1)
+    _, (header,), _, _ = socket.recv_fds(worker, protocol.MOST_BYTES, 1)
     with open(header, "rb") as file:  # noqa: PTH123
         return file.read()
 
 
 def silence(*descriptors: int) -> None:
-    """Lead these descriptors nowhere: the worker does not read what is said there, and forks inherit them."""
+    """Point these descriptors to /dev/null: the worker does not read them, and forks inherit them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
         os.dup2(nothing, descriptor)
@@ -222,7 +223,7 @@ def silence(*descriptors: int) -> None:
 
 
 def _ready(header: str, frontend: Frontend) -> Kernel:
-    """Have Lean import a header, and set up by programs of ours what is set up at first use."""
+    """Have Lean import a header, and warm it up with programs of the farm."""
     frontend.import_header(header)
     _elaborate_some(frontend, header)
     kernel = Kernel(environment=frontend.kernel_environment(), compiled=Compiler(frontend).evaluate)
@@ -238,7 +239,7 @@ def _elaborate_some(frontend: Frontend, header: str) -> None:
 
 
 def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
-    """Seal a proof of ours a few times: Python is quick at what it has done before."""
+    """Seal a proof of the farm's a few times, until Python has specialised the code."""
     modules = [_compiled(frontend, header + text) for text in (PROOF, STATEMENT)]
     if None in modules:
         return
@@ -247,13 +248,13 @@ def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
 
 
 def _compiled(frontend: Frontend, program: str) -> bytes | None:
-    """Return the module of a program of ours, which a fork writes; None where it is none."""
+    """Return the module of a program of the farm's, which a fork writes; None if it wrote none."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(LeanError, OSError):
-            if frontend.elaborate(program, order.MODULE_NAME):
-                with open(order.MODULE_NAME, "rb") as module, open(writing, "wb") as pipe:  # noqa: PTH123
+            if frontend.elaborate(program, protocol.MODULE_NAME):
+                with open(protocol.MODULE_NAME, "rb") as module, open(writing, "wb") as pipe:  # noqa: PTH123
                     pipe.write(module.read())
         os._exit(0)
     os.close(writing)
@@ -264,17 +265,17 @@ def _compiled(frontend: Frontend, program: str) -> bytes | None:
 
 
 class Workshop:
-    """The one folder in an image's cell that can be written to: each fork finds it as it was at first."""
+    """The one writable folder in an image's cell: each fork finds it in its first state."""
 
     def __init__(self, root: Path) -> None:
-        """Note what is there. Raises OSError."""
+        """Note the present files. Raises OSError."""
         self._root = root
         self.folder = root / "farm-fork"
         self._device = root.stat().st_dev
         self._first = {path: path.lstat() for path in self._below(root)}
 
     def clear(self) -> None:
-        """Remove all that was left there, and make the folder of a fork anew. Raises OSError."""
+        """Remove all files of the last fork, and make the folder of the next one. Raises OSError."""
         for path in reversed(list(self._below(self._root, opening=True))):
             if path not in self._first:
                 path.rmdir() if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
@@ -285,7 +286,7 @@ class Workshop:
         self.folder.mkdir(mode=0o700)
 
     def _below(self, folder: Path, *, opening: bool = False) -> Iterator[Path]:
-        """Yield what is below a folder and not mounted there, folders first, which may be opened for that."""
+        """Yield the files below a folder, except mounts, folders first, opening them if needed."""
         for path in folder.iterdir():
             found = path.lstat()
             if found.st_dev != self._device:
@@ -298,7 +299,7 @@ class Workshop:
 
 
 def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
-    """Return what cells have around them. Raises CannotFork where they would share something writable."""
+    """Return the surroundings of cells. Raises CannotFork if they would share something writable."""
     machine = platform.machine()
     own = {worker.fileno()} | (keepers.descriptors if keepers else frozenset())
     return Place(
@@ -319,7 +320,7 @@ def _filter(calls: bytes | None) -> Filter | None:
 
 
 def _librarys_descriptors(own: Set[int]) -> frozenset[int]:
-    """Return what is open here besides our `own`; raises CannotFork for what forks must not share."""
+    """Return the open descriptors besides our `own`; raises CannotFork for one that forks must not share."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
         for line in maps:
             if line.split(maxsplit=2)[1].startswith("rw-s"):
@@ -340,7 +341,7 @@ def _data_bytes() -> int:
 
 
 class _Fork(NamedTuple):
-    """A fork that is alive: its process, who asked for it, and its keeper where it has one."""
+    """A living fork: its process, the socket of its order, and its keeper if it has one."""
 
     pid: int
     asker: int
@@ -349,7 +350,7 @@ class _Fork(NamedTuple):
 
 
 class Server:
-    """Forks for every order, and says what became of each fork."""
+    """Forks for every order, and reports the end of each fork."""
 
     def __init__(
         self,
@@ -367,10 +368,10 @@ class Server:
         self._poll.register(worker, select.POLLIN)
 
     def serve(self) -> None:
-        """Serve until nobody can order any more."""
+        """Serve until the worker closes its socket."""
         while True:
             ready = [descriptor for descriptor, _ in self._poll.poll()]
-            # Orders come last: what has become free is there for them.
+            # Orders come last, so that they find the keepers that have become free.
             for descriptor in sorted(ready, key=lambda each: each == self._worker.fileno()):
                 if descriptor in self._forks:
                     self._ended(descriptor)
@@ -380,16 +381,16 @@ class Server:
                     return
 
     def _order(self) -> bool:
-        """Take an order; False when there will be none."""
-        what, files, _, _ = socket.recv_fds(self._worker, order.MOST_BYTES, order.MOST_FILES)
+        """Take an order; False once the socket is closed."""
+        what, files, _, _ = socket.recv_fds(self._worker, protocol.MOST_BYTES, protocol.MOST_FILES)
         if not what:
             return False
         try:
             self._fork(what, files)
         except OSError as error:  # too many processes, or no memory: others are being served
-            order.tell(files[order.SOCKET], error)
-            os.close(files[order.SOCKET])
-        for file in files[order.REQUEST :]:
+            protocol.tell(files[protocol.SOCKET], error)
+            os.close(files[protocol.SOCKET])
+        for file in files[protocol.REQUEST :]:
             os.close(file)
         return True
 
@@ -398,7 +399,7 @@ class Server:
             if self._forks:
                 raise BlockingIOError("it forks for one at a time")
             self._workshop.clear()
-        keeper = self._keepers.take() if self._keepers and what in order.IN_CELLS else None
+        keeper = self._keepers.take() if self._keepers and what in protocol.IN_CELLS else None
         try:
             pid = keeper.fork() if keeper else os.fork()
             if pid == 0:
@@ -408,11 +409,11 @@ class Server:
             if keeper:
                 keeper.close()
             raise
-        self._forks[handle] = _Fork(pid, files[order.SOCKET], what, keeper)
+        self._forks[handle] = _Fork(pid, files[protocol.SOCKET], what, keeper)
         self._poll.register(handle, select.POLLIN)
 
     def _ended(self, handle: int) -> None:
-        """Reap a fork, have killed what it leaves behind, and have said what became of it."""
+        """Reap a fork, have its remaining processes killed, and report its end."""
         self._poll.unregister(handle)
         os.close(handle)
         fork = self._forks.pop(handle)
@@ -424,11 +425,11 @@ class Server:
                 self._poll.register(fork.keeper, select.POLLIN)
                 fork.keeper.clear(said, fork.asker)
             else:
-                if fork.what == order.CHECK:
+                if fork.what == protocol.CHECK:
                     self._sweep()
                 os.write(fork.asker, said)
-        except OSError as error:  # the keeper has ended; or nobody waits any more
-            order.tell(fork.asker, error)
+        except OSError as error:  # the keeper has ended, or the worker is gone
+            protocol.tell(fork.asker, error)
         finally:
             os.close(fork.asker)
 
@@ -438,7 +439,7 @@ class Server:
         self._keepers.give_back(self._clearing.pop(descriptor))
 
     def _sweep(self) -> None:
-        """Kill what came of forks that have ended: this process has it for a child now."""
+        """Kill the descendants of ended forks, which this process has adopted."""
         if self._workshop:
             kill_all()
             return
@@ -448,7 +449,7 @@ class Server:
             strays = set(below) - ours - {each for pid in ours for each in launch.descendants(pid)}
             if not strays:
                 return
-            for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped makes no more of them
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # a stopped process forks no more
                 for pid in strays:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
@@ -459,7 +460,7 @@ class Server:
 
 
 def kill_all() -> None:
-    """Kill all that is in this process's namespace besides itself and process 1."""
+    """Kill all processes of this namespace besides this one and process 1."""
     while True:
         try:
             os.kill(-1, signal.SIGKILL)
@@ -468,11 +469,11 @@ def kill_all() -> None:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        time.sleep(0.001)  # the killed need a moment to die
+        time.sleep(0.001)  # killed processes take a moment to die
 
 
 def _handle(pid: int) -> int:
-    """Return a descriptor of a child; a child that cannot have one is killed. Raises OSError."""
+    """Return a descriptor of a child; a child without one is killed. Raises OSError."""
     try:
         return os.pidfd_open(pid)
     except OSError:

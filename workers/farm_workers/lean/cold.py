@@ -1,4 +1,4 @@
-"""Cold way: a fresh Lean for each program, which reads all that the program imports."""
+"""Cold way: starts a fresh Lean for each program, which reads every module that the program imports."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from farm_workers.lean.listed import declared_names
 from farm_workers.lean.messages import LIST, MODULE, compile_command, completes, with_end_mark
 from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply
 
-#: Of so many headers is remembered how long reading them takes.
+#: The reading time of at most this many headers is cached.
 _MOST_HEADERS = 1000
 
 
 class Cold:
-    """Runs a fresh Lean for each program; for many threads.
+    """Runs a fresh Lean for each program; thread-safe.
 
-    A check's time starts when its imports are read, which a fresh process does not tell. Reading them takes
-    no longer than the shortest run so far with the same header, so that is added to the limits of time. A
-    header that was never read is run alone first: that may be when its modules come from the disk.
+    The clock of a check starts when its imports have been read, but a fresh process does not report that
+    moment. Reading takes no longer than the shortest run so far with the same header, so that duration is
+    added to the limits of time. A header that was never read is run alone first, because its modules may come
+    from the disk.
     """
 
     def __init__(self, isolation: Isolation) -> None:
@@ -50,7 +51,7 @@ class Cold:
         return reply
 
     def _with_reading(self, question: Question) -> Question:
-        """Return a question whose limits allow for reading its imports anew."""
+        """Return a question whose limits allow for reading its imports again."""
         reading = self._shortest.get(_key(question))
         return question if reading is None else question.allowing(reading)
 
@@ -62,8 +63,8 @@ def _key(question: Question) -> bytes:
 def in_a_process(question: Question, isolation: Isolation, snapshot: Path | None = None) -> Reply:
     """Run the command `lean` on a program, from a snapshot of its header if there is one.
 
-    The mark stands behind the program. Where Lean does not read one apart from the other, it is given the
-    program alone, and what it says of that is the answer: such a program has no end.
+    The mark stands behind the program. If Lean cannot parse the two apart, it gets the program alone, and
+    that reply counts: such a program is incomplete.
     """
     marked = with_end_mark(question.program, question.mark)
     run, module, declared = _in_a_box(question, marked, isolation, snapshot)
@@ -80,9 +81,10 @@ def _has_failed(run: Execution) -> bool:
 def _in_a_box(
     question: Question, text: str, isolation: Isolation, snapshot: Path | None
 ) -> tuple[Execution, BinaryIO | None, tuple[str, ...] | None]:
-    """Run `lean` on a text as the question has it.
+    """Run `lean` on a text with the question's options and limits.
 
-    Return how that went, and of a run that ended well the module, and what it declares where that is asked.
+    Return the run's facts and, after a run that ended well, the module, and the program's declarations if the
+    question keeps them.
     """
     environment = question.environment
     with fresh_folder(isolation.folder) as workshop:

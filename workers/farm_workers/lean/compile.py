@@ -32,12 +32,7 @@ _log = logger(__name__)
 
 
 class LeanRunner:
-    """Runs Lean on this machine; for many threads. `close` ends every process.
-
-    `way` is how Lean is run unless a caller asks for another one: ``forked``, ``snapshot`` or ``cold``. A way
-    that cannot answer gives the program to the next. `most_images` and `images_mib` bound the images that are
-    kept, and their memory, `snapshot_mib` the snapshots in `home`.
-    """
+    """Runs Lean on this machine; thread-safe. `close` ends every process."""
 
     def __init__(
         self,
@@ -60,36 +55,36 @@ class LeanRunner:
         )
 
     def close(self) -> None:
-        """End every process; nothing may be asked any more."""
+        """End every process; the object cannot be used afterwards."""
         self.images.close()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Begin to make images of the environment's headers, where Lean is forked."""
+        """Begin to make images of the environment's headers, if Lean is forked."""
         if self.way == FORKED:
             for header in environment.headers:
                 self.images.prewarm(environment, Recipe(header=header[: header_end(header)] + "\n"))
 
     @contextlib.contextmanager
     def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
-        """Give what came of compiling a program; its module is closed at the end of the block.
+        """Give the reply to a program; its module is closed at the end of the block.
 
-        Raises NotShared for a question that shares its context, where that cannot be.
+        Raises NotShared if the question shares its context and no image can.
         """
         with tracing.step("farm.lean") as span:
             if question.shares_context:
                 reply = self._shared(question, self._forked.compile)
             else:
                 reply = self._compiled(question, way or self.way)
-            span.tell(way=reply.report.way)
+            span.set_attributes(way=reply.report.way)
         with reply.module or contextlib.nullcontext():
             yield reply
 
     @contextlib.contextmanager
     def apart(self, question: Question) -> Iterator[Reply]:
-        """Give what came of compiling a program, and its context as a module of its own.
+        """Give the reply to a program, with the module of its context apart from its own.
 
-        A question that shares its context is asked of an image that has read that, any other one of a fork
-        of the header's image. Raises NotShared.
+        If the question shares its context, a fork of an image that has read the context answers, otherwise a
+        fork of the header's image. Raises NotShared.
         """
         with tracing.step("farm.context"):
             reply = self._shared(question, self._forked.compile_apart)
@@ -97,9 +92,9 @@ class LeanRunner:
             yield reply
 
     def _shared(self, question: Question, ask: Callable[[Question], Reply]) -> Reply:
-        """Return what a fork says of a program with a context that is shared, if it ends by itself.
+        """Return the reply of a fork of a shared context, if the fork ends by itself.
 
-        A context runs a stranger's code: where its image, or a fork, fails, that is no fault of a proof yet.
+        A context runs untrusted code: a failure of its image, or of a fork, is not yet a fault of the proof.
         """
         try:
             reply = ask(question)
@@ -112,7 +107,7 @@ class LeanRunner:
         return reply
 
     def report(self, question: Question, reply: Reply) -> Report:
-        """Return the facts of a reply, and what is wrong with the environment where that is to blame."""
+        """Return the facts of a reply, with the environment's error if the environment caused the failure."""
         if self._refused.get(_short(question)) is not None:
             return reply.report
         wrong = self._environment_error(reply.report, question)
@@ -121,22 +116,19 @@ class LeanRunner:
         return replace(reply.report, environment_error=wrong)
 
     def _remember_refusal(self, question: Question) -> None:
-        """Remember that Lean refuses a header, where it does so of the header alone.
-
-        The answer to a program only raises the question: its code can print such an error and end Lean.
-        """
+        """Remember that Lean refuses a header, if it refuses the header alone."""
         alone = self._tried(question.instead(question.header), COLD)
         with alone.module or contextlib.nullcontext():
             if _refuses_header(alone.report):
                 self._refused.put(_short(question), alone.report)
 
     def _compiled(self, question: Question, way: str) -> Reply:
-        """Return what came of a program; where a fork crashes, the answer of a fresh Lean decides.
+        """Return the reply to a program; if a fork crashes, the reply of a fresh Lean decides.
 
-        A fork that crashes alone may have got that from its image, such as one whose file was replaced under
-        the map. That image serves no further check. A program that crashes in a fork only, because it can
-        tell, gains nothing: a fresh Lean's answer is sealed as any other, an end without one is no answer,
-        and images are not given up for it again and again.
+        The image may have caused the crash of a fork, for example if a mapped file was replaced. That image
+        serves no further check. A program that detects a fork and crashes in it only gains nothing: a fresh
+        Lean's reply is sealed like any other, a run without one is no reply, and images are not given up for
+        the same program again.
         """
         if (refused := self._refused.get(_short(question))) is not None:
             run = Execution(exit_status=1, isolation=self._isolation.name)
@@ -166,10 +158,10 @@ class LeanRunner:
         raise AssertionError("a fresh Lean has no doubts")
 
     def _environment_error(self, report: Report, question: Question) -> str | None:
-        """Say what is broken when imports fail that the environment itself promises.
+        """Return the error of the environment if imports fail that it promises itself.
 
-        A program may ask for a module that never was; then its own header is to blame. So the text of the
-        error only asks the question: the environment's header, alone, answers it.
+        A program may import a module that does not exist, which is its own fault. So the text of the error
+        only prompts a check: the environment's header is compiled alone, and decides.
         """
         first = report.answer.first_error
         if first is None or not _IMPORT_FAILED.match(first.text):
@@ -179,7 +171,8 @@ class LeanRunner:
         return None if found is None else found.text.partition("\n")[0]
 
 
-#: How Lean begins to say that a module cannot be imported (``Lean.findOLean``, ``Lean.readModuleData``).
+#: The beginnings of Lean's messages about a module that cannot be imported (``Lean.findOLean``,
+#: ``Lean.readModuleData``).
 _IMPORT_FAILED = re.compile(
     r"unknown (module prefix|package) '|object file '.*' of module .* does not exist|failed to read file '",
 )
@@ -188,12 +181,12 @@ _IMPORT_FAILED = re.compile(
 #: How Lean says that a module is not there, which stays so for the digest of an environment. A file that
 #: could not be read may be read the next time: it is not among them.
 _NOT_THERE = re.compile(r"unknown (module prefix|package) '|object file '.*' of module .* does not exist")
-#: So many headers that cannot be imported are remembered, with so many bytes of messages.
+#: At most this many headers that cannot be imported are cached, with at most this many bytes of messages.
 _MOST_REFUSED, _MOST_REFUSED_BYTES = 1000, 4 << 20
 
 
 def _refuses_header(report: Report) -> bool:
-    """Whether Lean came to an end of its own because a module that the header names is not there."""
+    """Whether Lean ended by itself because a module of the header is missing."""
     run, first = report.run, report.answer.first_error
     is_own_end = run.is_undisturbed and run.exit_status == 1 and not report.answer.reached_end
     return is_own_end and first is not None and _NOT_THERE.match(first.text) is not None
@@ -208,7 +201,7 @@ def _text_bytes(report: Report) -> int:
 
 
 def _is_an_answer(report: Report) -> bool:
-    """Whether Lean came to an end that says something about the program."""
+    """Whether Lean's end is a fact about the program."""
     verdict = judge(report)
     is_told = verdict.reason is not Reason.CRASH and verdict.outcome is not Outcome.JUDGE_ERROR
     return is_told or needs_seal(report)

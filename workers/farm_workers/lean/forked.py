@@ -9,17 +9,17 @@ from farm.judging.report import Execution, Report
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.fork import Fork
+from farm_workers.images.forking import forked, watched
 from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
-from farm_workers.images.lent import forked, watched
 from farm_workers.lean.goals import read_goals
 from farm_workers.lean.way import FORKED, Doubtful, Question, Reply
 
 
 class Forked:
-    """Asks a fork of an image; for many threads."""
+    """Runs each program in a fork of an image; thread-safe."""
 
     def __init__(self, isolation: Isolation, images: Images[LeanEnvironment]) -> None:
         self._isolation, self._images = isolation, images
@@ -34,7 +34,7 @@ class Forked:
         return self._asked(
             question,
             {
-                "writes": order.REST if question.shares_context else order.ALL,
+                "writes": protocol.REST if question.shares_context else protocol.ALL,
                 "goals": (limits.wall_seconds, limits.cpu_seconds) if question.goals else None,
             },
         )
@@ -46,7 +46,7 @@ class Forked:
         `compile` does.
         """
         context = "" if question.shares_context else question.context
-        return self._asked(question, {"writes": order.APART, "context": context})
+        return self._asked(question, {"writes": protocol.APART, "context": context})
 
     def _asked(self, question: Question, words: Mapping[str, object]) -> Reply:
         limits = question.limits
@@ -54,7 +54,7 @@ class Forked:
             "program": question.program,
             "mark": question.mark,
             "examples": question.keeps_examples,
-            "module": order.MODULE_NAME,
+            "module": protocol.MODULE_NAME,
             **words,
         }
 
@@ -65,7 +65,7 @@ class Forked:
             with forked(self._images, question.key, question.cancelled, begun) as fork:
                 run = watched(fork, limits, self._isolation, question.cancelled)
                 reply = Reply.of(question, run, FORKED, fork.left)
-                if reply.module and words["writes"] == order.APART:
+                if reply.module and words["writes"] == protocol.APART:
                     return replace(reply, context=fork.context())
                 if not question.goals:
                     return reply

@@ -1,4 +1,4 @@
-"""Lean step, goals: what a fork left in place of its program's goals, read as anybody's text. Pure."""
+"""Lean step, goals: reads the goals that a fork left, as untrusted text. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from farm.characters import storable
 from farm.judging.report import Goal
 from farm.lean_text.positions import Positions
 
-#: So many are kept, with so many characters each, and so many together.
+#: Limits: the number of goals, the characters of each, and the characters of all together.
 MOST_GOALS, MOST_TEXT, MOST_CHARACTERS = 32, 4096, 32_768
 _KINDS = ("sorry", "error")
 
 
 def read_goals(left: bytes | None, program: str) -> tuple[Goal, ...] | None:
-    """Return the goals of a program that a fork left as JSON lines; None where it left none."""
+    """Return the goals of a program that a fork left as JSON lines; None if it left none."""
     return None if left is None else tuple(_bounded(left, program))
 
 
@@ -34,7 +34,7 @@ def _bounded(left: bytes, program: str) -> Iterator[Goal]:
 def _goal(line: bytes, lines: Positions) -> Goal | None:
     try:
         said = json.loads(line)
-    except (ValueError, RecursionError):  # its writer was killed, or somebody else wrote it
+    except (ValueError, RecursionError):  # its writer was killed, or another process wrote it
         return None
     if not isinstance(said, dict):
         return None

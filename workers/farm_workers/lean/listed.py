@@ -1,7 +1,7 @@
-"""Lean step, lists: what a program declares, by the ``.ilean`` file that a fresh Lean wrote of it.
+"""Lean step, lists: reads a program's declarations from the ``.ilean`` file that a fresh Lean wrote.
 
-The process that wrote it ran the program: a list can only speak against a program. A constant of the module
-is named there like an `example`, of which nothing is in the module.
+The process that wrote the file ran the program: a list can only count against a program. It names a constant
+of the module like an `example`, which the module does not contain.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _FIRST_FORM = "c:"
 
 
 class _Unreadable(ValueError):
-    """A list has another form than those that are known, or does not tell all."""
+    """A list has an unknown form, or is incomplete."""
 
 
 def declared_names(file: BinaryIO | None) -> tuple[str, ...] | None:
-    """Return the constants that a list says are defined. The file is closed.
+    """Return the constants that a list defines. The file is closed.
 
-    None for what is no list, and for the list of a program that uses the code of Lean's elaborator: what such
-    code declares is in no list.
+    None for a malformed list, and for the list of a program that uses the code of Lean's elaborator: lists do
+    not contain the declarations of such code.
     """
     if file is None:
         return None

@@ -1,4 +1,4 @@
-"""Lean step: how a program is given to Lean, and what its answer says. Pure: nothing here runs anything."""
+"""Lean step: builds the input of Lean and parses its output. Pure: it starts no process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 MOST_MESSAGES = 200
 #: The most characters of one message, and of all that is not a message.
 MOST_TEXT = 8192
-#: A line that is no message is searched this often for one behind what somebody else printed there.
+#: A line that is no message is searched this often for a message behind foreign output.
 _MOST_STARTS = 16
 
 
 def with_end_mark(program: str, mark: str) -> str:
-    """Return a program followed by commands that print a mark; `completes` looks at the answer.
+    """Return a program followed by commands that print a mark; `completes` looks for it in the output.
 
-    Lean ends with status 0, and says nothing, when a program stops it early (``#exit``, or a call that ends
-    the process): only a mark that the program could not know tells that Lean read it to its end. A program
-    that ends in ``open A in`` takes the first command for its own, and what that declares ends with it: then
-    the second command fails.
+    Lean ends with status 0 and no message when a program stops it early (``#exit``, or a call that ends the
+    process): only a mark that the program could not know proves that Lean read it to its end. A program that
+    ends in ``open A in`` makes the first command part of itself, and the universe declared there ends with
+    it: then the second command fails.
     """
     return f'{program}\nuniverse {_LEVEL}{mark}\n#check Sort {_LEVEL}{mark}\n#print "{mark}"\n'
 
@@ -36,9 +36,9 @@ _LEVEL = "farm_"
 
 
 def completes(stdout: bytes, *, program: str, mark: str) -> bool:
-    """Tell from Lean's answer to `with_end_mark` whether it read the program apart from the mark.
+    """Return whether Lean's output for `with_end_mark` shows that it read the program apart from the mark.
 
-    If not, the mark was in the way of the program's last command, or was taken for a part of it.
+    If not, the mark broke the program's last command, or was parsed as a part of it.
     """
     said, _ = _separated(stdout)
     last = program.count("\n") + 1
@@ -46,9 +46,9 @@ def completes(stdout: bytes, *, program: str, mark: str) -> bool:
     return _has_mark(said, mark) and all(each.severity != "error" for each in behind)
 
 
-#: One check, one core, for the farm runs one check per core. Proofs are elaborated in order and not aside, so
-#: that the one thread is free to report what is done while the next command hangs. ``weak``: versions of Lean
-#: that know no such option pass over it.
+#: One core per check, because the farm runs one check per core. Proofs are elaborated in order, so that the
+#: one thread is free to report finished commands while the next one hangs. ``weak``: versions of Lean without
+#: this option ignore it.
 _ONE_CORE = ("-j1", "-Dweak.Elab.async=false")
 
 
@@ -62,7 +62,7 @@ def cold_command(environment: LeanEnvironment) -> list[str]:
     return [*environment.lean, *_ONE_CORE, "--json", "--stdin"]
 
 
-#: What a compiled module is called, and the list of what it declares and refers to.
+#: The file names of a compiled module, and of the list of its declarations and references.
 MODULE, LIST = "Module.olean", "Module.ilean"
 
 
@@ -71,8 +71,8 @@ def compile_command(
 ) -> list[str]:
     """Return the command that checks the program on standard input and writes it as a compiled module.
 
-    If it `lists`, what the program declares is written beside that. With a snapshot its imports come from
-    there.
+    With `lists`, the list of declarations is written beside the module. With a snapshot the imports come from
+    it.
     """
     load = [] if snapshot is None else [f"--incr-load={snapshot}"]
     listing = ["-i", str(output.with_name(LIST))] if lists else []
@@ -85,14 +85,14 @@ def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: 
 
 
 def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end: int = 0) -> Answer:
-    """Read the answer of ``lean --json`` to a program, with the mark where Lean read it to its end.
+    """Parse the output of ``lean --json`` for a program, with the mark if Lean read it to its end.
 
-    It has one JSON object a line; anything at all may stand between. NUL and lone surrogates become U+FFFD,
-    so that a database takes every text. Elaboration can print to the same stream: a message survives what was
-    printed before it on its line. It can also print what looks like a message of Lean's: of such a one no
-    place is kept that the program does not have. Messages stand in the order of their places, for the order
-    in which Lean gets them done is chance. Of the dataset's own context, which ends at `context_end`, errors
-    are told and nothing else: that it has been read before is not to be seen.
+    The output has one JSON object a line; foreign text may stand between. NUL and lone surrogates become
+    U+FFFD, so that a database takes every text. Elaboration can print to the same stream: a message is found
+    behind text printed on its line. It can also imitate a message: places outside the program are dropped.
+    Messages are sorted by place, because Lean finishes them in random order. Of the dataset's own context,
+    which ends at `context_end`, only errors are kept, so that the output does not depend on whether the
+    context was shared.
     """
     messages, foreign = _separated(stdout)
     foreign.append(stderr.decode("utf-8", errors="replace"))
@@ -130,15 +130,16 @@ def _is_of_mark(message: Message, mark: str) -> bool:
 
 
 def _place_of(message: Message) -> tuple[bool, int, int]:
-    """Return what messages are sorted by; those without a place come last."""
+    """Return the sort key of a message; messages without a place come last."""
     return message.line == 0, message.line, message.column
 
 
 def _plain(message: Message, lines: Positions) -> Message:
     """Return a message in the form that all ways of running Lean can give it.
 
-    Only ``lean --json`` tells every kind. An error's name comes both ways; that of a sorry and of a limit are
-    told by their texts as well; no verdict looks at others. An end that is not behind the beginning is none.
+    Only ``lean --json`` reports every kind. All ways report an error's name; those of a sorry and of a limit
+    also follow from their texts; verdicts depend on no other. An end that is not behind the beginning is
+    dropped.
     """
     begin = lines.offset(message.line, message.column)
     end = lines.offset(message.end_line, message.end_column)
@@ -171,7 +172,7 @@ _DECODER = json.JSONDecoder()
 
 
 def _split(line: str) -> tuple[list[Message], str]:
-    """Take the messages out of a line; the rest is what others printed."""
+    """Take the messages out of a line; the rest is foreign output."""
     messages: list[Message] = []
     rest = ""
     position = 0
@@ -189,7 +190,7 @@ def _split(line: str) -> tuple[list[Message], str]:
 def _message_at(line: str, start: int) -> tuple[Message | None, int]:
     try:
         value, end = _DECODER.raw_decode(line, start)
-    except (ValueError, RecursionError):  # what somebody printed can be nested, or have digits, without end
+    except (ValueError, RecursionError):  # foreign output may nest, or have digits, without end
         return None, start + 1
     return _message(value), end
 

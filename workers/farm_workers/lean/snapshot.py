@@ -23,9 +23,9 @@ from farm_workers.lean.way import FIRST_LOAD, Doubtful, Question, Reply
 
 _log = logger(__name__)
 
-#: So many snapshots are kept on disk, however small they are, and so many headers without one remembered.
+#: At most this many snapshots are kept on disk, whatever their size, and this many refused headers in memory.
 _MOST, _MOST_REFUSED = 1000, 1000
-#: What is beside the snapshots and older than this was left by a worker that was killed.
+#: A temporary file that is older than this belongs to a killed worker.
 _LEFT_SECONDS = 6 * FIRST_LOAD.wall_seconds
 
 
@@ -57,9 +57,9 @@ class Snapshot:
         return reply
 
     def of(self, question: Question) -> Path:
-        """Return the snapshot of the question's header, which is made when there is none.
+        """Return the snapshot of the question's header, made if it is missing.
 
-        Raises Doubtful when none can be made.
+        Raises Doubtful if it cannot be made.
         """
         environment = question.environment
         # A snapshot names the files that it was made from, wherever the home is moved to.
@@ -88,7 +88,7 @@ class Snapshot:
 
     @contextlib.contextmanager
     def _alone(self, folder: Path) -> Iterator[None]:
-        """Let one at a time make a snapshot: threads of this process and other processes."""
+        """Lock the making of a snapshot, against threads of this process and other processes."""
         self._folder.mkdir(parents=True, exist_ok=True)
         name = folder.with_suffix(".lock")
         with name.open("wb") as lock:
@@ -127,7 +127,7 @@ class Snapshot:
         raise Doubtful("could not create a snapshot of this header")
 
     def _make_room(self, newest: Path) -> None:
-        """Remove what is left of killed workers, then the snapshots least recently used; never the newest."""
+        """Remove the files of killed workers, then the least recently used snapshots; never the newest."""
         for pattern in (f"{FRESH}*", "*.lock"):
             for left in self._folder.glob(pattern):
                 _remove_old(left)
@@ -150,5 +150,5 @@ def _remove_old(path: Path) -> None:
             path.unlink() if path.suffix == ".lock" else remove(path)
 
 
-#: Lean writes what a snapshot depends on beside it.
+#: Lean writes the dependencies of a snapshot beside it.
 _FILE = "header.snap"

@@ -18,8 +18,8 @@ from farm_workers.lean.messages import parse
 FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
 WAYS = (FORKED, SNAPSHOT, COLD)
 
-#: What the farm does on its own account may take this, above all reading a header for the first time: no
-#: line's limits hold for that, and the largest libraries come slowly from a disk that is slow, or far away.
+#: Limits of the farm's own runs, above all the first read of a header: no limits of a line apply, and the
+#: largest libraries come slowly from a slow or remote disk.
 FIRST_LOAD = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 
 
@@ -27,12 +27,12 @@ FIRST_LOAD = Limits(wall_seconds=600.0, cpu_seconds=1200.0, memory_mib=16384)
 class Question:
     """One program for Lean; `mark` is printed when Lean has read it to its end.
 
-    `header_end` is an offset in it, see `farm.lean_text.header`, and so is `context_end`, where the dataset's
-    own context ends, 0 without one. `cancelled` is called now and then, and says whether nobody wants the
-    answer any more. With `goals` the goals at errors and sorries are asked for, which only a fork can tell.
-    With `shares_context` it is asked of a fork of an image that has read the context, or of nobody, and the
-    module holds what the context does not declare. With `keeps_examples` the module holds what the program
-    declares and Lean forgets, or the reply lists what the program declares.
+    `header_end` is an offset in it, see `farm.lean_text.header`; `context_end` is the offset at which the
+    dataset's own context ends, 0 without one. `cancelled` is called now and then and returns whether the
+    check was cancelled. With `goals` the reply has the goals at errors and sorries, which only a fork can
+    report. With `shares_context` only a fork of an image that has read the context answers, and the module
+    holds no declarations of the context. With `keeps_examples` the module holds declarations that Lean would
+    forget, or the reply lists the program's declarations.
     """
 
     program: str
@@ -58,7 +58,7 @@ class Question:
         context_end: int = 0,
         keeps_examples: bool = False,
     ) -> Question:
-        """Return the question about a program, whose end mark nobody can guess."""
+        """Return the question about a program, with a random end mark."""
         return cls(
             program=program,
             mark=secrets.token_hex(16),
@@ -72,9 +72,9 @@ class Question:
         )
 
     def instead(self, program: str, *, context_end: int = 0) -> Question:
-        """Return the question about a program of the farm's, which may take as long as a first load.
+        """Return the question about a program of the farm's own, within the limits of a first load.
 
-        Of one with the same context, whose end is told, it is asked as this question is.
+        With `context_end`, the program shares this question's context image.
         """
         return replace(
             Question.of(program, self.environment, FIRST_LOAD, self.cancelled, context_end=context_end),
@@ -82,7 +82,7 @@ class Question:
         )
 
     def allowing(self, run: Execution, times: float = 1.0) -> Question:
-        """Return the question with time for what a run has done, so many times, besides its own limits."""
+        """Return the question with `times` the run's wall and processor time added to its limits."""
         more = replace(
             self.limits,
             wall_seconds=self.limits.wall_seconds + times * run.wall_seconds,
@@ -102,7 +102,7 @@ class Question:
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
-        """The environment, and what an image of it has read: programs that have both in common share one."""
+        """The environment and the recipe of the image: programs with equal keys share an image."""
         return self.environment, Recipe(
             header=self.header, context=self.context if self.shares_context else ""
         )
@@ -110,11 +110,11 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """The answer to a question: the facts, and what Lean compiled.
+    """The reply to a question: the facts, and the compiled module.
 
-    `module` is a sealed copy, in memory, of the compiled module, where Lean ended well and left one. The
-    caller closes it. `context` is the module of the context, where that is a module of its own. `declared`
-    lists what the program declares, where Lean was asked for that and did it.
+    `module` is a sealed copy, in memory, of the compiled module, if Lean ended well and wrote one. The caller
+    closes it. `context` is the module of the context, if it was compiled apart. `declared` lists the
+    program's declarations, if the question keeps them and Lean listed them.
     """
 
     report: Report
@@ -124,7 +124,7 @@ class Reply:
 
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:
-        """Return the reply that Lean gave in this run; `module` is called where it ended well."""
+        """Return the reply of a run of Lean; `module` is called if the run ended well."""
         hidden = hiding(question.environment)
         answer = parse(
             hidden.output(run.stdout),
@@ -140,12 +140,12 @@ class Reply:
 
 
 class Doubtful(Exception):
-    """One way cannot answer; another one must be asked."""
+    """A way cannot reply; the caller falls back to another one."""
 
 
 class NotShared(Exception):
-    """There is no answer by way of a context that is shared: the program is to be asked about alone."""
+    """No shared context can reply: the caller compiles the program alone."""
 
 
 class Unfit(NotShared):
-    """A context cannot be shared whatever the proof is: the kernel does not take what it was compiled to."""
+    """A context cannot be shared, whatever the proof is: the kernel rejects its compiled form."""

@@ -1,4 +1,4 @@
-"""Waiting for a server that is down: it holds a worker up, it loses nothing."""
+"""Backoff: retries a step while a server is down, so that an outage delays a worker and loses nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _T = TypeVar("_T")
 
 _log = logger(__name__)
 
-#: How long to wait before asking a server again that did not answer.
+#: The pause before a retry of a server that did not answer.
 RETRY_SECONDS = 1.0
-#: How long a worker that begins waits for its servers: a restart is outlived, a wrong address is told.
+#: How long a starting worker retries its servers: long enough for a restart, short enough to report a wrong
+#: address.
 START_SECONDS = 30.0
 
 
@@ -25,7 +26,7 @@ def _never() -> bool:
 
 
 def retrying(step: Callable[[], _T], *, unless: Callable[[], bool] = _never) -> _T:
-    """Do a step again until PostgreSQL answers; raises `ServerDown` when it does not and `unless` is true."""
+    """Retry a step until PostgreSQL answers; raises `ServerDown` when it does not and `unless` is true."""
     while True:
         try:
             return step()
@@ -38,6 +39,6 @@ def retrying(step: Callable[[], _T], *, unless: Callable[[], bool] = _never) -> 
 
 
 def retrying_at_start(step: Callable[[], _T]) -> _T:
-    """Do a step until PostgreSQL answers, for `START_SECONDS` at most; raises `ServerDown`."""
+    """Retry a step until PostgreSQL answers, for `START_SECONDS` at most; raises `ServerDown`."""
     until = time.monotonic() + START_SECONDS
     return retrying(step, unless=lambda: time.monotonic() > until)

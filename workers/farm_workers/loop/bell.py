@@ -1,6 +1,6 @@
-"""Redis, as a worker sees it: logged once when it cannot be used, and once when it can again.
+"""Watches a worker's connection to Redis: logs once when it fails, and once when it works again.
 
-A Redis that answers and refuses writes is like one that is down: it is full, a replica, or wants a password.
+A Redis that answers but refuses writes counts as down: it is full, a replica, or needs a password.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from farm.broker import refusal, require_broker
 from farm.errors import ServerDown
 from farm.log import logger
 
-#: A consumer tries again after so many seconds to use a Redis that refuses what it asks.
+#: A consumer retries after this many seconds when Redis refuses its commands.
 _RETRY_SECONDS = 1.0
 
 _log = logger(__name__)
 
 
 class Bell:
-    """Whether Redis, which calls the threads of this worker, can be reached; for many threads."""
+    """Whether Redis, which calls the threads of this worker, can be reached; thread-safe."""
 
     def __init__(self, app: Celery, *, connecting: Callable[[], None] = lambda: None) -> None:
         """Call `connecting` each time before Celery connects to Redis."""
@@ -35,7 +35,7 @@ class Bell:
         self._is_lost = False
 
     def lost(self, error: BaseException) -> None:
-        """Log why Redis cannot be used, unless that was logged before."""
+        """Log why Redis cannot be used, unless that is logged already."""
         with self._lock:
             if not self._is_lost:
                 _log.warning(
@@ -47,12 +47,12 @@ class Bell:
 
     def _fault(self, error: BaseException) -> str:
         if (words := refusal(error)) is not None:
-            return f"refuses what the farm writes at {self._where}: {words}"
+            return f"refuses the farm's commands at {self._where}: {words}"
         words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         return f"cannot be reached at {self._where}: {words}; start it, or correct FARM_BROKER_URL"
 
     def look(self) -> bool:
-        """Return whether Redis takes writes now, and log it where that has changed."""
+        """Return whether Redis accepts writes now, and log a change."""
         try:
             require_broker(self._app)
         except ServerDown as error:
@@ -62,7 +62,7 @@ class Bell:
         return True
 
     def found(self) -> None:
-        """Log that Redis answers again, where it did not."""
+        """Log that Redis answers again, if it did not before."""
         with self._lock:
             if self._is_lost:
                 _log.warning("Redis answers again at %s", self._where)
@@ -70,11 +70,11 @@ class Bell:
 
     @property
     def is_lost(self) -> bool:
-        """Whether Redis could not be reached when somebody last tried."""
+        """Whether the last attempt to reach Redis failed."""
         return self._is_lost
 
     def hung(self) -> type[Consumer]:
-        """Return Celery's consumer of calls; what Celery logs of its connection is said here instead."""
+        """Return Celery's consumer of calls, which logs the connection's state in the farm's words."""
         bell = self
 
         class Listener(Consumer):  # type: ignore[misc] # Celery ships no types
@@ -91,7 +91,7 @@ class Bell:
         return Listener
 
     def _is_of_something_else(self, record: logging.LogRecord) -> bool:
-        """Return whether Celery logs something else than its connection, of which it repeats each failure."""
+        """Return whether a log record of Celery is not about its connection."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         is_lost = record.msg == consumer.CONNECTION_ERROR or consumer.CONNECTION_RETRY in arguments
         if is_lost and isinstance(arguments[1], BaseException):
@@ -100,5 +100,5 @@ class Bell:
 
 
 def _is_no_advice(record: logging.LogRecord) -> bool:
-    """Whether this is not Celery's advice to end checks when Redis goes away: it is right that they go on."""
+    """Whether this is not Celery's advice to end checks when Redis goes away: the farm lets them finish."""
     return "worker_cancel_long_running_tasks_on_connection_loss" not in record.getMessage()

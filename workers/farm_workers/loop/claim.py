@@ -1,8 +1,8 @@
-"""Claim step: what a worker will begin in the next moment, claimed for all its threads at once.
+"""Claim step: leases the checks that this worker will begin next, for all its threads together.
 
-A transaction a check would cost more than a small check's own bookkeeping. So checks are claimed ahead, by
-how long the last ones took: as many as will be begun in `AHEAD_SECONDS`. One that was not begun soon after
-all is given back, for another worker may be idle.
+A transaction for each check would cost more than the rest of a small check's bookkeeping. So checks are
+prefetched: as many as the recent durations let begin within `AHEAD_SECONDS`. A check that has not begun after
+`UNBEGUN_SECONDS` is given back, because another worker may be idle.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from farm.judging.states import Priority
 from farm.store.attempt import Alike, Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
-from farm_workers.loop.groups import Groups
+from farm_workers.loop.image_affinity import ImageAffinity
 from farm_workers.loop.leases import Leases
 from farm_workers.metrics import events
 
-#: Checks that will be begun within so many seconds are claimed together.
+#: Checks that are expected to begin within this many seconds are claimed together.
 AHEAD_SECONDS = 0.1
-#: No more than this are.
+#: The most checks of one claim.
 MOST = 64
-#: What was claimed and is not begun after so many seconds is given back.
+#: A prefetched check that has not begun after this many seconds is given back.
 UNBEGUN_SECONDS = 0.5
-#: While some are claimed ahead, a worker looks no more often than this for a check of a class before them.
+#: While checks are prefetched, a worker looks for checks of higher classes at most this often.
 _LOOK_SECONDS = 0.02
-#: How much the newest check counts in the mean time of a check.
+#: The weight of the newest check in the mean duration of checks.
 _NEWEST = 0.1
 
 
@@ -43,28 +43,29 @@ class Claims:
         self._store, self._leases, self._worker = store, leases, worker
         self._lease_seconds = lease_seconds
         self._environments, self._tiers = deque(environments), environments
-        # The heartbeat asks for what is ahead, and must not wait for a claim, which may hang with PostgreSQL.
+        # The heartbeat reads the prefetched checks; it must not wait for a claim, which may hang with
+        # PostgreSQL.
         self._claiming = threading.Lock()
         self._lock = threading.Lock()
-        self._front, self._groups = Front(), Groups()
-        self._ahead: deque[tuple[Claim, float]] = deque()  # with the moment of the claim
+        self._front, self._affinity = Front(), ImageAffinity()
+        self._prefetched: deque[tuple[Claim, float]] = deque()  # with the time of the claim
         self._looked_at = 0.0
         self._mean_seconds: float | None = None
 
     def serve(self, environment: str, tiers: Sequence[str]) -> None:
-        """Claim checks of this environment, too, from now on."""
+        """Claim checks of this environment as well from now on."""
         with self._claiming:
             self._tiers = {**self._tiers, environment: tiers}
             if environment not in self._environments:
                 self._environments.append(environment)
 
     def take(self, busy: int) -> Claim | None:
-        """Return a check to begin now; None when none waits. `busy` threads of this worker are at work.
+        """Return a check to begin now; None when none waits. `busy` is the number of occupied worker slots.
 
         Raises `ServerDown`.
         """
         with self._claiming:
-            if self._is_ahead_overtaken():
+            if self._are_prefetched_overtaken():
                 self._claim(self._by_turn(1))
             if (claim := self._next()) is None:
                 self._claim(self._claimed(self._how_many(busy)))
@@ -73,56 +74,56 @@ class Claims:
 
     def _next(self) -> Claim | None:
         with self._lock:
-            claim, claimed_at = self._ahead.popleft() if self._ahead else (None, 0.0)
+            claim, claimed_at = self._prefetched.popleft() if self._prefetched else (None, 0.0)
         if claim is not None:
             self._leases.begin(claim)
-            if not claim.failures:  # what begins again did not wait for a worker all the time
+            if not claim.failures:  # the wait of a retried check was not all for a worker
                 since = time.monotonic() - claimed_at
                 events.begun(claim, waited_seconds=claim.waited_seconds + since)
         return claim
 
     def note(self, seconds: float) -> None:
-        """Say how long a check took."""
+        """Note the duration of a check."""
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else (1 - _NEWEST) * mean + _NEWEST * seconds
 
-    def ahead(self) -> set[str]:
-        """Return the environments of what was claimed and is not begun."""
+    def prefetched(self) -> set[str]:
+        """Return the environments of prefetched checks, which have not begun."""
         with self._lock:
-            return {claim.environment for claim, _ in self._ahead}
+            return {claim.environment for claim, _ in self._prefetched}
 
     def unbegun(self, *, all_of_them: bool = False) -> list[Claim]:
-        """Return the checks that were claimed too far ahead, or all of them; they are not begun any more."""
+        """Remove and return the checks that were prefetched too early, or all prefetched ones."""
         with self._lock:
-            oldest = self._ahead[-1][1] if self._ahead else math.inf
+            oldest = self._prefetched[-1][1] if self._prefetched else math.inf
             if not (time.monotonic() - oldest > UNBEGUN_SECONDS or all_of_them):
                 return []
-            claims, self._ahead = [claim for claim, _ in self._ahead], deque()
+            claims, self._prefetched = [claim for claim, _ in self._prefetched], deque()
             return claims
 
     def _claim(self, claims: Sequence[Claim]) -> None:
-        """Hold these, and begin them before what was claimed ahead of them."""
+        """Hold these checks, and begin them before those that were prefetched earlier."""
         self._leases.hold(claims)
         now = time.monotonic()
         with self._lock:
-            # What may bring this worker down is begun first: nothing waits beside it.
+            # A check that may crash this worker begins first, so that no other check waits beside it.
             in_order = sorted(claims, key=lambda claim: claim.ahead)
-            self._ahead.extendleft((claim, now) for claim in reversed(in_order))
+            self._prefetched.extendleft((claim, now) for claim in reversed(in_order))
 
     def _claimed(self, most: int) -> list[Claim]:
-        """Claim what needs an image that this worker has, or what is next by turn.
+        """Claim checks that need an image which this worker has, or else the next checks by turn.
 
-        A check of a class before is always next: no image that is at hand holds it up.
+        A check of a higher class always comes first, whether or not its image is loaded.
         """
         if not self._environments:
             return []
         looked = set[int]()
-        for wish in self._groups.wishes():
+        for wish in self._affinity.wishes():
             if wish.priority not in looked and self._is_overtaken(wish.priority):
                 break
             looked.add(wish.priority)
             claims = self._claim_once(most, wish)
-            self._groups.found(wish, claims)
+            self._affinity.found(wish, claims)
             if claims:
                 return claims
         else:
@@ -132,21 +133,21 @@ class Claims:
 
     def _by_turn(self, most: int) -> list[Claim]:
         claims = self._claim_once(most)
-        self._groups.took_by_turn(claims)
+        self._affinity.took_by_turn(claims)
         if claims:
             self._pass_turn(claims[-1].environment)
         return claims
 
-    def _is_ahead_overtaken(self) -> bool:
-        """Return whether a check waits that comes before those that were claimed ahead."""
+    def _are_prefetched_overtaken(self) -> bool:
+        """Return whether a check waits that goes before the prefetched ones."""
         with self._lock:
-            newest = self._ahead[-1][0] if self._ahead else None
+            newest = self._prefetched[-1][0] if self._prefetched else None
         if newest is None or time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return False
         return self._is_overtaken(newest.priority)
 
     def _is_overtaken(self, priority: int) -> bool:
-        """Return whether a check of a class before this one waits; when one does, the next look is soon."""
+        """Return whether a check of a higher class waits; if one does, the next look is soon."""
         found = self._store.is_overtaken(
             tuple(self._environments), priority, front=self._front, tiers=self._tiers
         )
@@ -172,6 +173,6 @@ class Claims:
         return max(1, min(MOST, int(AHEAD_SECONDS * busy / self._mean_seconds)))
 
     def _pass_turn(self, environment: str) -> None:
-        """Have the other environments of the same class come first next time."""
+        """Let the other environments of the same class go first next time."""
         self._environments.remove(environment)
         self._environments.append(environment)

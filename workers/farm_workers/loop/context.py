@@ -1,4 +1,4 @@
-"""All that a worker works with, and who of its threads is at work."""
+"""The context of a worker: its store, leases and checker, and the count of its occupied worker slots."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.health import Health
-from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
+from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Recorder
 
-#: What a worker asks the store at once: claims, verdicts, heartbeat and sweep.
+#: Connections of a worker's pool, one for each concurrent use: claims, verdicts, heartbeat, sweep.
 CONNECTIONS = 4
 
 
 class Threads:
-    """The threads of a worker that carry out checks: how many are at work, and whether they may go on."""
+    """The worker slots: how many are occupied, and whether their threads may continue."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -34,10 +34,10 @@ class Threads:
         self._own: list[threading.Thread] = []
 
     @contextmanager
-    def at_work(self) -> Iterator[bool]:
-        """Count this thread as being at work inside the block, if there is a place for it; yields whether.
+    def occupy_slot(self) -> Iterator[bool]:
+        """Occupy a worker slot inside the block; yields False if none is free.
 
-        There is none when Redis is back, and calls threads while those that began without it still work.
+        None is free when Redis is back and calls threads while those that began without it still work.
         """
         with self._lock:
             has_place = self.busy < self.size
@@ -49,26 +49,26 @@ class Threads:
                 self.busy -= has_place
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Have a thread for each free place do this, without a call."""
+        """Start `work` in a thread for each free slot, without a call."""
         begun = [threading.Thread(target=work, name="uncalled") for _ in range(self.size - self.busy)]
         self._own = [thread for thread in self._own if thread.is_alive()] + begun
         for thread in begun:
             thread.start()
 
     def wait(self) -> None:
-        """Wait until the threads that were not called are done."""
+        """Wait until these threads are done."""
         for thread in self._own:
             thread.join()
 
     @property
     def has_idle(self) -> bool:
-        """Whether a thread could begin a check now."""
+        """Whether a slot is free."""
         return self.busy < self.size and not self.stopping
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """All that a worker works with; `calling` is set when a thread, here or elsewhere, should be called."""
+    """Everything that a worker uses; `calling` is set when an idle thread should be called."""
 
     store: Store
     environments: dict[str, Environment]
@@ -80,7 +80,7 @@ class Context:
     claims: Claims
     recorder: Recorder
     health: Health
-    later: Later
+    pending_reports: PendingReports
     calling: threading.Event = field(default_factory=threading.Event)
     #: When this worker began, in seconds since 1970.
     since: float = field(default_factory=time.time)
@@ -88,17 +88,17 @@ class Context:
     pending: Callable[[], Sequence[Pending]] = tuple
 
     def serve(self, environment: Environment) -> None:
-        """Take checks of this environment, too, from now on."""
+        """Take checks of this environment as well from now on."""
         self.environments[environment.name] = environment
         self.claims.serve(environment.name, environment.tiers)
 
     def waiting(self) -> list[str]:
-        """Return the environments that have checks in their queue which this worker can do."""
+        """Return the served environments with waiting checks that this worker can do."""
         served = tiers(self.environments)
         return self.store.waiting(list(served), served)
 
     def served(self) -> list[Served]:
-        """Return the environments this worker serves, as the store knows them."""
+        """Return this worker's environments in the form of the store."""
         return [
             Served(
                 name=e.name,
@@ -114,5 +114,5 @@ class Context:
 
 
 def tiers(environments: Mapping[str, Environment]) -> dict[str, Sequence[str]]:
-    """Return the tiers that can be had in each environment."""
+    """Return the available tiers of each environment."""
     return {name: environment.tiers for name, environment in list(environments.items())}

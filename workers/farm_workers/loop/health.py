@@ -1,8 +1,8 @@
-"""Health step: when the farm failed at a check, or Lean crashed, did the check do it or this machine.
+"""Health step: decides whether a check or this machine caused a failure of the farm or a crash of Lean.
 
-A full disk, a folder that is gone or a broken library fails whatever it is asked to check. So after a failure
-a program is checked whose worth is known. Comes that out wrong, the machine is unwell: its checks go back
-unharmed, and it takes no others until the same program comes out right again.
+A full disk, a missing folder or a broken library fails every check. So after a failure the worker checks a
+program whose verdict is known. If that verdict is wrong, the machine is unhealthy: its checks go back without
+a counted attempt, and it claims no others until the same program gets the right verdict again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _log = logger(__name__)
 
 
 class Health:
-    """Whether this machine is fit to check, as known programs tell."""
+    """The health of this machine, as measured by checking known programs."""
 
     def __init__(self, trial: Callable[[Environment], Sequence[str]]) -> None:
-        """Ask `trial`, which checks what is known in an environment and says what came out wrong."""
+        """Keep `trial`, which checks an environment's known programs and names the wrong verdicts."""
         self._trial = trial
         self._lock = threading.Lock()
         self._unwell: Environment | None = None
@@ -29,13 +29,13 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        """Whether checks may be taken."""
+        """Whether checks may be claimed."""
         return self._unwell is None
 
     def examine(self, environment: Environment) -> bool:
-        """Check what is known in an environment and return whether it comes out right; nothing is raised.
+        """Check an environment's known programs and return whether all verdicts are right; nothing is raised.
 
-        Threads that fail together share an answer: one that was begun after they had failed.
+        Threads that fail together share the result of a trial that began after they had failed.
         """
         failed_at = time.monotonic()
         with self._lock:
@@ -53,11 +53,11 @@ class Health:
     def _wrong(self, environment: Environment) -> Sequence[str]:
         try:
             return self._trial(environment)
-        except Exception as error:  # noqa: BLE001 # the thread's edge: a machine that cannot be asked is unwell
+        except Exception as error:  # noqa: BLE001 # the thread's edge: if the trial fails, so does the machine
             _log.exception("A known program could not be checked")
             return (f"{type(error).__name__}: {error}",)
 
     def look_again(self) -> None:
-        """Find out whether a machine that was unwell has become well."""
+        """Examine an unhealthy machine again."""
         if (environment := self._unwell) is not None:
             self.examine(environment)

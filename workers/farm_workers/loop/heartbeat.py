@@ -1,4 +1,4 @@
-"""Heartbeat step: while checks run, extend their leases and hear what was cancelled; sweep now and then."""
+"""Heartbeat step: extends the leases of running checks, notices cancelled ones, and sweeps now and then."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from celery import Celery
 from farm.broker import call
 from farm.errors import ServerDown
 from farm.log import logger
-from farm.store.attempt import Returned
-from farm.store.contact import Contact
+from farm.store.attempt import Released
+from farm.store.lease_grace import LeaseGrace
 from farm.version import VERSION
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
@@ -22,34 +22,35 @@ from farm_workers.loop.memory import Memory
 from farm_workers.loop.presence import Presence
 from farm_workers.metrics import events
 
-#: Seconds between two looks at what became of the checks held, and at what waits for an idle thread.
+#: Seconds between two looks for lost leases, and for work that an idle thread could claim.
 LOOK_SECONDS = 1.0
-#: Whoever looks for what waits pauses at least so many times as long as that took.
+#: After a look for waiting work, the worker pauses for at least this many times the duration of the look.
 _PAUSES = 20.0
-#: So many workers each sweep at every beat, and so many look each second for what waits. Of more workers each
-#: does so less often: it sweeps twice in a lease at the least, and looks after so many seconds at most.
+#: Up to `_SWEEPERS` workers sweep at every beat, and up to `_LOOKERS` look for waiting work each second. In
+#: larger fleets each worker does so less often: it still sweeps twice in a lease and looks every
+#: `_LOOKS_AFTER` seconds.
 _SWEEPERS, _LOOKERS, _LOOKS_AFTER = 8, 32, 4.0
-#: Where nobody can be called, idle threads look for work after so many seconds, at least and at most: not all
-#: workers at once.
+#: Without Redis, idle threads poll after a random time between these bounds (seconds), so that workers
+#: spread.
 POLL_SECONDS = (1.0, 3.0)
-#: A call that takes so long is to a Redis that hangs.
+#: A call that takes longer than this means that Redis hangs.
 _HANGING_SECONDS = 3.0
 
 _log = logger(__name__)
 
 
 def of_many(seconds: float, many: int, enough: int, *, at_most: float) -> float:
-    """Return the pause of one of so many workers where `enough` of them would pause for `seconds`."""
+    """Return each worker's pause such that `many` act as often as `enough` with this pause would."""
     return min(seconds * max(1.0, many / enough), at_most)
 
 
 class Heartbeat:
-    """What a worker does beside its checks, in two threads: a Redis that hangs must not cost a lease."""
+    """The background work of a worker, in two threads: a Redis that hangs must not cost a lease."""
 
     def __init__(
         self, context: Context, app: Celery, work: Callable[[Context], None], bell: Bell | None = None
     ) -> None:
-        """Keep what is on `context`; `work` is what its threads do, for those that nobody can call."""
+        """Keep the context; `work` is what a polling thread runs when Redis cannot call it."""
         self._context, self._app, self._work, self._bell = context, app, work, bell or Bell(app)
         self._stopping = threading.Event()
         # Several beats fit into one lease.
@@ -59,21 +60,21 @@ class Heartbeat:
         self._beaten_at = self._swept_at = self._poll_at = 0.0
         self._called_at: float | None = None
         self._presence, self._memory = Presence(context), Memory()
-        self._contact = Contact(gap_seconds=context.lease_seconds / 2)
+        self._grace = LeaseGrace(gap_seconds=context.lease_seconds / 2)
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
             for step, pause in ((self.keep, self._pause), (self.wake, self._wait_for_call))
         ]
 
     def keep(self) -> None:
-        """Keep what runs here, let go what was cancelled, give back what was claimed too far ahead."""
+        """Drop lost leases, note which checks began, and give back checks prefetched too early."""
         context = self._context
         if held := context.leases.all():
             context.leases.lose(context.store.lost(held))
-            # What ends within a second is not worth a word: small checks would pay for it.
+            # Checks that end within a second are not noted: the write would slow small checks down.
             if begun := context.leases.begun(seconds=LOOK_SECONDS):
                 context.store.begun(begun)
-            self._contact.answered()
+            self._grace.answered()
         self._give_back_unbegun()
         if time.monotonic() - self._beaten_at >= self._beat_seconds:
             self.heartbeat()
@@ -87,25 +88,25 @@ class Heartbeat:
             if context.leases.is_lost(claim):
                 context.leases.give_up(claim)
             else:
-                context.recorder.put(Returned.unharmed(claim, "it was claimed too early"), waits=False)
+                context.recorder.put(Released.unharmed(claim, "it was claimed too early"), waits=False)
 
     @property
     def _is_cut_off(self) -> bool:
-        """Whether no call reaches the idle threads: Redis is away, or hangs."""
+        """Whether no call reaches the idle threads, because Redis is away or hangs."""
         called_at = self._called_at
         is_hanging = called_at is not None and time.monotonic() - called_at > _HANGING_SECONDS
         return is_hanging or self._bell.is_lost
 
     def poll(self) -> None:
-        """Have idle threads begin what waits in PostgreSQL without being called."""
+        """Have idle threads claim waiting work from PostgreSQL without being called."""
         context = self._context
         if not (context.threads.has_idle and context.health.is_well):
             return
-        if context.waiting() or context.claims.ahead():
+        if context.waiting() or context.claims.prefetched():
             context.threads.begin(lambda: self._work(context))
 
     def heartbeat(self) -> None:
-        """Extend the leases of what is held here, say which environments are served, and that this lives."""
+        """Extend this worker's leases, and publish its environments and its presence."""
         context = self._context
         self._beaten_at = time.monotonic()
         if held := context.leases.all():
@@ -114,13 +115,13 @@ class Heartbeat:
             context.store.register(context.served())
         self._presence.say()
         self._memory.look()
-        self._contact.answered()
+        self._grace.answered()
 
     def wake(self) -> None:
-        """Call others when there is work, or an idle thread here does not know of it; sweep in between."""
+        """Call idle workers if checks wait that they do not know of; sweep when it is due."""
         context = self._context
         is_due = time.monotonic() - self._swept_at >= self._sweep_seconds
-        if is_due and self._contact.seconds >= context.lease_seconds:
+        if is_due and self._grace.seconds >= context.lease_seconds:
             self._swept_at = time.monotonic()
             at_most = context.lease_seconds / 2
             pause = of_many(self._beat_seconds, self._presence.many, _SWEEPERS, at_most=at_most)
@@ -136,19 +137,19 @@ class Heartbeat:
     def _call_who_is_waited_for(self) -> None:
         asked = time.monotonic()
         names = set(self._context.waiting())
-        self._contact.answered()
+        self._grace.answered()
         pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
         at_most = min(self._beat_seconds, _LOOKS_AFTER)
         look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=at_most)
         self._idle_seconds = max(look, pause)
-        # What one thread claimed in the belief that it takes no time is there for the idle ones as well.
+        # Checks that a busy thread prefetched are offered to idle threads too.
         if self._context.threads.has_idle:
-            names |= self._context.claims.ahead()
+            names |= self._context.claims.prefetched()
         if names:
             self._call(sorted(names))
 
     def _look_for_redis(self) -> bool:
-        """Return whether Redis can be used again; while it cannot, nobody is called."""
+        """Return whether Redis can be used again; until then no worker is called."""
         self._context.calling.clear()
         return self._bell.look()
 
@@ -164,7 +165,7 @@ class Heartbeat:
             self._called_at = None
 
     def sweep(self) -> None:
-        """Take back what dead workers held, and cancel what is too late."""
+        """Requeue the checks of dead workers, and cancel lines whose deadline has passed."""
         swept = self._context.store.sweep(
             checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
         )
@@ -175,13 +176,13 @@ class Heartbeat:
             _log.info("Cancelled %d lines that had not started by their deadline", swept.past_deadline)
 
     def start(self) -> None:
-        """Beat once, so that submitters see this worker, and go on in the background; raises `ServerDown`."""
+        """Beat once, for submitters; continue in the background; raises `ServerDown`."""
         retrying_at_start(self.heartbeat)
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End each thread after the beat it is in, and say that this worker is no more."""
+        """End each thread after its present beat, and withdraw this worker's presence."""
         self._stopping.set()
         self._context.calling.set()
         for thread in self._threads:

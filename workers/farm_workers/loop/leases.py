@@ -1,4 +1,4 @@
-"""What a worker holds: checks, from their claim until the database knows what became of them."""
+"""The leases of a worker: checks from their claim until the database has recorded their outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farm_workers.metrics import events
 
 
 class Leases:
-    """The attempts this worker holds, shared between the threads that carry them out and those beside."""
+    """The attempts that this worker holds; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,12 +21,12 @@ class Leases:
         self._recalled = False
 
     def hold(self, claims: Iterable[Claim]) -> None:
-        """Hold these as well."""
+        """Add these leases."""
         with self._lock:
             self._claims |= {claim.hold: claim for claim in claims}
 
-    def let_go(self, claims: Iterable[Claim]) -> None:
-        """Hold these no longer."""
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Release these leases."""
         with self._lock:
             for claim in claims:
                 self._claims.pop(claim.hold, None)
@@ -34,13 +34,13 @@ class Leases:
                 self._untold.pop(claim.hold, None)
 
     def begin(self, claim: Claim) -> None:
-        """Say that a thread begins this check now."""
+        """Note that a thread begins this check now."""
         if claim.ahead:
             with self._lock:
                 self._untold[claim.hold] = time.monotonic()
 
     def begun(self, *, seconds: float) -> list[Hold]:
-        """Return, once each, what was claimed ahead, and began so long ago and still runs."""
+        """Return prefetched checks that began `seconds` ago and still run, each of them once."""
         latest = time.monotonic() - seconds
         with self._lock:
             found = [hold for hold, began in self._untold.items() if began <= latest]
@@ -49,29 +49,29 @@ class Leases:
             return found
 
     def all(self) -> list[Hold]:
-        """Return what is held."""
+        """Return the holds of all leases."""
         with self._lock:
             return list(self._claims)
 
     def lose(self, holds: Iterable[Hold]) -> None:
-        """Say which are no longer this worker's, so that their boxes end."""
+        """Note that these leases were lost, so that their boxes end."""
         with self._lock:
             self._lost |= self._claims.keys() & set(holds)
 
     def give_up(self, claim: Claim) -> None:
-        """Hold a check no longer that is lost, and count it: somebody else decides about it.
+        """Release a lost lease and count it: another worker decides about the check.
 
-        What only is lost may be recorded at this moment, and is not counted: the recorder lets it go.
+        A check in `_lost` may be recorded at this moment and is not counted: the recorder releases its lease.
         """
-        self.let_go([claim])
+        self.release([claim])
         events.lease_lost()
 
     def recall(self) -> None:
-        """Say that all checks are to be given back at once."""
+        """Note that all checks are to be given back at once."""
         self._recalled = True
 
     def is_lost(self, claim: Claim) -> bool:
-        """Whether somebody else decides about this check now."""
+        """Whether this lease was lost, so that another worker decides about the check."""
         return claim.hold in self._lost
 
     @property
@@ -80,7 +80,7 @@ class Leases:
         return self._recalled
 
     def has_suspect(self) -> bool:
-        """Whether one of these may be what brings workers down."""
+        """Whether one of the leased checks is suspected of crashing workers."""
         with self._lock:
             return any(claim.suspect for claim in self._claims.values())
 

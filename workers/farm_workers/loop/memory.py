@@ -1,4 +1,4 @@
-"""Memory step: a worker logs when a control group around it ran out of memory, so that the kernel killed."""
+"""Memory step: logs when a control group around the worker ran out of memory and the kernel killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log = logger(__name__)
 
 
 class Memory:
-    """Remembers how often each group around this process had run out of memory."""
+    """Remembers the out-of-memory counts of the groups around this process."""
 
     def __init__(self, root: Path = allotment.ROOT) -> None:
         self._root = root

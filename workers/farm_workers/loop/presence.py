@@ -1,7 +1,7 @@
-"""Presence step: a worker says that it lives and how busy it is, for people who look at the farm.
+"""Presence step: publishes that a worker lives and how busy it is, for dashboards and `farm workers`.
 
-Nothing depends on it: whether a check is another worker's by now is decided by its lease. Only how often a
-worker does what one of many has to do follows from how many there are.
+No decision about a check depends on it: the lease alone decides whether a check is still this worker's. Only
+the pauses of periodic work follow from the number of workers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORGET_SECONDS = 60.0
 
 
 class Presence:
-    """Says in the store that one worker is there, and knows how `many` there are with it."""
+    """Publishes one worker's presence in the store, and knows how `many` workers are present."""
 
     def __init__(self, context: Context) -> None:
         self._context, self._workers = context, Workers(context.store.engine)
@@ -29,7 +29,7 @@ class Presence:
         self.many = 1
 
     def say(self) -> None:
-        """Say that this worker lives; now and then, forget those that have been silent for long.
+        """Publish that this worker lives; now and then, forget workers that have been silent for long.
 
         Raises `ServerDown`.
         """
@@ -39,8 +39,8 @@ class Presence:
             self._forgot_at = time.monotonic()
 
     def leave(self) -> None:
-        """Say that this worker is no more."""
-        with suppress(ServerDown):  # then it seems silent, and is forgotten later
+        """Withdraw this worker's presence."""
+        with suppress(ServerDown):  # then it falls silent, and is forgotten later
             self._workers.leave(self._sign())
 
     def _sign(self) -> SignOfLife:

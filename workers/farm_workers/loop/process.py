@@ -1,4 +1,4 @@
-"""The worker's process: Celery wakes its threads when there is something to check, and ends them in order."""
+"""The worker's process: runs Celery, whose calls wake the threads, and ends them in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from celery.worker import state
 from farm.broker import VERIFY, queue
 from farm.errors import FarmError, ServerDown
 from farm.log import line, logger
-from farm.store.attempt import Returned
+from farm.store.attempt import Released
 from farm.store.environments import Pending
 from farm.store.transitions import Store
 from farm.version import VERSION
@@ -32,8 +32,8 @@ from farm_workers.loop.claim import Claims
 from farm_workers.loop.context import Context, Threads, tiers
 from farm_workers.loop.health import Health
 from farm_workers.loop.heartbeat import Heartbeat
-from farm_workers.loop.later import Later
 from farm_workers.loop.leases import Leases
+from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Completed, Recorder, nobody
 from farm_workers.loop.starting import Starting
 from farm_workers.loop.verify import work
@@ -56,7 +56,7 @@ def new_context(
     completed: Completed = nobody,
     pending: Callable[[], Sequence[Pending]] = tuple,
 ) -> Context:
-    """Return a context with everything on it; its recorder is at work already, and calls `completed`."""
+    """Return a complete context; its recorder runs already, and calls `completed`."""
     leases, calling = Leases(), threading.Event()
     recorder = Recorder(store, leases, waiting=calling.set, completed=completed)
     recorder.start()
@@ -74,21 +74,21 @@ def new_context(
         ),
         recorder=recorder,
         health=Health(judges.trial),
-        later=Later(lambda: leases.is_recalled),
+        pending_reports=PendingReports(lambda: leases.is_recalled),
         calling=calling,
     )
 
 
 def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Starting | None = None) -> None:
-    """Serve until a signal ends the process, and besides each environment that `starting` finds fit.
+    """Serve until a signal ends the process; add each environment that `starting` finds fit.
 
-    The first signal lets running checks end, for `grace_seconds` at most; at the end of those, or at a second
-    signal, they are given back. The pool is threads: a check spends its time in its own process, so a thread
-    that waits for it costs least, and all share one set of database connections. Raises SettingsError when
+    The first signal lets running checks end, for `grace_seconds` at most; after that, or at a second signal,
+    they are given back. The pool consists of threads: a check spends its time in its own process, so a
+    waiting thread costs least, and all share one pool of database connections. Raises SettingsError when
     `starting` finds no usable table, and FarmError when Celery ends without a signal.
     """
-    # Celery warns of root because pickled messages could run anything; only JSON is accepted here, and in a
-    # container root is who runs.
+    # Celery warns of root because pickled messages could run anything; this app accepts JSON only, and a
+    # container runs as root.
     warnings.filterwarnings("ignore", category=SecurityWarning)
 
     @app.task(name=VERIFY)  # type: ignore[untyped-decorator] # Celery ships no types
@@ -120,25 +120,25 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
             starting.stop()
         context.threads.stopping = True
         context.threads.wait()
-        context.later.drain()
+        context.pending_reports.drain()
         for claim in context.claims.unbegun(all_of_them=True):
-            context.recorder.put(Returned.unharmed(claim, "the worker is stopping"))
+            context.recorder.put(Released.unharmed(claim, "the worker is stopping"))
         context.recorder.stop()
         heartbeat.stop()
 
 
 def _declare(context: Context) -> None:
-    """Make known the environments that this worker is about to examine."""
+    """Declare the environments that this worker is about to examine."""
     for each in context.pending():
         context.store.declare(each.name, kind=each.kind)
 
 
 def _start_environments(context: Context, starting: Starting, worker: Any, heartbeat: Heartbeat) -> None:
-    """Begin to examine environments, each of which is served when it is fit."""
+    """Begin to examine environments; each is served once it is fit."""
 
     def found(environment: Environment) -> None:
         events.started({environment.name: environment.tiers})
-        with suppress(ServerDown):  # then it is known from the moment that it is served
+        with suppress(ServerDown):  # else it is known once it is served
             context.store.declare(
                 environment.name,
                 kind=environment.kind,
@@ -152,7 +152,7 @@ def _start_environments(context: Context, starting: Starting, worker: Any, heart
         _listen(worker, environment.name)
 
     def changed(served: Environment | None) -> None:
-        with suppress(ServerDown):  # the next beat says it
+        with suppress(ServerDown):  # the next beat does it
             heartbeat.heartbeat()
         if served is not None:
             _tell_served(context)
@@ -163,7 +163,7 @@ def _start_environments(context: Context, starting: Starting, worker: Any, heart
 
 
 def _listen(worker: Any, environment: str) -> None:
-    """Have a Celery worker that runs, or is about to, take calls for one more environment."""
+    """Have a running or starting Celery worker take calls for one more environment."""
     worker.app.amqp.queues.select_add(queue(environment))  # for every connection from now on
     consumer = worker.consumer
     if consumer.task_consumer is not None:
@@ -198,7 +198,7 @@ def _state(context: Context, bell: Bell) -> State:
 
 
 def _leave_logs_alone(**_sent: object) -> None:
-    """Keep the worker's log at its level: unless somebody hears this signal, Celery sets its own for all."""
+    """Keep the worker's log level: without a receiver of this signal, Celery sets its own for all loggers."""
 
 
 def _celery_worker(app: Celery, context: Context, bell: Bell) -> Any:

@@ -1,7 +1,7 @@
-"""Record step: what became of checks goes into the store, several at a time.
+"""Record step: stores the outcomes of checks, several in one transaction.
 
-A transaction waits for the disk; so those that end within `TOGETHER_SECONDS` share one. Nothing is held back
-when nothing else is under way, or when a check of the class `interactive` has ended.
+A transaction waits for the disk, so outcomes that arrive within `TOGETHER_SECONDS` share one. Nothing is
+delayed when no other check runs, or when a check of the class `interactive` has ended.
 """
 
 from __future__ import annotations
@@ -19,50 +19,50 @@ from farm.judging.report import Answer
 from farm.judging.states import Priority
 from farm.judging.verdict import box_failed
 from farm.log import logger
-from farm.store.attempt import Claim, Decision, Returned
+from farm.store.attempt import Claim, Decision, Released
 from farm.store.transitions import Store
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.leases import Leases
 from farm_workers.metrics import events
 
-#: Verdicts that come within so many seconds are recorded together.
+#: Outcomes that arrive within this many seconds share a transaction.
 TOGETHER_SECONDS = 0.04
-#: And so many at most.
+#: At most this many outcomes share one.
 MOST = 64
 
 _log = logger(__name__)
 
-Ended = tuple[Claim, Decision] | Returned
+Ended = tuple[Claim, Decision] | Released
 
-#: What is called with the ids of checks that have ended.
+#: Called with the ids of checks that have ended.
 Completed = Callable[[Collection[int]], None]
 
 _T = TypeVar("_T")
 
 
 def nobody(_check_ids: Collection[int]) -> None:
-    """Tell nobody that checks have ended."""
+    """Ignore the ids of checks that have ended."""
 
 
 _UNSTORABLE = "its verdict could not be stored; read the worker's log"
 
 
 def _unstorable(decision: Decision) -> Decision:
-    """Return what is recorded in the place of a verdict that the database does not take."""
+    """Return the outcome recorded instead of a verdict that the database rejects."""
     run = replace(decision.report.run, box_error=_UNSTORABLE)
     report = replace(decision.report, run=run, answer=Answer(), hits=(), audit=None, refused=None, goals=None)
     return replace(decision, report=report, verdict=box_failed(_UNSTORABLE))
 
 
 def _claim(ended: Ended) -> Claim:
-    return ended.claim if isinstance(ended, Returned) else ended[0]
+    return ended.claim if isinstance(ended, Released) else ended[0]
 
 
 class Recorder(threading.Thread):
-    """Records what became of checks, in the background; each is held until that is done.
+    """Records outcomes of checks in the background; each lease is held until its outcome is committed.
 
-    `waiting` is called when there are checks to be done anew, which nobody may be awake for, and `completed`
-    with the ids of checks whose verdicts are committed; neither may wait for anything.
+    `waiting` is called when checks were requeued and idle workers must be woken, `completed` with the ids of
+    checks whose verdicts are committed; neither may block.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Recorder(threading.Thread):
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Record what is left and end."""
+        """Record the remaining outcomes and end."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -107,7 +107,7 @@ class Recorder(threading.Thread):
             self._record(batch)
 
     def _gather(self) -> list[Ended]:
-        """Wait for what ends together and return it; nothing when this is to stop and all is recorded."""
+        """Wait for the next outcomes and return them; nothing once the recorder has stopped."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._stopping)
             self._changed.wait_for(self._is_due, timeout=self._since + TOGETHER_SECONDS - time.monotonic())
@@ -130,27 +130,27 @@ class Recorder(threading.Thread):
                 error,
                 len(batch),
             )
-        except Exception:  # noqa: BLE001 # the thread's edge: what cannot be stored must not take others along
+        except Exception:  # noqa: BLE001 # the thread's edge: one bad outcome must not lose others
             _log.exception("The results of %d checks could not be recorded", len(batch))
             self._record_apart(batch)
 
     def _record_apart(self, batch: Sequence[Ended]) -> None:
-        """Record each for itself; what cannot be stored even so is the farm's own failure."""
+        """Record each outcome by itself; one that still cannot be stored becomes a failure of the farm."""
         if len(batch) > 1:
             for each in batch:
                 self._record([each])
-        elif isinstance(batch[0], Returned):
-            self._leases.let_go([batch[0].claim])  # its lease will run out
+        elif isinstance(batch[0], Released):
+            self._leases.release([batch[0].claim])  # its lease will run out
         else:
             claim, decision = batch[0]
             if decision.report.run.box_error != _UNSTORABLE:
                 self._record([(claim, _unstorable(decision))])
             else:
-                self._leases.let_go([claim])
+                self._leases.release([claim])
 
     def _record_together(self, batch: Sequence[Ended]) -> None:
-        decided = [each for each in batch if not isinstance(each, Returned)]
-        returned = [each for each in batch if isinstance(each, Returned)]
+        decided = [each for each in batch if not isinstance(each, Released)]
+        returned = [each for each in batch if isinstance(each, Released)]
         if decided:
             self._finish(decided)
         if returned:
@@ -180,7 +180,7 @@ class Recorder(threading.Thread):
         return retrying(step, unless=lambda: self._leases.is_recalled)
 
     def _settle(self, claims: Sequence[Claim], recorded: frozenset[int]) -> None:
-        self._leases.let_go(claims)
+        self._leases.release(claims)
         for claim in claims:
             if claim.check_id not in recorded:
                 events.result_refused()

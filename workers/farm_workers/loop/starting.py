@@ -1,8 +1,7 @@
-"""Starting step: each environment is examined by itself, and served from the moment that it is found fit.
+"""Starting step: examines each environment by itself, and serves it as soon as it is found fit.
 
 This module is the authority for the state of an environment on a worker: starting, serving, or unfit with a
-reason and the time of the next examination. The heartbeat stores what it says, and metrics and readiness read
-it.
+reason and the time of the next examination. The heartbeat stores that state; metrics and readiness read it.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from farm.store.environments import STARTING, UNFIT, Pending
 from farm_workers.environments.environment import Environment
 from farm_workers.environments.environments import Configured
 
-#: So many examinations run at once. One that takes longer than `_LONG_SECONDS` is not counted: a library that
-#: takes minutes, or a checker that never ends, must not hold up the others.
+#: At most `_AT_ONCE` examinations run at once. One that takes longer than `_LONG_SECONDS` is not counted: a
+#: library that takes minutes, or a checker that never ends, must not delay the others.
 _AT_ONCE, _LONG_SECONDS = 2, 15.0
 #: How often it looks for an examination that is due.
 _LOOK_SECONDS = 0.5
@@ -32,7 +31,7 @@ _log = logger(__name__)
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one environment that is not served; times are of the monotonic clock."""
+    """The state of one environment that is not served; times are of the monotonic clock."""
 
     find: Callable[[], Environment]
     kind: str

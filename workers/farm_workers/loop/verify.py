@@ -12,7 +12,7 @@ from farm.errors import ServerDown
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Reason, Verdict, box_failed, judge
 from farm.log import about, logger
-from farm.store.attempt import Claim, Decision, Returned
+from farm.store.attempt import Claim, Decision, Released
 from farm.tracing.span import Span
 from farm.version import VERSION
 from farm_workers.environments.paths import hiding
@@ -25,11 +25,11 @@ _log = logger(__name__)
 
 
 def work(context: Context) -> None:
-    """Carry out checks until none is waiting, as one of the worker's threads.
+    """Carry out checks until none waits, as one of the worker's threads.
 
-    Who finds work calls the next: so one call wakes as many as there is work for.
+    A thread that finds work calls the next, so one call wakes as many threads as there are checks.
     """
-    with context.threads.at_work() as has_place:
+    with context.threads.occupy_slot() as has_place:
         claim = _next(context) if has_place else None
         if claim is not None:
             context.calling.set()
@@ -50,14 +50,14 @@ def _next(context: Context) -> Claim | None:
 
 
 def verify(context: Context, claim: Claim) -> None:
-    """Carry out one check that is held, and have recorded what became of it; nothing is raised."""
+    """Carry out one leased check and queue its outcome for the recorder; nothing is raised."""
     with (
         tracing.child("farm.check", claim.traceparent, _asked(claim)) as span,
         about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
     ):
         report = _report(context, claim)
         if isinstance(report, Future):
-            context.later.put(report, partial(_conclude, context, claim, span.traceparent))
+            context.pending_reports.put(report, partial(_conclude, context, claim, span.traceparent))
         else:
             _settle(context, claim, report, span)
 
@@ -79,7 +79,7 @@ def _report(context: Context, claim: Claim) -> Report | Future[Report]:
 
 
 def _conclude(context: Context, claim: Claim, traceparent: str | None, report: Report) -> None:
-    """Have recorded what became of a check whose report has come; nothing is raised."""
+    """Queue the outcome of a check whose report has arrived for the recorder; nothing is raised."""
     with (
         tracing.child("farm.conclude", traceparent, _asked(claim)) as span,
         about(check_id=claim.check_id, attempt=claim.attempt, trace_id=span.trace_id),
@@ -88,7 +88,7 @@ def _conclude(context: Context, claim: Claim, traceparent: str | None, report: R
 
 
 def _settle(context: Context, claim: Claim, report: Report, span: Span) -> None:
-    """Have recorded what became of a check; nothing is raised."""
+    """Judge a report and queue the outcome for the recorder; nothing is raised."""
     try:
         ended = _ended(context, claim, report)
     except Exception as error:  # noqa: BLE001 # the thread's edge: else the heartbeat keeps the check
@@ -104,7 +104,7 @@ def _settle(context: Context, claim: Claim, report: Report, span: Span) -> None:
 
 
 def _asked(claim: Claim) -> dict[str, object]:
-    """Return what a span tells of a check: nothing that a proof or a manifest says."""
+    """Return the span attributes of a check; none of them quotes a proof or a manifest."""
     return {
         "check_id": claim.check_id,
         "attempt": claim.attempt,
@@ -115,13 +115,13 @@ def _asked(claim: Claim) -> dict[str, object]:
 
 
 def _traced(ended: Ended | None, span: Span) -> Ended | None:
-    """Tell a check's span what became of the check, and return that with the span."""
-    if ended is None or isinstance(ended, Returned):
-        span.tell(outcome="lost" if ended is None else ended.outcome)
+    """Add a check's outcome to its span, and return the outcome with the span."""
+    if ended is None or isinstance(ended, Released):
+        span.set_attributes(outcome="lost" if ended is None else ended.outcome)
         return ended
     claim, decision = ended
     run = decision.report.run
-    span.tell(
+    span.set_attributes(
         verdict=decision.verdict.outcome,
         reason=decision.verdict.reason,
         wall_seconds=run.wall_seconds,
@@ -131,17 +131,17 @@ def _traced(ended: Ended | None, span: Span) -> Ended | None:
 
 
 def _ended(context: Context, claim: Claim, report: Report) -> Ended | None:
-    """Return what is to be recorded of a check; None where somebody else decides about it."""
+    """Return the outcome to record of a check; None if its lease was lost."""
     if context.leases.is_lost(claim):
         return None
     if context.leases.is_recalled:
-        return Returned.unharmed(claim, "the worker was told to stop")
+        return Released.unharmed(claim, "the worker is stopping")
     told = hiding(context.environments[claim.environment]).report(report)
     return _concluded(context, claim, told, judge(told))
 
 
 def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Ended:
-    """Return a verdict, or what becomes of a check that the farm, or this machine, failed at."""
+    """Return the verdict, or a requeued check after a failure of the farm or of this machine."""
     _tell(report, verdict)
     if verdict.is_tried_again:
         events.farm_failed(claim.environment, verdict.reason)
@@ -169,10 +169,10 @@ def _tell_of_disagreement(report: Report, verdict: Verdict) -> None:
     )
 
 
-def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Returned:
+def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Released:
     _log.warning("The farm failed and will try again: %s", verdict.detail)
     outcome = verdict.outcome if failed else "returned"
-    return Returned(claim=claim, outcome=outcome, detail=verdict.detail, failed=failed)
+    return Released(claim=claim, outcome=outcome, detail=verdict.detail, failed=failed)
 
 
 def _decision(context: Context, claim: Claim, report: Report, verdict: Verdict) -> Decision:

@@ -1,4 +1,4 @@
-"""Metamath step, a block: a theorem that is put behind a database, and what is found of its proof. Pure."""
+"""Metamath step, a block: reads a theorem as if it stood behind a database, and verifies it. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from farm_workers.metamath.database import Database, MalformedText, Theorem, shown, statements
 from farm_workers.metamath.proof import IncompleteProof, ProofTooLarge, Proving, Size, WrongProof
 
-#: What a block is made of: braces, and statements that add nothing to what may be assumed.
+#: The parts of a block: braces, and statements that add no axiom.
 _ALLOWED = frozenset("{}dep")
 
 
 def read_block(database: Database, text: str) -> Theorem:
-    """Return the only theorem of a block, which is as if it had never been read afterwards.
+    """Return the only theorem of a block; the database is unchanged afterwards.
 
-    Raises MalformedText, also for what declares anything besides hypotheses and one theorem.
+    Raises MalformedText, also for a block that declares anything besides hypotheses and one theorem.
     """
     found = list(statements(text))
     for each in found:
@@ -29,10 +29,11 @@ def read_block(database: Database, text: str) -> Theorem:
 def examine(
     database: Database, program: str, challenge: str | None, size: Size | None = None
 ) -> dict[str, Any]:
-    """Return what is found of a program, a block with its proof, in words that JSON has.
+    """Verify a program, a block with its proof, and return the findings as JSON values.
 
-    ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with ``said`` and, where there is
-    one, the ``offset`` of the place; ``bad_challenge`` with ``said``; or ``limit`` with the name of that.
+    ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with ``said`` (the message) and, if
+    known, the ``offset`` of the place; ``bad_challenge`` with ``said``; or ``limit`` with the name of the
+    limit.
     """
     stated = None
     if challenge is not None:
@@ -50,7 +51,7 @@ def examine(
 
 
 def _said(theorem: Theorem) -> tuple[object, ...]:
-    """Return all that a theorem says; where its hypotheses stand in the database is no part of that."""
+    """Return the claim of a theorem, without the places of its hypotheses in the database."""
     frame = theorem.frame
     hypotheses = [(each.label, each.variable, each.expression) for each in frame.hypotheses]
     return frame.label, frame.statement, frame.disjoint, hypotheses
@@ -71,7 +72,7 @@ def _proved(database: Database, theorem: Theorem, size: Size | None) -> dict[str
 
 
 def _difference(stated: Theorem, proved: Theorem) -> str:
-    """Say in which way a theorem is another one than the one that was to be proved."""
+    """Return the difference between a theorem and the one to prove."""
     one, other = stated.frame, proved.frame
     if one.label != other.label:
         return f"The theorem is {shown(other.label)}; {shown(one.label)} is to be proved."

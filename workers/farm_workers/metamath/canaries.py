@@ -1,4 +1,4 @@
-"""Metamath step, canaries: blocks of known worth, made of what a database declares itself. Pure."""
+"""Metamath step, canaries: builds blocks of known verdict from a database's own assertions. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = "ABCDEFGHIJKLMNOPQRST"
 
 
 class Canary(NamedTuple):
-    """A block with the reason that judging it must give; `challenge` is what it is to prove."""
+    """A block and the reason that its verdict must have; `challenge` is the statement to prove."""
 
     name: str
     program: str
@@ -22,7 +22,7 @@ class Canary(NamedTuple):
 
 
 def canaries(database: Database) -> list[Canary]:
-    """Return the blocks; none where nothing that a database asserts can be stated behind it."""
+    """Return the blocks; none if no assertion of a database can be stated behind it."""
     stated = next((frame for frame in database.frames.values() if _is_sayable(database, frame)), None)
     if stated is None:
         return []
@@ -53,13 +53,13 @@ def canaries(database: Database) -> list[Canary]:
 
 
 def _is_sayable(database: Database, frame: Frame) -> bool:
-    """Whether what an assertion states can be stated behind the database, with its types still active."""
+    """Whether an assertion can be stated behind the database, with its types still active."""
     variables = database.variables.intersection(frame.statement)
     return len(variables) < len(_NUMBERS) and variables <= database.types().keys()
 
 
 def _bombs(database: Database, stated: Frame) -> Iterator[str]:
-    """Yield proofs whose expressions grow at every step, by an assertion that says one thing twice."""
+    """Yield proofs whose expressions grow at every step, by an assertion that combines one with itself."""
     for frame in database.frames.values():
         kinds = {hypothesis.expression[0] for hypothesis in frame.hypotheses}
         has_variables = all(hypothesis.variable for hypothesis in frame.hypotheses)

@@ -1,9 +1,10 @@
-"""Metamath step, confirmation: the program ``metamath`` is asked about what the farm's verifier has accepted.
+"""Metamath step, second verifier: has ``metamath`` verify the proofs that the farm's verifier accepted.
 
 It reads the database and a batch of blocks in one process: reading takes a second, a proof milliseconds. It
-ends with status 0 whatever it finds, says nothing of an unknown label, and may ask questions: so only the one
-line that it prints for a good proof counts as yes, only its own words for an error in that proof as no, and
-all else as no answer. A batch without an answer is halved, until the block that causes it is alone.
+ends with status 0 whatever it finds, prints nothing for an unknown label, and may prompt for input: so only
+the one line that it prints for a good proof counts as yes, only its own words for an error in that proof as
+no, and any other output as no answer. A batch without an answer is halved, until the block that causes it is
+alone.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from farm_workers.metamath.gate import renamed
 
 _log = logger(__name__)
 
-#: So many proofs are read at once.
+#: At most this many proofs are verified in one process.
 MOST_TOGETHER = 64
 _LIMITS = Limits(wall_seconds=120.0, cpu_seconds=60.0, memory_mib=4096, output_kib=4096, processes=8)
-#: What `metamath` says when it has read a source without a fault; the line goes on.
+#: The beginning of the line that `metamath` prints after it has read a source without an error.
 _READ = "No errors were found.  However, proofs were not checked."
 _PROMPT = "MM> "
-#: Begins in the folder that it is given, where the files have plain names: a path would have to be quoted.
+#: Begins in its working folder, in which files have plain names: a path would have to be quoted.
 _SHELL = ("/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh")
 _DATABASE, _MAIN = "database.mm", "main.mm"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmation:
-    """What the program says of one proof: whether it accepts it, and its first words where it does not.
+    """The result of `metamath` for one proof: whether it accepts it, and its first words if it does not.
 
-    With a `limit`, ``time`` or ``memory``, it came to no end within its own limits.
+    With a `limit`, ``time`` or ``memory``, it exceeded its own limits.
     """
 
     accepted: bool
@@ -61,7 +62,7 @@ _Asked = tuple[str, "Future[Confirmation]"]
 
 
 class Confirmer:
-    """Has proofs in one environment confirmed, by a thread of its own; for many threads."""
+    """Has the proofs of one environment verified, by a thread of its own; thread-safe."""
 
     def __init__(self, environment: MetamathEnvironment, isolation: Isolation) -> None:
         self._environment, self._isolation = environment, isolation
@@ -72,7 +73,7 @@ class Confirmer:
         self._thread.start()
 
     def ask(self, program: str) -> Future[Confirmation]:
-        """Return what will be said of a block; where the farm fails, that is raised as BoxFailed."""
+        """Return the future result for a block; a failure of the farm is raised there as BoxFailed."""
         asked: Future[Confirmation] = Future()
         with self._changed:
             if self._closed:
@@ -83,7 +84,7 @@ class Confirmer:
         return asked
 
     def close(self) -> None:
-        """End it; what was not answered never will be."""
+        """End the process; pending blocks fail with BoxFailed."""
         with self._changed:
             self._closed = True
             left = list(self._waiting)
@@ -97,7 +98,7 @@ class Confirmer:
         while batch := self._gathered():
             try:
                 self._answer(batch)
-            except Exception as error:  # noqa: BLE001 # the thread's edge: whoever waits must have an answer
+            except Exception as error:  # noqa: BLE001 # the thread's edge: waiting callers need an answer
                 _log.exception("Proofs could not be confirmed")
                 for _, asked in batch:
                     if not asked.done():
@@ -112,7 +113,7 @@ class Confirmer:
             return [self._waiting.popleft() for _ in range(min(MOST_TOGETHER, len(self._waiting)))]
 
     def _answer(self, batch: Sequence[_Asked]) -> None:
-        """Answer a batch, by halves where it has no answer as a whole."""
+        """Answer a batch, by halves if it has no answer as a whole."""
         if self._closed:
             raise BoxFailed("the confirmer was closed")
         try:
@@ -132,7 +133,7 @@ class Confirmer:
             asked.set_result(answer)
 
     def _confirmed(self, programs: Sequence[str]) -> list[Confirmation]:
-        """Return what is said of each program. Raises NoAnswer."""
+        """Return the result of each program. Raises NoAnswer."""
         prefix = f"farm-{secrets.token_hex(8)}"
         labels = [f"{prefix}-{number}" for number in range(len(programs))]
         blocks = [renamed(program, label) for program, label in zip(programs, labels, strict=True)]
@@ -176,12 +177,12 @@ def _verify(label: str) -> str:
 
 
 def _answers(output: str, commands: Sequence[str]) -> dict[str, list[str]]:
-    """Return the lines that follow each command's echo. Raises NoAnswer where they are not as expected."""
+    """Return the lines that follow each command's echo. Raises NoAnswer for unexpected ones."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in output.splitlines():
         if "Please answer" in line:
-            raise NoAnswer("metamath asked a question")
+            raise NoAnswer("metamath prompted for input")
         if line.startswith(_PROMPT):
             lines = sections.setdefault(line.removeprefix(_PROMPT), [])
         else:
@@ -195,13 +196,13 @@ def _answers(output: str, commands: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _read(said: dict[str, list[str]], label: str) -> Confirmation:
-    """Return what is said of one label. Raises NoAnswer where that is neither yes nor no."""
+    """Return the result for one label. Raises NoAnswer if the output is neither yes nor no."""
     lines = said[_verify(label)]
     if lines == [f"{label} "]:
         return Confirmation(accepted=True)
     if lines[:1] == [f"{label} "] and any(line.startswith("?Error") for line in lines):
         return Confirmation(accepted=False, said=" ".join(lines[1:])[:1000])
-    raise NoAnswer(f"metamath said something else of a proof: {' '.join(lines)[:200]}")
+    raise NoAnswer(f"metamath printed an unexpected answer: {' '.join(lines)[:200]}")
 
 
 def _first(lines: Sequence[str], mark: str) -> str:

@@ -12,17 +12,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-#: What a source may not have (4.1.1): all but printable ASCII and four characters of white space.
+#: Characters that a source may not have (4.1.1): all but printable ASCII and four kinds of white space.
 _FOREIGN = re.compile(r"[^\t\n\f\r -~]")
 _COMMENT_BEGINS = re.compile(r"(?<!\S)\$\((?=\s)")
 _COMMENT_ENDS = re.compile(r"(?<=\s)\$\)(?!\S)")
-# A symbol has no dollar sign, so that a statement ends at the first one that is not its own.
+# A symbol has no dollar sign, so a statement ends at the first one that is not its own.
 _STATEMENT = re.compile(
     r"\s*+(?:(?P<scope>\$[{}])|(?:(?P<label>[A-Za-z0-9._-]+)\s+)?\$(?P<word>[cvdfeap])(?=\s)(?P<body>[^$]*)"
     r"(?:(?<=\s)\$=(?=\s)(?P<proof>[^$]*))?(?<=\s)\$\.)(?!\S)"
 )
 _LABEL = re.compile(r"[A-Za-z0-9._-]+")
-#: Labels and symbols are told to people only so far.
+#: Messages quote labels and symbols up to this length.
 _SHOWN = 60
 #: Characters that are half of a pair in other encodings stand for no symbol.
 _FIRST_SYMBOL, _FIRST_HALF, _AFTER_HALVES = 0x21, 0xD800, 0xE000
@@ -31,7 +31,7 @@ Pair = tuple[str, str]
 
 
 class MalformedText(Exception):
-    """A text is not what Metamath's language allows; `offset` is where in the text, -1 for no place."""
+    """A text breaks the rules of Metamath's language; `offset` is the place in the text, -1 if unknown."""
 
     def __init__(self, what: str, offset: int = -1) -> None:
         super().__init__(what)
@@ -65,10 +65,10 @@ class Frame(NamedTuple):
 
 
 class Theorem(NamedTuple):
-    """A theorem as its proof is read: its frame, and what else is active where it stands.
+    """A theorem as its proof is read: its frame and its active context.
 
-    `proof` is its text, and `proof_at` where that begins. `active` are the hypotheses that a proof may name,
-    `disjoint` the pairs that it may rely on.
+    `proof` is its text, and `proof_at` the offset of the proof. `active` are the hypotheses that a proof may
+    name, `disjoint` the pairs that it may rely on.
     """
 
     frame: Frame
@@ -79,7 +79,7 @@ class Theorem(NamedTuple):
 
 
 class _Scope:
-    """What is active in a block."""
+    """The active declarations of a block."""
 
     __slots__ = ("active", "disjoint", "essential", "floating", "variables")
 
@@ -103,7 +103,7 @@ class Statement(NamedTuple):
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Yield the statements of a text in order. Raises MalformedText where it is not one."""
+    """Yield the statements of a text in order. Raises MalformedText for a malformed one."""
     if (foreign := _FOREIGN.search(text)) is not None:
         raise MalformedText(f"U+{ord(foreign[0]):04X} is not a character of Metamath", foreign.start())
     text = _without_comments(text)
@@ -139,15 +139,15 @@ def _without_comments(text: str) -> str:
 
 
 def shown(token: str) -> str:
-    """Return a token as it is quoted in a sentence."""
+    """Return a token for a message."""
     return repr(token if len(token) <= _SHOWN else token[: _SHOWN - 1] + "…")
 
 
 class Database:
-    """What the statements of a database declare.
+    """The declarations of a database.
 
-    `frames` are all assertions by label. `proofs_to`, where it is given, is called with each theorem as it is
-    read, before anything can name it.
+    `frames` are all assertions by label. `proofs_to`, if given, is called with each theorem as it is read,
+    before another statement can name it.
     """
 
     def __init__(self, text: str, proofs_to: Callable[[Theorem], None] | None = None) -> None:
@@ -190,7 +190,7 @@ class Database:
         finally:
             self._scopes, self._proofs_to = outside, told
             for labels, before in labelled:
-                # Not copied: that would touch, and so copy, what a fork shares with the process it came of.
+                # Not copied: a copy would touch, and so duplicate, pages that a fork shares with its parent.
                 while len(labels) > before:
                     self._incomplete.discard(labels.popitem()[0])
         return found[-1]
@@ -262,7 +262,7 @@ class Database:
             self._scopes[-1].variables.add(character)
 
     def _character(self, symbol: str) -> str:
-        """Return the character of a symbol, a new one where it has none."""
+        """Return the character of a symbol, a new one for a new symbol."""
         if symbol in self._hypotheses or symbol in self.frames:
             raise MalformedText(f"the symbol {shown(symbol)} is a label as well")
         if symbol not in self._symbols:
@@ -342,7 +342,7 @@ class Database:
             frame = frame._replace(is_proved=self._is_complete(label, statement.proof))
             if self._proofs_to is not None:
                 scope = self._scopes[-1]
-                # Copied: what the block declares behind the theorem is not active in its proof.
+                # Copied: declarations behind the theorem are not active in its proof.
                 active, pairs = dict(scope.active), frozenset(scope.disjoint)
                 self._proofs_to(Theorem(frame, active, pairs, statement.proof, statement.proof_at))
         self.frames[label] = frame

@@ -1,6 +1,6 @@
-"""Metamath step, the gate: what may not even be given to a verifier, and a block as a confirmer is given it.
+"""Metamath step, the gate: rejects malformed blocks, and renames the labels of a block for ``metamath``.
 
-The farm assembles programs of this form; what came another way, or holds something else, ends here. Pure.
+The farm assembles programs of this form; a program of any other form is refused here. Pure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Refused(Exception):
 
 
 def require(program: str, submitted: Iterable[tuple[int, int]]) -> None:
-    """Raise Refused for a program that holds what no block may have, or whose proof holds a keyword."""
+    """Raise Refused for a program with a character or keyword that no block may have."""
     if (foreign := _FOREIGN.search(program)) is not None:
         raise Refused(f"U+{ord(foreign[0]):04X} is not a character of Metamath", foreign.start())
     spans = list(submitted)
@@ -47,10 +47,11 @@ def _shown(token: str) -> str:
 
 
 def renamed(program: str, label: str) -> str:
-    """Return a block whose labels are the farm's: `label` for the theorem, and such as begin with it.
+    """Return a block with new labels: `label` for the theorem, and `label.N` for its hypotheses.
 
-    Blocks that are read together must not share labels. A proof names its hypotheses, never its theorem: that
-    name stays, and is nobody's. Raises ValueError for what is not one block with one theorem.
+    Blocks that are read together must not share labels. A proof names its hypotheses, never its theorem: a
+    theorem's name in a proof stays and names no assertion. Raises ValueError unless the text is one block
+    with one theorem.
     """
     tokens = program.split()
     words = {"$e", "$p"}

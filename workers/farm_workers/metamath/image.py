@@ -1,4 +1,4 @@
-"""Metamath step, the image's command: how a process that has read a database is started."""
+"""Metamath step, the image's command: starts a process that has read a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def metamath_image(environment: MetamathEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:
-    """Return what to start the image of a database by."""
+    """Return the command that starts the image of a database."""
     told = [*words(isolation), str(environment.database)]
     return Command(
         words=images.started(python(), "farm_workers.metamath.serve", told),

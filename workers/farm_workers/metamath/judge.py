@@ -25,9 +25,9 @@ from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.metamath import MetamathEnvironment
+from farm_workers.images.forking import forked, watched
 from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
-from farm_workers.images.lent import forked, watched
 from farm_workers.images.recipe import Recipe
 from farm_workers.metamath import gate
 from farm_workers.metamath.canaries import LABEL, Canary
@@ -39,12 +39,12 @@ _log = logger(__name__)
 
 #: How a proof is verified, as `Report.way` has it.
 _WAY = "forked"
-#: A canary is judged by what it is worth: the database may have to be read first.
+#: Ample limits: a canary may have to wait until the database is read.
 _CANARY_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=1024)
 
 
 class MetamathJudge:
-    """Judges checks in Metamath environments; for many threads."""
+    """Judges checks in Metamath environments; thread-safe."""
 
     def __init__(self, isolation: Isolation, settings: Settings, concurrency: int) -> None:
         self._isolation = isolation
@@ -56,7 +56,7 @@ class MetamathJudge:
     def check(
         self, check: Check, environment: MetamathEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report | Future[Report]:
-        """Report what happened, or will have when ``metamath`` has been asked about an accepted proof."""
+        """Return the report, or its future if ``metamath`` must verify the accepted proof as well."""
         tier = Tier.KERNEL if check.assurance is None else check.assurance.tier
         base = Report(way=_WAY, tier=tier, kind=Kind.METAMATH)
         if check.challenge is not None and not check.challenge.name:
@@ -76,7 +76,7 @@ class MetamathJudge:
         return self._confirmed(report, self.confirm(check.program, environment))
 
     def confirm(self, program: str, environment: MetamathEnvironment) -> Future[Confirmation]:
-        """Return what ``metamath`` will say of a block that has passed the gate."""
+        """Return the future result of ``metamath`` for a block that has passed the gate."""
         with self._lock:
             confirmer = self._confirmers.get(environment)
             if confirmer is None:
@@ -111,7 +111,7 @@ class MetamathJudge:
         limits: Limits,
         cancelled: Callable[[], bool],
     ) -> tuple[Execution, Any]:
-        """Return how a fork ran and its answer, None where it has none. Raises BoxFailed and NoImage."""
+        """Return a fork's run and answer, None without one. Raises BoxFailed and NoImage."""
 
         def begun(image: Image) -> Any:
             return image.task(request, limits)
@@ -150,18 +150,18 @@ class MetamathJudge:
         self._images.prewarm(environment, Recipe())
 
     def require_sound(self, environment: MetamathEnvironment) -> None:
-        """Judge canaries made of what the database declares; raises FarmError when one comes out wrong."""
+        """Judge canaries made from the database's assertions; raises FarmError if one verdict is wrong."""
         wrong = self._wrong(environment, self._canaries(environment))
         if wrong:
             told = "; ".join(wrong)
             raise FarmError(f"environment {environment.name!r} ({environment.toolchain}) is not fit: {told}")
 
     def trial(self, environment: MetamathEnvironment) -> tuple[str, ...]:
-        """Judge one canary, and say what is wrong with what came out."""
+        """Judge one canary, and return a sentence for a wrong verdict."""
         return self._wrong(environment, self._canaries(environment)[:1])
 
     def _canaries(self, environment: MetamathEnvironment) -> list[Canary]:
-        """Return the canaries of a database; raises FarmError where it gives none."""
+        """Return the canaries of a database; raises FarmError if it gives none."""
         try:
             run, made = self._asked(environment, {"canaries": True}, _CANARY_LIMITS, box.never)
         except (NoImage, BoxFailed, OSError) as error:
@@ -174,7 +174,7 @@ class MetamathJudge:
         return [Canary(**each) for each in made]
 
     def _wrong(self, environment: MetamathEnvironment, canaries: list[Canary]) -> tuple[str, ...]:
-        """Say which canaries came out wrong; what the verifier rejects, ``metamath`` is to reject as well."""
+        """Return a sentence for each wrong verdict, of the verifier or of ``metamath``."""
         asked = [(canary, self.check(_check(canary), environment)) for canary in canaries]
         wrong = [canary for canary in canaries if canary.expected == "error"]
         confirmed = [(canary, self.confirm(canary.program, environment)) for canary in wrong]
@@ -195,7 +195,7 @@ class MetamathJudge:
         return self._images.kept()
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; the object cannot be used afterwards."""
         with self._lock:
             confirmers = list(self._confirmers.values())
         for confirmer in confirmers:
@@ -224,7 +224,7 @@ def _message(program: str, severity: str, kind: str, what: str, offset: int) -> 
 
 
 def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
-    """Return the report with what the verifier found."""
+    """Return the report with the verifier's findings."""
     word, said, offset = found["found"], found.get("said", ""), found.get("offset", -1)
     if word == "limit":
         limit = "memory" if found["limit"] == "memory" else "cpu"
@@ -253,7 +253,7 @@ def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
 
 
 def _with_second(report: Report, confirmation: Confirmation) -> Report:
-    """Return the report of an accepted proof with what ``metamath`` says of it."""
+    """Return the report of an accepted proof with the result of ``metamath``."""
     if confirmation.limit is not None:
         return replace(report, kernel_limit=confirmation.limit, audit=None)
     second = {"accepted": confirmation.accepted, "said": confirmation.said, "checker": "metamath"}

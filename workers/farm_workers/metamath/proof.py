@@ -22,7 +22,7 @@ _MOST_DIGITS = 12
 
 
 class WrongProof(Exception):
-    """A proof does not prove what it is to prove; `offset` is the place in the proof's text."""
+    """A proof does not prove its theorem; `offset` is the place in the proof's text."""
 
     def __init__(self, what: str, offset: int) -> None:
         super().__init__(what)
@@ -47,7 +47,7 @@ class Size:
 
 
 class _Step(NamedTuple):
-    """What a proof does next: a hypothesis or an assertion by its label, or an expression made before."""
+    """The next step of a proof: a hypothesis or an assertion by its label, or an earlier expression."""
 
     cited: Hypothesis | Frame | str
     offset: int
@@ -86,7 +86,7 @@ class Proving:
             raise WrongProof("the proof proves another statement", offset)
 
     def _cited(self, token: re.Match[str]) -> Hypothesis | Frame:
-        """Return what a label stands for: an active hypothesis, or an earlier assertion (4.4.5)."""
+        """Return the active hypothesis or the earlier assertion of a label (4.4.5)."""
         label, offset = token[0], token.start()
         if (hypothesis := self._theorem.active.get(label)) is not None:
             return hypothesis
@@ -113,7 +113,7 @@ class Proving:
             known.append(self._cited(token))
         letters = "".join([each[0] for each in tokens[close + 1 :]])
         if _LETTERS.fullmatch(letters) is None:
-            raise WrongProof("what follows the labels is not a list of numbers", tokens[close].start())
+            raise WrongProof("the text after the labels is not a list of numbers", tokens[close].start())
         places = _Places(tokens[close + 1 :])
         for number in _NUMBER.finditer(letters):
             self._do_numbered(_value(number), known, number, places)
@@ -142,7 +142,7 @@ class Proving:
             self._stack.append(cited if isinstance(cited, str) else cited.expression)
 
     def _apply(self, frame: Frame) -> None:
-        """Put what an assertion proves in the place of its hypotheses on the stack (4.2.8)."""
+        """Replace an assertion's hypotheses on the stack by its conclusion (4.2.8)."""
         first = len(self._stack) - len(frame.hypotheses)
         if first < 0:
             raise self._wrong(frame, "has more hypotheses than there are expressions")
@@ -174,7 +174,7 @@ class Proving:
         return "".join(parts)
 
     def _require_disjoint(self, frame: Frame, values: Mapping[str, str]) -> None:
-        """Raise WrongProof where expressions that must be disjoint are not known to be (4.2.8)."""
+        """Raise WrongProof if expressions that must be disjoint are not known to be (4.2.8)."""
         inside = {v: self._variables.intersection(values[v]) for each in frame.disjoint for v in each}
         allowed = self._theorem.disjoint
         for one, other in frame.disjoint:
@@ -185,14 +185,14 @@ class Proving:
 
 
 class _Places:
-    """Where letters of a compressed proof stand in its text; asked in order."""
+    """The offsets of the letters of a compressed proof; they are looked up in order."""
 
     def __init__(self, tokens: list[re.Match[str]]) -> None:
         self._tokens = iter(tokens)
         self._begins = self._ends = self._offset = 0
 
     def of(self, letter: int) -> int:
-        """Return the offset of a letter, which is not before the last one that was asked for."""
+        """Return the offset of a letter; calls must come in ascending order."""
         while letter >= self._ends:
             token = next(self._tokens)
             self._begins, self._ends = self._ends, self._ends + len(token[0])

@@ -1,8 +1,8 @@
 """Metamath step, the image: a process that has read a database, and forks for every proof.
 
 It is called as ``python -I -S -c "...; from farm_workers.metamath.serve import main; main()" WHERE USER
-DATABASE`` in a box, with one end of a socket as its standard input (see `farm_workers.images.order`). A text
-is read by its fork and never here.
+DATABASE`` in a box, with one end of a socket as its standard input (see `farm_workers.images.protocol`).
+A text is read by its fork and never here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from farm_workers.images import order
+from farm_workers.images import protocol
 from farm_workers.images.child import Place, at_the_gate, limit, read, take_descriptors
 from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 from farm_workers.metamath.block import examine
@@ -42,9 +42,9 @@ def main() -> NoReturn:
 
 def _work(database: Database, place: Place, files: Sequence[int]) -> int:
     """Verify one proof in this process, which is to end: its answer is one JSON object on standard output."""
-    if at_the_gate(files, order.TASK, list) is None:
+    if at_the_gate(files, protocol.TASK, list) is None:
         return 1
-    asked = read(files[order.REQUEST])
+    asked = read(files[protocol.REQUEST])
     take_descriptors(files, place.kept)
     limit(asked, place.data_bytes)
     if place.seal_calls:

@@ -1,4 +1,4 @@
-"""What a worker counts for Prometheus; docs/metrics.md says what each metric means.
+"""The Prometheus metrics of a worker; docs/metrics.md explains each of them.
 
 `farm_workers.metrics.events` has a function for each event, which does nothing unless metrics are served.
 """

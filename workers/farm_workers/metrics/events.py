@@ -1,4 +1,4 @@
-"""Metrics step, the events: what a worker tells of its work; nothing is done unless metrics are served.
+"""Metrics step, the events: counts the events of a worker; without metrics each call does nothing.
 
 Each function is called where the event happens, by any thread, and never raises or waits.
 """
@@ -27,7 +27,7 @@ _CLASSES = {int(each): each.name.lower() for each in Priority}
 
 @contextmanager
 def served(*, address: str, port: int) -> Iterator[str]:
-    """Count what happens inside the block, serve that over HTTP, and give the URL; raises `UsageError`."""
+    """Count events inside the block, serve the metrics over HTTP, and give the URL; raises `UsageError`."""
     global _metrics  # events come from layers that know nothing of a worker
     from farm.metrics.port import exposed  # only a worker that serves metrics pays for the import
     from farm_workers.metrics.registry import Metrics
@@ -42,7 +42,7 @@ def served(*, address: str, port: int) -> Iterator[str]:
 
 
 def started(environments: Mapping[str, Sequence[str]]) -> None:
-    """Tell 0 of all that may happen in the environments that this worker serves, on their tiers."""
+    """Initialise the counters of the environments that this worker serves, on their tiers, with 0."""
     if _metrics is not None:
         _metrics.begin(environments)
 
@@ -132,7 +132,7 @@ def database_was_away() -> None:
 
 
 def image_begun(environment: str, result: str, seconds: float) -> None:
-    """Count an image that was ``made``, ``refused`` or ``failed`` after so many seconds."""
+    """Count an image that was ``made``, ``refused`` or ``failed`` after `seconds`."""
     if _metrics is not None:
         _metrics.images.labels(environment, result).inc()
         if result == "made":

@@ -1,4 +1,4 @@
-"""Metrics step, the registry: every metric of one worker, with its labels and buckets."""
+"""Metrics step, the registry: defines every metric of one worker, with its labels and buckets."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ MEMORY_BYTES = tuple(float(mib * _MIB) for mib in (32, 64, 128, 256, 512)) + tup
 )
 
 
-#: Why the seal refuses a module that Lean accepted; all other results of a seal but `accepted` are limits,
-#: failures, or what only the seal could tell, such as a sorry.
+#: The reasons with which the seal refuses a module that Lean accepted; all other results of a seal but
+#: `accepted` are limits, failures, or findings that only the seal can make, such as a sorry.
 REFUSALS = (
     *(Reason.AXIOM, Reason.NATIVE_DECIDE, Reason.STATEMENT_MISMATCH, Reason.AUDIT),
     *(Reason.MALFORMED_OLEAN, Reason.KERNEL, Reason.KERNEL_LIMIT),
 )
 #: Why an attempt of a worker fails.
 FAILURES = (Reason.BOX_FAILED, Reason.KILLED, Reason.BAD_ENVIRONMENT, Reason.NO_REPLY)
-#: At what a boxed process is killed.
+#: The causes of killing a boxed process.
 _CAUSES = ("wall", "cpu", "memory", "processes", "cancelled", "out_of_memory")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What is measured of the checks of an environment with a verdict; to look each up costs half of it."""
+    """The histograms of an environment and a verdict; to look each up costs half of the measurement."""
 
     wall_seconds: Histogram
     cpu_seconds: Histogram
@@ -66,7 +66,7 @@ class Measured:
 
 
 class Metrics:
-    """The metrics of one worker, all in `registry`; `look` tells its state once that is known."""
+    """The metrics of one worker, all in `registry`; `look` returns the worker's state once it is set."""
 
     def __init__(self) -> None:
         # Otherwise a gauge beside each counter says when that began.
@@ -93,7 +93,7 @@ class Metrics:
         return None
 
     def measured(self, environment: str, verdict: str) -> Measured:
-        """Return what is measured of the checks of an environment that have this verdict."""
+        """Return the histograms of an environment's checks with this verdict."""
         if (found := self._measured.get((environment, verdict))) is None:
             ratio = self.limit_ratio.labels
             found = self._measured[environment, verdict] = Measured(
@@ -107,9 +107,9 @@ class Metrics:
         return found
 
     def begin(self, environments: Mapping[str, Sequence[str]]) -> None:
-        """Have every counter tell 0 for what may happen in these environments on these tiers.
+        """Initialise every counter with 0 for these environments and tiers.
 
-        One that began with its first event would hide that event: a rate needs a value before it.
+        A counter that appeared with its first event would hide that event: a rate needs a value before it.
         """
         for environment, tiers in environments.items():
             self._begin(environment, tiers)
@@ -215,18 +215,18 @@ _GAUGES: Mapping[str, str] = {
     "farm_worker_busy_slots": "Slots that are at work now.",
     "farm_worker_leases": "Checks that the worker holds.",
     "farm_worker_healthy": "Whether the worker takes checks.",
-    "farm_worker_broker_up": "Whether Redis answered when it was last asked.",
+    "farm_worker_broker_up": "Whether Redis answered the last request.",
 }
 
 
 class _Now(Collector):
-    """Tells the state of a worker at the moment of a scrape; nothing before the worker serves."""
+    """Collects the state of a worker at a scrape; nothing before the worker serves."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without values: nobody may use their names twice."""
+        """Yield the metrics without values, which reserves their names."""
         for name, meaning in _GAUGES.items():
             yield GaugeMetricFamily(name, meaning)
         yield from self._families()
@@ -268,7 +268,9 @@ class _Now(Collector):
     def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
         labels = ("version", "worker", "isolation", "way")
         return (
-            GaugeMetricFamily("farm_worker_info", "What this worker is.", labels=labels),
+            GaugeMetricFamily(
+                "farm_worker_info", "Version, isolation and way of this worker.", labels=labels
+            ),
             GaugeMetricFamily("farm_images", "Images that can fork now.", labels=["environment"]),
             GaugeMetricFamily(
                 "farm_images_memory_bytes", "Private memory of these images.", labels=["environment"]

@@ -1,4 +1,4 @@
-"""Metrics step, the state of a worker: what it is doing when it is asked."""
+"""Metrics step, the state: describes the current state of a worker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from farm.store.environments import Pending
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """What a worker is doing at this moment; `images` are those that can fork, by environment, with bytes.
+    """The current state of a worker; `images` are those that can fork, by environment, with bytes.
 
-    `serving` names the environments that it serves, `pending` are its others.
+    `serving` names the environments that it serves, `pending` its others.
     """
 
     version: str

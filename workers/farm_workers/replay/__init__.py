@@ -1,8 +1,8 @@
-"""Replay step: has Lean's own kernel check every constant of a compiled module once more.
+"""Replay step: has Lean's own kernel check every constant of a compiled module again.
 
-It runs in a process of its own, which is given no more than this package, Lean's shared library, the compiled
-modules that may be imported, and the one to replay. It believes the module's bytes where they say what is an
-object and where its parts are: a module is replayed after the audit has read it, and in a box.
+It runs in a process of its own, which sees only this package, Lean's shared library, the compiled modules
+that may be imported, and the one to replay. It trusts the module's bytes about the kind and the parts of each
+object: a module is replayed after the audit has read it, and in a box.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 _START = "import sys; sys.path.insert(0, {!r}); from farm_workers.replay.__main__ import main; main()"
 
-#: What a process of the replay has to be able to read, besides its Python, Lean and the compiled modules.
+#: The paths that a process of the replay must be able to read, besides its Python, Lean and the compiled
+#: modules.
 FOLDERS = (_PACKAGE, _PACKAGE.parent / "__init__.py")
 
 

@@ -1,13 +1,14 @@
-"""Replay step, as a process: Lean's kernel checks one module's constants, the answer is one JSON object.
+"""Replay step, as a process: has Lean's kernel check one module's constants, and prints one JSON object.
 
-It needs a Python, this package and Lean's shared library. From a checkout, `main` of this module is
-called by::
+It needs a Python, this package and Lean's shared library. From a checkout, `main` of this module is called
+by::
 
     python -I -S -c "import sys; sys.path[:0] = [DIR]; from farm_workers.replay.__main__ import main; main()"
 
 with ``--library LIBLEANSHARED.so --path DIR[:DIR...] MODULE.olean`` behind it. The exit status is 0 when the
-kernel has accepted every constant, 1 when it has refused one or the module is not what it makes of the
-declarations, 2 when nothing could be found out. A crash of Lean is a signal, which is none of these.
+kernel has accepted every constant, 1 when it has refused one or the module differs from the kernel's own
+result for the declarations, 2 when the replay reached no result. A crash of Lean is a signal, which is none
+of these.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from farm_workers.replay.lean import Lean, LeanError
 from farm_workers.replay.replay import Refused, replay
 
 ACCEPTED, REFUSED, FAILED = 0, 1, 2
-#: How much is told of the kernel's words, and how many constants are named.
+#: The most characters of the kernel's message, and the most constants, in a result.
 MOST_CHARACTERS, MOST_NAMES = 500, 20
 #: Dependencies are followed by recursion. Linux leaves 128 MiB below the main thread's stack in any case.
 STACK_BYTES = 100 << 20
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:
-    """Replay what the command line names and end the process."""
+    """Replay the module named on the command line and end the process."""
     arguments = _parser().parse_args(words)
     _prepare(arguments.path)
     try:
@@ -42,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     if facts:
         print(json.dumps(facts))  # noqa: T201 - the answer
     sys.stdout.flush()
-    os._exit(status)  # what of Lean would be taken down is not worth a crash after the answer
+    os._exit(status)  # Lean's shutdown might crash after the answer
 
 
 def _answer(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
@@ -58,7 +59,7 @@ def _answer(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
 
 
 def _prepare(path: str) -> None:
-    """Set what Lean reads of its process: where modules are, and that it must not go on after a panic."""
+    """Set the variables and limits that Lean reads: the path of modules, and to abort on a panic."""
     os.environ["LEAN_PATH"] = path
     os.environ["LEAN_ABORT_ON_PANIC"] = "1"
     _, hard = resource.getrlimit(resource.RLIMIT_STACK)

@@ -1,10 +1,10 @@
-"""Replay step, cached words: what names, levels and terms say about themselves, against what Lean computes.
+"""Replay step, cached words: checks the cached words of names, levels and terms by having Lean compute them.
 
 Each of these objects carries a word that Lean computed when it made the object: a hash, and for terms which
-variables are open in it. The kernel believes that word: it leaves out work for it, such as putting a value in
-for a variable that is not said to be there. Lean checks no such word when it maps a file. So each object is
-made once more, by Lean, from its own parts, and must come out with the word that stands in the file. As parts
-stand before what they are parts of, all of them are right when each is.
+variables are open in it. The kernel trusts that word and skips work accordingly, such as substituting a
+variable that the word does not list. Lean checks no such word when it maps a file. So Lean makes each object
+again from its own parts, and the result must have the word that stands in the file. As parts stand before the
+whole, all words are right when each is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from farm_workers.replay.lean import Lean, dotted, field, members, tag
 
 _Word = ctypes.c_size_t
 
-#: What a part is: cached words are in the first three; a part may also be something without any.
+#: The kinds of parts: cached words are in the first three; some parts have none.
 _NAME, _LEVEL, _TERM, _NAMES, _LEVELS, _RULES, _HEADER, _OTHER = range(8)
 
 #: How each is made: kind and constructor, then the function, its parts, whether a byte is behind the word.
@@ -57,7 +57,7 @@ _GROUPS = {_HEADER: (_NAME, _NAMES, _TERM), _RULES: (_NAME, _OTHER, _TERM)}
 
 
 class Forged(Exception):
-    """An object does not say of itself what Lean would have it say."""
+    """An object carries another cached word than Lean computes."""
 
 
 class Cached:
@@ -88,7 +88,7 @@ class Cached:
                 raise Forged(f"{dotted(field(field(value, 0), 0))}: {error}") from None
 
     def _gather(self, kind: int, place: int) -> None:
-        """Put what is to be looked at on the list; anonymous names and the level zero are no objects."""
+        """Add an object to the list of those to check; anonymous names and the level zero are no objects."""
         if kind <= _TERM:
             if place & 1 == 0 and place not in self._seen[kind]:
                 self._seen[kind].add(place)

@@ -1,13 +1,4 @@
-"""Replay step, Lean: its compiled functions and its objects, seen through ctypes.
-
-Lean's compiler gives every function a C symbol, whose arguments and result are words: pointers to objects, or
-``2 n + 1`` for a small number n, the truth values and constructors without fields among them. A symbol that
-ends in ``___boxed`` takes and gives nothing else. Every argument is given away with the call; objects of a
-mapped file count no references, and may be given away any number of times. An object begins with its
-reference count (4 bytes), its size (2), its number of pointers (1) and its tag (1).
-
-All of this, and the order of arguments and fields, is that of the versions in `TRIED`.
-"""
+"""Replay step, Lean: calls Lean's compiled functions, and reads its objects, through ctypes."""
 
 from __future__ import annotations
 
@@ -24,7 +15,7 @@ _NAME_STRING = 1
 
 
 class LeanError(Exception):
-    """What Lean says, or what is wrong with it."""
+    """An error of Lean, or a fault of its shared library."""
 
 
 #: A function of Lean: words in, a word out.
@@ -65,7 +56,7 @@ class Lean:
         return ctypes.c_size_t.in_dll(self._library, name).value
 
     def result(self, outcome: int) -> int:
-        """Return what an action has for its value; raises LeanError with the words that it failed with."""
+        """Return the value of an action; raises LeanError with the action's error message."""
         if tag(outcome) == 0:
             return field(outcome, 0)
         raise LeanError(text(self.call("lean_io_error_to_string", field(outcome, 0))))

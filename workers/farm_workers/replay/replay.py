@@ -1,9 +1,9 @@
-"""Replay step, the replay: the module's constants go through the kernel, in what the module imports.
+"""Replay step, the replay: sends the module's constants through the kernel, on top of its imports.
 
-`Lean.Kernel.Environment.replay` adds constants in the order of their dependencies. It passes over those that
-are unsafe or partial, takes a theorem that an import has already stated for proved, and compares constructors
-and recursors only with what the kernel has made of the inductive types. Therefore each constant is looked up
-afterwards: the kernel must hold an equal one, and none that was passed over.
+`Lean.Kernel.Environment.replay` adds constants in the order of their dependencies. It skips unsafe and
+partial ones, takes a theorem that an import has already stated for proved, and compares constructors and
+recursors only with those that the kernel has made of the inductive types. Therefore each constant is looked
+up afterwards: the kernel must hold an equal one, and none of the skipped ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from farm_workers.replay.lean import (
     shared,
 )
 
-#: What `Lean.importModules` is told: no plugins, environment not leaked, no extensions, all parts of modules.
+#: Arguments of `Lean.importModules`: no plugins, environment not leaked, no extensions, all parts of modules.
 _NO_TRUST, _ALL_PARTS = 1, 2 << 1 | 1
 #: The kernel's words when it has found out nothing about the declaration.
 _GAVE_UP = re.compile(
@@ -37,12 +37,12 @@ _EQUAL = "l_Lean_instBEqConstantInfo_beq___boxed"
 
 
 class Refused(Exception):
-    """The kernel refuses a constant, or the module is not what the kernel makes of it."""
+    """The kernel refuses a constant, or makes another one of its declaration."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """How many constants the kernel has accepted, and the names of those that it was not asked about."""
+    """The number of constants that the kernel has accepted, and the names of the skipped ones."""
 
     constants: int
     skipped: tuple[str, ...]
@@ -81,7 +81,7 @@ def _read(lean: Lean, path: str) -> _Module:
 
 
 def _imported(lean: Lean, imports: int) -> int:
-    """Return the kernel's environment with what is imported; nothing of the imports is run."""
+    """Return the kernel's environment after the imports; no code of the imports is run."""
     environment = lean.call(
         "l_Lean_importModules___boxed",
         imports,
@@ -114,7 +114,7 @@ def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
 
 
 def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environment: int) -> Replayed:
-    """Compare constants with what the kernel holds after the replay; raises `Refused`."""
+    """Compare constants with those that the kernel holds after the replay; raises `Refused`."""
     skipped, accepted = [], 0
     find, equal = (lean.function(name, 2) for name in ("lean_environment_find", _EQUAL))
     tests = [lean.function(name, 1) for name in _PASSED_OVER]
@@ -125,7 +125,7 @@ def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
                 raise Refused(f"{dotted(name)}: unsafe or partial here, but known to the kernel")
             skipped.append(dotted(name))
         elif known == NOTHING or equal(field(known, 0), constant) != TRUE:
-            raise Refused(f"{dotted(name)}: differs from what the kernel made of the declaration")
+            raise Refused(f"{dotted(name)}: differs from the kernel's own result for the declaration")
         else:
             accepted += 1
     return Replayed(constants=accepted, skipped=tuple(skipped))

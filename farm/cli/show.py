@@ -1,0 +1,236 @@
+"""The commands that read runs and print or write their state: status, list, show and export."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from farm.cli import runs
+from farm.cli.flags import LineFlags, spread
+from farm.cli.options import AsJson, Output, RunId, print_json
+from farm.connections import Connections
+from farm.errors import UsageError
+
+# Slow imports stand in the command that needs them: `farm --help` answers at once.
+if TYPE_CHECKING:
+    from farm.runs.export import Exported
+    from farm.runs.farm_status import FarmStatus
+    from farm.store.queries import Queries, StoredManifest, StoredRun
+    from farm.store.records import Judged
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands to the `farm` command."""
+    app.command(epilog="Example: farm status k3m9 --wait")(status)
+    app.command("list", epilog="Example: farm list -n 5")(list_runs)
+    app.command(epilog="Example: farm show k3m9 --verdict rejected; farm show k3m9 --line 12")(spread(show))
+    app.command(epilog="Example: farm export k3m9 -o judged.jsonl")(export)
+
+
+def status(
+    run: Annotated[
+        str | None,
+        Argument(
+            metavar="[RUN]",
+            help="Id of a run, or a prefix of it; by default the whole farm, or with --wait the newest run.",
+        ),
+    ] = None,
+    wait: Annotated[bool, Option("--wait", help="Wait for the verdicts.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the progress and the verdicts of a run, or without one the unfinished work of the whole farm.
+
+    Without a run, --json prints the newest run as with one, and beside it the unfinished work.
+    """
+    site = Connections.here()
+    if run is None and not wait:
+        _show_farm(site, as_json=as_json)
+        return
+    found = site.queries.run(run)
+    if wait:
+        with runs.may_leave(found.id):
+            runs.wait(site, found)
+    runs.say_unserved(site, found)
+    runs.finish(site, found, as_json=as_json)
+
+
+def _show_farm(site: Connections, *, as_json: bool) -> None:
+    from farm.runs.farm_status import FarmStatus
+
+    found = FarmStatus.of(site.queries)
+    if as_json:
+        print_json(**_farm_facts(site.queries, found))
+    else:
+        _print_farm(found)
+    if found.newest is not None:
+        runs.require_judged(*found.newest)
+
+
+def _farm_facts(queries: Queries, found: FarmStatus) -> dict[str, object]:
+    from farm.runs.summary import Summary
+
+    newest = found.newest and found.newest[0]
+    return {
+        **(runs.facts(newest, Summary.of(queries, newest)) if newest else {}),
+        "unfinished_runs": [runs.progress(*each) for each in found.unfinished],
+        "unfinished_batches": found.left.batches,
+        "unfinished_items": found.left.items,
+        "newest_finished_run": found.newest_finished and found.newest_finished[0].id,
+        "queues": [
+            {
+                "environment": each.environment,
+                "class": each.priority.name.lower(),
+                "tier": each.tier,
+                "waiting": each.waiting,
+                "oldest_seconds": round(each.oldest_seconds, 3),
+                "workers": sum(worker.takes(each.environment, each.tier) for worker in found.workers),
+            }
+            for each in found.queues
+        ],
+    }
+
+
+def _print_farm(found: FarmStatus) -> None:
+    from farm.cli import live_tables, terminal
+
+    if found.unfinished:
+        terminal.print_runs(found.unfinished)
+    for words in live_tables.unfinished_batches(found.left):
+        terminal.out.print(words, highlight=False)
+    if found.queues:
+        terminal.out.print(live_tables.queues_table(found.queues, found.workers))
+    if not (found.unfinished or found.left.batches or found.queues):
+        terminal.out.print("Nothing is unfinished.")
+    if found.newest_finished is not None:
+        terminal.print_ended(*found.newest_finished)
+    for words in live_tables.unserved(found.queues, found.workers):
+        terminal.say(words)
+
+
+def list_runs(
+    most: Annotated[int, Option("-n", "--most", min=1, help="How many, newest first.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    from farm.cli import terminal
+    from farm.runs.summary import Summary
+
+    queries = Connections.here().queries
+    found = queries.runs(most=most)
+    if as_json:
+        print_json(runs=[runs.facts(run, Summary.of(queries, run)) for run in found])
+    else:
+        terminal.print_runs((run, queries.tally(run.id)) for run in found)
+
+
+def show(
+    which: LineFlags,
+    run: RunId = None,
+    line: Annotated[int | None, Option(help="Show this line of the manifest whole.")] = None,
+    manifest: Annotated[int, Option(help="The manifest's place in the run, from 0.")] = 0,
+    name: Annotated[str | None, Option(help="Only lines of this name.")] = None,
+    most: Annotated[
+        int, Option("-n", "--most", min=1, help="How many lines at most; --json shows all.")
+    ] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show the lines of a run, or one line in full: its program, Lean's messages, every attempt."""
+    from farm.cli import terminal
+
+    pick = which.pick()
+    queries = Connections.here().queries
+    found = queries.run(run)
+    number = _manifest(queries, found, manifest).number if found.manifests or manifest else 0
+    if line is not None:
+        _show_line(queries, found, number, line, as_json=as_json)
+        return
+    with closing(queries.judged(found.id, number)) as every:
+        judged = (job for job in every if pick.has(job) and (name is None or name == job.name))
+        if as_json:
+            for job in judged:
+                print_json(**_line_facts(found, job))
+        else:
+            terminal.print_lines(islice(judged, most))
+            if next(judged, None):
+                terminal.say(f"More lines: farm show {found.id} -n {10 * most}")
+
+
+def _manifest(queries: Queries, run: StoredRun, number: int) -> StoredManifest:
+    stored = queries.manifests(run.id)
+    if not stored:
+        raise UsageError(f"run {run.id} has no manifests; see its lines: farm show {run.id} --json")
+    if not 0 <= number < len(stored):
+        raise UsageError(f"run {run.id} has no manifest {number}; give one from 0 to {len(stored) - 1}")
+    return stored[number]
+
+
+def _show_line(queries: Queries, run: StoredRun, manifest: int, line: int, *, as_json: bool) -> None:
+    from farm.cli import terminal
+
+    job = queries.line(run.id, manifest, line)
+    attempts = queries.attempts(run.id, manifest, line)
+    if as_json:
+        print_json(**_line_facts(run, job), attempts=[dict(attempt) for attempt in attempts])
+    else:
+        terminal.print_line(job, attempts)
+
+
+def _line_facts(run: StoredRun, job: Judged) -> dict[str, object]:
+    from farm.runs.export import marking
+    from farm.runs.writeback.fields import fields
+
+    facts: dict[str, object] = {"line": job.line, "name": job.name, "status": job.status}
+    return facts if job.verdict is None else facts | fields(job, job.verdict, None, marking(run))
+
+
+def export(
+    run: RunId = None,
+    output: Output = None,
+    manifest: Annotated[int, Option(help="With -o: the manifest's place in the run, from 0.")] = 0,
+    source: Annotated[
+        Path | None,
+        Option(help="With -o: where the manifest is now, if it was moved.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the verdicts of a run into its manifests; lines without a verdict stay as they are."""
+    from farm.cli import terminal
+    from farm.runs.export import export_to
+
+    if source is not None and output is None:
+        raise UsageError("--source needs -o: it names the file to read, and -o the one to write")
+    site = Connections.here()
+    found = site.queries.run(run)
+    stored = _manifest(site.queries, found, manifest)
+    if output is None:
+        written = runs.export(site, found)
+    else:
+        written = [export_to(site.queries, found, stored, output, source=source)]
+        terminal.say_exported(written[0])
+        if written[0].is_partial:
+            terminal.say(_partial(found, stored, output))
+    if as_json:
+        print_json(run=found.id, written=[_written(file) for file in written])
+
+
+def _written(file: Exported) -> dict[str, object]:
+    """Return the facts of an exported file, for scripts."""
+    facts: dict[str, object] = {"path": str(file.path), "verdicts": file.lines}
+    return facts | {"partial": True} if file.is_partial else facts
+
+
+def _partial(run: StoredRun, manifest: StoredManifest, output: Path) -> str:
+    """Return the remedy for a manifest that has moved or changed."""
+    from farm.cli.terminal import visible
+
+    which = f" --manifest {manifest.number}" if manifest.number else ""
+    return visible(
+        f"{manifest.path} is gone or has changed since it was submitted, so these lines have only name, line "
+        f"number, program and verdict. If it was moved, write whole lines with: farm export {run.id}{which} "
+        f"-o {output} --source ITS-NEW-PLACE"
+    )

@@ -1,0 +1,47 @@
+"""Image step, the wire: the messages between a worker and an image, or a cell of it.
+
+Both use sockets that keep messages apart (SOCK_SEQPACKET). The worker's first message to an image is `RECIPE`
+with the header's file; the image answers `READY`, or the reason why it cannot serve. An image that is forked
+from another gets no recipe: the order to its parent carries its input. From then on the worker sends orders,
+one byte and file descriptors, and the image answers nothing: the cell's own socket is among the descriptors.
+On it the cell sends `READY` (with its folder), receives `GO`, and reports its end; in place of either it
+sends `FAILED` and a reason. So no data of a check is ever in the memory of the image.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
+#: Orders to fork an image that reads more: a context, or a context's compiled module.
+ON_CONTEXT, ON_MODULE = b"C", b"M"
+#: The orders that run untrusted code, in a cell.
+IN_CELLS = frozenset({CHECK, ON_CONTEXT})
+READY, GO, FAILED = b"ready", b"go", b"failed: "
+#: Written by a seal before it calls the kernel: white space, which may precede its answer in JSON.
+KERNEL_ASKED = b"\n"
+MOST_BYTES, MOST_FILES = 1 << 16, 16
+
+#: The descriptors of an order, in this order; those behind them are files by which a fork joins its control
+#: group.
+SOCKET, REQUEST, STDOUT, STDERR, FOLDER = range(5)
+#: For a seal, the module, the challenge and the file that the sealed module is written to stand where a check
+#: has its folder. The request says which of the last two are meant; any file may be in the place of another.
+#: A task, which only computes, has none of these. An image has its own socket to the worker behind its folder
+#: or its module.
+MODULE, CHALLENGE, SEALED = 4, 5, 6
+IMAGE = 5
+FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6}
+
+#: The parts of its module that a check writes: all; the constants that the context does not declare; the
+#: same, and the context's own module.
+ALL, REST, APART = "all", "rest", "apart"
+#: The files that a check writes to its folder: its module, its context's, and goals, if requested.
+MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
+
+
+def tell(asker: int, error: OSError) -> None:
+    """Report that there is no fork, and the reason; `asker` is the socket of its order."""
+    with contextlib.suppress(OSError):  # the worker is gone
+        os.write(asker, FAILED + f"{type(error).__name__}: {error}".encode()[:1000])
