@@ -1,7 +1,7 @@
 """The farm checks machine-written Lean 4 proofs at scale and says honestly what each is worth.
 
-`Farm`, `Run` and `Verdict` are for programs of yours; docs/python.md has examples. `farm.client` asks a farm
-over HTTP, and is all that an installation without extras can do.
+`Farm`, `Run` and `Verdict` are for programs of yours; docs/use/python.md has examples. `farm.client` asks a
+farm over HTTP, and is all that an installation without extras can do.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Verdict(Result):
     """What became of one line: a `farm.client.Result`, and what only this machine knows.
 
     `line` and `proof_status` are those of a manifest's line, `program` is what Lean was given. `outcome` and
-    `reason` are the words of docs/verdicts.md, None for a line that was cancelled or has no verdict yet.
+    `reason` are the words of docs/use/verdicts.md, None for a line that was cancelled or has no verdict yet.
     `statement` is ``compared`` where the proof was held against the line's ``formal_statement``,
     ``unchecked`` where it has none. `trusts` says what a proof rests on besides the kernel,
     `rests_on_sorry_of` on which constants that the dataset admits. `forgeable`: it was checked where no
@@ -282,7 +282,7 @@ class Farm:
     ) -> SubmitOptions:
         """Return options as `farm submit` would make of these words. Raises UsageError for an unknown one.
 
-        A `tier` below ``kernel`` believes more than the kernel's replay: docs/trust.md says whom.
+        A `tier` below ``kernel`` believes more than the kernel's replay: docs/why/trust.md says whom.
         """
         settings = self._connections.settings
         return SubmitOptions(

@@ -23,7 +23,7 @@ def metrics(
     port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 9701,
     address: Annotated[str, Option(help="Address to listen on; whoever reaches it may read.")] = "127.0.0.1",
 ) -> None:
-    """Tell Prometheus what waits, runs and ends in the whole farm. docs/metrics.md lists all metrics.
+    """Serve Prometheus the metrics of the whole farm, which docs/reference/metrics.md lists.
 
     What a worker does is told by that worker: farm worker --metrics-port 9700.
     """

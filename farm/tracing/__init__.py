@@ -1,4 +1,4 @@
-"""Traces: what a run and its checks spend their time on, told to an OpenTelemetry collector; docs/traces.md.
+"""Traces of runs and of their checks for an OpenTelemetry collector; docs/operate/traces.md describes them.
 
 Off unless OpenTelemetry's own variables name a collector: then nothing of OpenTelemetry is imported, and each
 function here costs one comparison. A collector that is away or slow delays nothing and fails nothing.

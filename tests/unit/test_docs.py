@@ -16,8 +16,8 @@ from farm.manifest.entries import FIELDS
 from farm.settings import VARIABLES
 
 ROOT = Path(__file__).parents[2]
-DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = {path.name: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
