@@ -1,15 +1,16 @@
-"""Makes the pages of the site below ``build/docs``: ``python docs/site.py``; `make docs` then builds the site of them.
+"""Makes the pages of the site in ``build/docs``, of which `make docs` then builds the site.
 
-They are the pages of this folder and those of `OUTSIDE`, with links as the site has them, and with the parts that
-are made from the code. A page asks for such a part with a comment, as in ``<!-- made: commands -->``, so that it
-also reads well where nobody builds the site.
+They are the pages of this folder and those of `OUTSIDE`, with links as the site has them and with the parts
+that are made from the code. A page requests such a part with a comment, as in ``<!-- made: commands -->``,
+so that it also reads well without the site.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -72,40 +73,79 @@ def commands() -> str:
 
 
 def calls() -> str:
-    """Return every call of the HTTP service, as its OpenAPI schema describes them."""
-    from farm.service.described import operations
+    """Return every call of the HTTP service and every type, as the OpenAPI schema describes them."""
     from farm.service.server import whole
 
-    def unused() -> Any:
-        raise NotImplementedError
-
-    schema = whole(unused).openapi()
-    made = [_call(each) for each in operations(schema)]
-    made.append("## Types\n")
-    made += [_type(name, each) for name, each in sorted(schema["components"]["schemas"].items())]
-    return "\n".join(made)
-
-
-def _call(each: Any) -> str:
-    rows = [f"| `{name}` | {_cell(type_)} | {_cell(meaning)} |" for name, type_, meaning in each.fields]
-    table = ["| field | type | meaning |", "|---|---|---|", *rows, ""] if rows else []
-    answers = [
-        "| answer | |",
-        "|---|---|",
-        *(f"| `{status}` | {_cell(text)} |" for status, text in each.answers),
+    schema = whole(_no_desk).openapi()
+    paths = [
+        _call(f"{method.upper()} {path}", each)
+        for path, methods in schema["paths"].items()
+        for method, each in methods.items()
     ]
-    return "\n".join([f"## `{each.method} {each.path}`\n", f"{each.summary}\n", *table, *answers, ""])
+    types = [_type(name, each) for name, each in sorted(schema["components"]["schemas"].items())]
+    return "\n".join([*paths, "## Types\n", *types])
+
+
+def _no_desk() -> Any:
+    raise NotImplementedError  # no call is answered here
+
+
+def _call(name: str, call: Mapping[str, Any]) -> str:
+    given = [
+        (f"`{each['name']}`", f"in the {each['in']}: {_short(each['schema'])}", each.get("description", ""))
+        for each in call.get("parameters", ())
+    ]
+    if body := _json(call.get("requestBody", {})):
+        given.append(("body", _short(body), ""))
+    answers = [
+        (f"`{status}`", _short(_json(each)) if _json(each) else "", each["description"])
+        for status, each in sorted(call["responses"].items())
+    ]
+    text = call.get("description") or call.get("summary", "")
+    parts = [f"## `{name}`\n", f"{text}\n", _table(("given", "type", "meaning"), given)]
+    return "\n".join([*parts, _table(("answer", "type", "meaning"), answers)])
+
+
+def _json(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a body or an answer in JSON, an empty one where it has none."""
+    found: Mapping[str, Any] = part.get("content", {}).get("application/json", {}).get("schema", {})
+    return found
 
 
 def _type(name: str, schema: Mapping[str, Any]) -> str:
-    from farm.service.described import type_in_short
-
-    rows = [
-        f"| `{field}` | {_cell(type_in_short(each))} | {_cell(each.get('description', ''))} |"
+    fields = [
+        (f"`{field}`", _short(each), _meaning(each, is_required=field in schema.get("required", ())))
         for field, each in schema.get("properties", {}).items()
     ]
-    table = ["| field | type | meaning |", "|---|---|---|", *rows] if rows else [type_in_short(schema)]
-    return "\n".join([f"### `{name}`\n", f"{schema.get('description', '')}\n", *table, ""])
+    text = schema.get("description", "") if fields else _short(schema)
+    return "\n".join([f"### `{name}`\n", f"{text}\n", _table(("field", "type", "meaning"), fields)])
+
+
+def _meaning(field: Mapping[str, Any], *, is_required: bool) -> str:
+    """Return a field's description, with its default or that it is required."""
+    default = "required" if is_required else f"default `{json.dumps(field.get('default'))}`"
+    return f"{field.get('description', '')} ({default})".strip()
+
+
+def _short(schema: Mapping[str, Any]) -> str:
+    """Return a type in short, with links to the types of this page."""
+    if "anyOf" in schema:
+        return " or ".join(_short(each) for each in schema["anyOf"])
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{each}`" for each in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        return f"list of {_short(schema.get('items', {}))}"
+    return str(schema.get("type", "any JSON"))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table without its empty columns, nothing for no rows."""
+    filled = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    lines = [head, ["---"] * len(head), *rows] if rows else []
+    return "".join(f"| {' | '.join(_cell(line[place]) for place in filled)} |\n" for line in lines)
 
 
 def _cell(text: str) -> str:

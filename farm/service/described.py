@@ -72,15 +72,11 @@ def operations(schema: Mapping[str, Any]) -> list[Operation]:
 def _operation(schema: Mapping[str, Any], method: str, path: str, said: Mapping[str, Any]) -> Operation:
     body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     fields = [
-        (
-            each["name"],
-            f"{type_in_short(each.get('schema', {}))}, in the {each['in']}",
-            each.get("description", ""),
-        )
+        (each["name"], f"{_type(each.get('schema', {}))}, in the {each['in']}", each.get("description", ""))
         for each in said.get("parameters", ())
     ]
     fields += [
-        (name, type_in_short(each), each.get("description", ""))
+        (name, _type(each), each.get("description", ""))
         for name, each in _resolved(schema, body).get("properties", {}).items()
     ]
     answers = tuple((status, each["description"]) for status, each in said["responses"].items())
@@ -94,14 +90,14 @@ def _resolved(schema: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str
     return found
 
 
-def type_in_short(part: Mapping[str, Any]) -> str:
+def _type(part: Mapping[str, Any]) -> str:
     """Return a type in short, as in ``list of Item or null``."""
     if "anyOf" in part:
-        return " or ".join(type_in_short(each) for each in part["anyOf"])
+        return " or ".join(_type(each) for each in part["anyOf"])
     if "$ref" in part:
         return str(part["$ref"]).rpartition("/")[2]
     if "enum" in part:
         return ", ".join(map(str, part["enum"]))
     if part.get("type") == "array":
-        return f"list of {type_in_short(part.get('items', {}))}"
+        return f"list of {_type(part.get('items', {}))}"
     return str(part.get("type", "any JSON"))
