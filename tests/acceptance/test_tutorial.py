@@ -6,16 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
-from commands import lines
+from commands import Command, lines
 from processes import PATIENCE, eventually
-
-from farm.embedded import down
 
 PAGE = (Path(__file__).parents[2] / "docs" / "start" / "tutorial.md").read_text()
 _BLOCK = re.compile(r'^```(sh|text)(?: title="([^"]*)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
@@ -24,7 +21,7 @@ _LINK = re.compile(r"http://\S+")
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Types commands into a shell of a folder, with a home of the newcomer's own."""
+    """Types commands into a shell of a folder, with the home of a farm."""
 
     folder: Path
     home: Path
@@ -61,10 +58,8 @@ class Newcomer:
 
 
 @pytest.fixture
-def newcomer(copy_home: Callable[[], Path], tmp_path: Path) -> Iterator[Newcomer]:
-    home = copy_home()
-    yield Newcomer(tmp_path, home)
-    down(home)
+def newcomer(farm: Command, tmp_path: Path) -> Newcomer:
+    return Newcomer(tmp_path, Path(farm.settings["FARM_HOME"]))
 
 
 def test_every_command_of_the_tutorial_prints_the_lines_that_it_shows(newcomer: Newcomer) -> None:
