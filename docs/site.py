@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from typer import Context
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
@@ -65,9 +66,7 @@ def commands() -> str:
     for point in entry_points(group="farm.commands"):
         point.load()(app)
     command = get_command(app)
-    text = get_docs_for_click(
-        obj=command, ctx=command.make_context("farm", [], resilient_parsing=True), name="farm"
-    )
+    text = get_docs_for_click(obj=command, ctx=Context(command, info_name="farm"), name="farm")
     # One level down: the page has a title of its own.
     return re.sub(r"^# .*\n", "", text).replace("\n# `", "\n## `")
 
