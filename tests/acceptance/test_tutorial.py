@@ -16,7 +16,7 @@ from processes import PATIENCE, eventually
 
 PAGE = (Path(__file__).parents[2] / "docs" / "start" / "tutorial.md").read_text()
 _BLOCK = re.compile(r'^```(sh|text)(?: title="([^"]*)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
-_LINK = re.compile(r"http://\S+")
+_LINK = re.compile(r"open (http://\S+)")
 
 
 @dataclass(frozen=True)
@@ -90,5 +90,5 @@ def _see_the_run(said: str) -> None:
     found = _LINK.search(said)
     assert found, said
     with httpx.Client(follow_redirects=True) as browser:
-        page = browser.get(found[0])
+        page = browser.get(found[1])
         assert "first.jsonl" in page.text, page.text
