@@ -78,6 +78,29 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
         assert (ROOT / name).exists(), name
 
 
+#: Files that name pages: code, settings, and the changes.
+NAMING = [
+    ROOT / "CHANGELOG.md",
+    ROOT / "pyproject.toml",
+    *(
+        path
+        for name in ("farm", "workers", "migrations", "helm", "docker", "tests")
+        for path in (ROOT / name).rglob("*")
+        if path.suffix in {".py", ".yaml", ".tpl", ".service", ".env", ".json", ".html"} and path.is_file()
+    ),
+]
+
+
+def test_the_pages_that_other_files_name_are_there() -> None:
+    named = {
+        (name, path)
+        for path in NAMING
+        for name in re.findall(r"(?<![\w./])docs/[\w/.-]+\.md\b", path.read_text())
+    }
+    assert len(named) > 30
+    assert [(name, path) for name, path in sorted(named) if not (ROOT / name).is_file()] == []
+
+
 #: Everything that people read, besides what programs say.
 TEXTS = sorted({*PAGES, ROOT / "CHANGELOG.md", *(ROOT / "examples").rglob("*.md")})
 
