@@ -1,4 +1,4 @@
-"""Dashboards and rules as files, and the metrics of docs/reference/metrics.md, for the tests of monitoring."""
+"""Dashboards and rules as files, and the metrics of docs/reference/metrics.md, for tests of monitoring."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Assembly step: a manifest line and the model's answer become one Lean program, with its line map.
 
-docs/use/manifests.md says by which rules, and what each warning means. Besides: with `restate_formal_statement`
+docs/use/manifests.md has the rules and the meaning of each warning. Besides: with `restate_formal_statement`
 off the code, with the model's own statement, stands right after the header; with `strip_theorem_from_proof`
 off it stands after the restated statement. Either way all of the code is taken, its own imports and repeated
 header lines apart.
