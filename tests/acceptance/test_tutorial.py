@@ -89,6 +89,8 @@ def _see_the_run(said: str) -> None:
     """Open the link that the service printed, and the first run that the page lists."""
     found = _LINK.search(said)
     assert found, said
-    with httpx.Client(follow_redirects=True) as browser:
-        page = browser.get(found[1])
-        assert "first.jsonl" in page.text, page.text
+    with httpx.Client(follow_redirects=True, timeout=20 * PATIENCE) as browser:
+        page = str(browser.get(found[1]).url)
+        # A machine that is busy with other tests answers 503 for a while.
+        eventually(lambda: browser.get(page).status_code == httpx.codes.OK)
+        assert "first.jsonl" in browser.get(page).text
