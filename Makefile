@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
+.PHONY: help setup demo docs test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
@@ -18,6 +18,7 @@ help:
 	@echo "make rolling upgrade a farm at work from the release before, and to an invented next one"
 	@echo "make load    keep a farm busy over HTTP for ten minutes while its parts fail"
 	@echo "make setup   make .venv with the farm command in it"
+	@echo "make docs    build the site of the documentation into build/site; fails for a link that leads nowhere"
 	@echo "make lint    the linters and the type checker"
 	@echo "make bench   print the farm's figures on this machine"
 	@echo "make lock    resolve the dependencies anew"
@@ -97,6 +98,10 @@ lint: .venv/.ready-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: .venv/.ready-dev
+	@$(BIN)/python docs/site.py
+	@$(BIN)/zensical build --clean --strict
 
 bench: .venv/.ready-dev
 	@$(BIN)/python -m tests.bench parts

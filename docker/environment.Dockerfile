@@ -1,7 +1,7 @@
 # A worker with Mathlib in a layer of its own, made by the command that makes an environment on a node:
 #   docker build -f docker/environment.Dockerfile --build-arg NAME=mathlib-4.35 --build-arg MATHLIB=v4.35.0 \
 #       -t lean-proof-farm-mathlib-4.35 PINS
-# PINS is a folder with the `lean-toolchain` and `lake-manifest.json` that are expected: docs/images.md.
+# PINS is a folder with the `lean-toolchain` and `lake-manifest.json` that are expected: docs/operate/images.md.
 ARG WORKER=lean-proof-farm-worker
 FROM ${WORKER}
 ARG NAME

@@ -55,7 +55,7 @@ class Verdict(Result):
     """The verdict of one line: a `farm.client.Result`, and the facts that only the store has.
 
     `line` and `proof_status` are those of a manifest's line, `program` is Lean's input. `outcome` and
-    `reason` are the words of docs/verdicts.md, None for a line that was cancelled or has no verdict yet.
+    `reason` are the words of docs/use/verdicts.md, None for a line that was cancelled or has no verdict yet.
     `statement` is ``compared`` if the proof was compared with the line's ``formal_statement``, ``unchecked``
     if the line has none. `trusts` lists the trusted parts besides the kernel, `rests_on_sorry_of` the
     constants admitted by the dataset that the proof uses. `forgeable`: it was checked without namespaces
@@ -282,7 +282,7 @@ class Farm:
     ) -> SubmitOptions:
         """Return options as `farm submit` would make them. Raises UsageError for an unknown value.
 
-        A `tier` below ``kernel`` trusts more than the kernel's replay; see docs/trust.md.
+        A `tier` below ``kernel`` trusts more than the kernel's replay; see docs/why/trust.md.
         """
         settings = self._connections.settings
         return SubmitOptions(

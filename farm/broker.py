@@ -84,7 +84,7 @@ _REMEDIES: dict[type[BaseException], str] = {
     ReadOnlyError: "it is a read-only replica; name the primary in FARM_BROKER_URL",
     AuthenticationError: "correct the user and the password in FARM_BROKER_URL",
     AuthenticationWrongNumberOfArgsError: "it knows no users; leave the user out of FARM_BROKER_URL",
-    NoPermissionError: "give its user the rights that docs/install.md names",
+    NoPermissionError: "give its user the rights that docs/operate/install.md names",
     BusyLoadingError: "it loads its data; wait until that is done",
     exceptions.ConnectionError: "raise its maxclients, or close other connections",
 }

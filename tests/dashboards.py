@@ -1,4 +1,4 @@
-"""What the tests of monitoring share: dashboards and rules as files, and the metrics of docs/metrics.md."""
+"""Dashboards and rules as files, and the metrics of docs/reference/metrics.md, for tests of monitoring."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ _OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 
 
 def documented() -> dict[str, set[str]]:
-    """Return the labels of each series that docs/metrics.md lists, and those of Prometheus' own."""
+    """Return the labels of each series that docs/reference/metrics.md lists, and those of Prometheus' own."""
     of_process = ("process_resident_memory_bytes", "process_start_time_seconds", "up")
     found: dict[str, set[str]] = {name: set() for name in of_process}
-    for name, kind, labels in _ROW.findall((ROOT / "docs" / "metrics.md").read_text()):
+    for name, kind, labels in _ROW.findall((ROOT / "docs" / "reference" / "metrics.md").read_text()):
         names = [name + suffix for suffix in _OF_HISTOGRAMS] if kind == "histogram" else [name]
         for series in names:
             found[series] = set(re.findall(r"`(\w+)`", labels))

@@ -2,7 +2,7 @@
 
 A statement is a block ``${ $d .. $. LABEL $e .. $. LABEL $p .. $= ? $. $}``, or the same in a comment, with
 each ``$`` written ``@``, as miniF2F has it. Of an answer only the tokens of its proof are taken, so that
-nothing it says besides can reach a verifier; docs/metamath.md has the rules. The language is that of the
+nothing it says besides can reach a verifier; docs/use/metamath.md has the rules. The language is that of the
 Metamath book, second edition, chapter 4.
 """
 

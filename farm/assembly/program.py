@@ -1,6 +1,6 @@
 """Assembly step: a manifest line and the model's answer become one Lean program, with its line map.
 
-docs/manifests.md says by which rules, and what each warning means. Besides: with `restate_formal_statement`
+docs/use/manifests.md has the rules and the meaning of each warning. Besides: with `restate_formal_statement`
 off the code, with the model's own statement, stands right after the header; with `strip_theorem_from_proof`
 off it stands after the restated statement. Either way all of the code is taken, its own imports and repeated
 header lines apart.
@@ -62,7 +62,7 @@ class AssemblyOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyWarning:
-    """Something about a line that its author may want to know; docs/manifests.md has the codes."""
+    """Something about a line that its author may want to know; docs/use/manifests.md has the codes."""
 
     code: str
     origin: str

@@ -63,7 +63,7 @@ def serve(
     ] = None,
     tls: TlsFlags,
 ) -> None:
-    """Serve the farm over HTTP: batches in, verdicts and rewards out. docs/http.md says how."""
+    """Serve the farm over HTTP: batches in, verdicts and rewards out. docs/use/http.md says how."""
     from farm import log
     from farm.cli import terminal
     from farm.service.backend import THREADS

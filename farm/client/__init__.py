@@ -6,7 +6,7 @@
         result = farm.check({"header": ..., "formal_statement": ..., "generation": ...})
         result.reward  # 1.0, 0.0, or None if unknown
 
-`AsyncClient` has the same methods for asyncio. docs/rl.md has examples.
+`AsyncClient` has the same methods for asyncio. docs/use/rl.md has examples.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """What the farm has noticed in assembling the program: a `code` of docs/manifests.md, and its place."""
+    """A warning of the program's assembly: a `code` of docs/use/manifests.md, and its place."""
 
     code: str = ""
     line: int | None = None

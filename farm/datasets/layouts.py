@@ -181,7 +181,7 @@ def isabelle_of_minif2f(path: Path) -> Found:
     raise UsageError(
         f"{printable(path, None)}: --system isabelle: this farm has no Isabelle, so nothing could check "
         "these statements. Take the same problems in Lean 4 (--system lean), Metamath or HOL Light; "
-        "docs/isabelle.md describes the needs of a farm with Isabelle"
+        "docs/develop/add-a-proof-system.md describes the needs of a farm with Isabelle"
     )
 
 

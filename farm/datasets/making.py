@@ -78,8 +78,8 @@ def read_copy(path: Path, wanted: Wanted) -> Copy:
 
 def _layout(dataset: Dataset) -> str:
     if dataset.word not in DATASETS:
-        return "give another file, or other options (docs/datasets.md)"
-    return f"give the folder of a clone of {dataset.title} or one of its data files (docs/datasets.md)"
+        return "give another file, or other options (docs/use/datasets.md)"
+    return f"give the folder of a clone of {dataset.title} or one of its data files (docs/use/datasets.md)"
 
 
 def _refuse_others(path: Path, dataset: Dataset, problems: Sequence[Problem]) -> None:

@@ -188,7 +188,7 @@ def _object(place: Place, value: object) -> Mapping[str, object]:
     raise place.fault("is not an object", "write each problem as one JSON object")
 
 
-#: Names that a manifest's lines give a meaning to; see docs/datasets.md.
+#: Names that a manifest's lines give a meaning to; see docs/use/datasets.md.
 _TAKEN = FIELDS | {"source", "split", "sample"}
 
 

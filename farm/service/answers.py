@@ -55,7 +55,7 @@ class Message(BaseModel):
 
 
 class Notice(BaseModel):
-    """What the farm has noticed in assembling the program; docs/manifests.md lists the codes."""
+    """What the farm has noticed in assembling the program; docs/use/manifests.md lists the codes."""
 
     code: str
     line: int
@@ -101,7 +101,7 @@ class Seconds(BaseModel):
 
 
 class Result(BaseModel):
-    """What is known of an item; docs/http.md says what the fields mean."""
+    """What is known of an item; docs/use/http.md says what the fields mean."""
 
     id: str
     index: int

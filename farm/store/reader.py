@@ -39,7 +39,8 @@ def make_reader(engine: Engine, *, password: str | None) -> bool:
         except errors.InsufficientPrivilege as error:
             raise FarmError(
                 f"PostgreSQL did not let {driver.info.user} make the role {ROLE}: "
-                f"{error.diag.message_primary}; have an administrator create it as docs/views.md says, "
+                f"{error.diag.message_primary}; have an administrator create it "
+                "as docs/reference/views.md says, "
                 "then run again: farm db reader"
             ) from error
 

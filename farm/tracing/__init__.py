@@ -1,4 +1,4 @@
-"""Traces: sends the durations of a run and its checks to an OpenTelemetry collector; docs/traces.md.
+"""Traces: sends the durations of a run and its checks to an OpenTelemetry collector; docs/operate/traces.md.
 
 Off unless OpenTelemetry's own variables name a collector: then nothing of OpenTelemetry is imported, and each
 function here costs one comparison. A collector that is away or slow delays nothing and fails nothing.

@@ -3,7 +3,7 @@
 {{- define "farm.checks" -}}
 {{- range list "farm" "worker" -}}
 {{- if not (index $.Values.image .).repository -}}
-{{- fail (printf "image.%s.repository is empty: build the image `%s` (docs/images.md), push it, and set its repository here" . .) -}}
+{{- fail (printf "image.%s.repository is empty: build the image `%s` (docs/operate/images.md), push it, and set its repository here" . .) -}}
 {{- end -}}
 {{- end -}}
 {{- if not .Values.database.existingSecret -}}

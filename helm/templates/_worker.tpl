@@ -80,7 +80,7 @@ container.apparmor.security.beta.kubernetes.io/worker: unconfined
 {{ end -}}
 {{- end }}
 
-{{/* MiB that a worker's pod may use: docs/environments.md has the formula. */}}
+{{/* MiB that a worker's pod may use: docs/operate/environments.md has the formula. */}}
 {{- define "farm.workerMib" -}}
 {{- add (int .imagesMib) (mul (int .concurrency) (int .memoryMib)) 400 (int .pageCacheMib) -}}
 {{- end }}

@@ -22,7 +22,7 @@ from farm.judging.verdict import Outcome, Reason
 
 EXAMPLES = re.findall(
     r"```python\n(.*?)^```$",
-    (Path(__file__).parents[2] / "docs" / "python.md").read_text(),
+    (Path(__file__).parents[2] / "docs" / "use" / "python.md").read_text(),
     re.DOTALL | re.MULTILINE,
 )
 

@@ -38,7 +38,7 @@ from tests.bench.checks.turns import Checked, Turn, crew
 from tests.bench.long import computed, stepwise, with_endless
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "performance.md").read_text()
+PAGE = (ROOT / "docs" / "why" / "performance.md").read_text()
 #: Enough of the library to be imported; what that costs is another matter.
 MODULES = 4
 #: The figures that have a bar; the larger header's is measured where there is one.

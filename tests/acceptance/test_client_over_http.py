@@ -30,7 +30,7 @@ from sqlalchemy import text
 from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Result, TooLarge, Unauthorized
 from farm.service.auth.local_token import LOCAL
 
-PAGE = (Path(__file__).parents[2] / "docs" / "rl.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "use" / "rl.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 LOOSE = ["unchecked", "forgeable"]
 

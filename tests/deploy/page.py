@@ -1,10 +1,10 @@
-"""The page docs/install.md as the tests do it: its commands and settings, section by section."""
+"""The page docs/operate/install.md as the tests do it: its commands and settings, section by section."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "install.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operate" / "install.md"
 
 
 def commands(title: str) -> list[str]:

@@ -431,7 +431,7 @@ def test_an_own_setting_of_an_environment_takes_precedence() -> None:
 
 
 def test_a_workers_memory_is_what_the_page_says() -> None:
-    page = (ROOT / "docs" / "environments.md").read_text()
+    page = (ROOT / "docs" / "operate" / "environments.md").read_text()
     assert "FARM_IMAGES_MIB + FARM_CONCURRENCY x memory of a check + 400 MiB + the library's files" in page
     (container,) = worker(CASES["everything"], "mathlib-4.22").containers
     mib = f"{2048 + 8 * 4096 + 400 + 2048}Mi"
@@ -551,7 +551,7 @@ def _block(text: str) -> dict[str, Any]:
 
 
 def test_the_values_that_are_shown_as_examples_are_taken() -> None:
-    page = (ROOT / "docs" / "helm.md").read_text()
+    page = (ROOT / "docs" / "operate" / "helm.md").read_text()
     by_helm4(_block(page.partition("**3. Write values.**")[2]))
     scaling = _block(page.partition("\n## Scaling to zero\n")[2])
     monitoring = _block(page.partition("\n## Monitoring\n")[2])
@@ -571,7 +571,7 @@ def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, ob
 
 
 def test_the_page_has_each_value_with_its_default() -> None:
-    page = (ROOT / "docs" / "helm.md").read_text().partition("\n## Values\n")[2]
+    page = (ROOT / "docs" / "operate" / "helm.md").read_text().partition("\n## Values\n")[2]
     rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \| \S", page, re.MULTILINE)
     shown = {path: yaml.safe_load(default.strip("`")) if default else "" for path, default in rows}
     own = {f"environments.NAME.{key}" for key in ("toolchain", "header", "image", "table")}

@@ -1,4 +1,4 @@
-"""The page docs/install.md, done as it stands: a bare node is installed, and its units judge proofs."""
+"""The page docs/operate/install.md as it stands: it installs a bare node, whose units judge proofs."""
 
 from __future__ import annotations
 

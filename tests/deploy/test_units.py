@@ -90,7 +90,7 @@ def test_a_worker_has_the_time_that_it_gives_its_checks() -> None:
 
 
 def test_what_bubblewrap_needs_is_left_to_a_worker() -> None:
-    """As far as systemd could take it away: see systemd.exec(5) and docs/isolation.md."""
+    """As far as systemd could take it away: see systemd.exec(5) and docs/why/isolation.md."""
     worker = UNITS["farm-worker"]
     taken = {
         *("RestrictNamespaces", "PrivateUsers", "ProtectHostname", "ProtectKernelTunables"),

@@ -24,7 +24,7 @@ from farm.store.queries import Queries
 from farm.store.reader import ROLE, make_reader
 from farm.store.transitions import Store
 
-PAGE = (Path(__file__).parents[2] / "docs" / "views.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "views.md").read_text()
 PROGRAM = "theorem t : 1 + 1 = 2 := rfl -- the secret of a program"
 
 
@@ -305,7 +305,7 @@ def test_a_user_who_may_not_make_roles_is_told_what_to_do(settled: Path, pair: s
         url = engine.url.set(username="humble").render_as_string(hide_password=False)
         humble = postgres.connect(url, application="farm-test")
         with pytest.raises(
-            FarmError, match=r"did not let humble make the role farm_reader: .*docs/views\.md"
+            FarmError, match=r"did not let humble make the role farm_reader: .*docs/reference/views\.md"
         ):
             make_reader(humble, password=None)
         humble.dispose()

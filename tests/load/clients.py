@@ -106,7 +106,7 @@ class Clients:
         asked.seconds = time.monotonic() - asked.begun
 
     async def _raw(self, items: Sequence[Mapping[str, object]]) -> list[Told]:
-        """Ask with keys, again and again with the same body, as docs/http.md tells clients to."""
+        """Ask with keys, again and again with the same body, as docs/use/http.md tells clients to."""
         keyed = [{**item, "key": f"key-{item['name']}"} for item in items]
         said = await self._posted(keyed, wait_seconds=_POLL_SECONDS)
         return await self._waited([each["id"] for each in said["items"]])

@@ -1,6 +1,6 @@
 """A rolling upgrade under load: the new release takes over from the old one, and everything is looked at.
 
-The order is that of docs/upgrades.md: the database first, then the service, then the workers, one by one.
+docs/operate/upgrades.md gives the order: the database first, then the service, then the workers, one by one.
 """
 
 from __future__ import annotations

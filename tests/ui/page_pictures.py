@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/page.md: ``python -m tests.ui.page_pictures``; needs Debian's chromium."""
+"""Takes the pictures of docs/use/page.md: ``python -m tests.ui.page_pictures``; needs Debian's chromium."""
 
 from __future__ import annotations
 

@@ -313,7 +313,7 @@ def test_a_term_of_hol_light_is_what_stands_between_the_backquotes() -> None:
 def test_isabelle_is_recognized_and_the_message_says_what_is_missing() -> None:
     said = refused("minif2f", CASES / "miniF2F", "isabelle")
     assert "this farm has no Isabelle" in said
-    assert "docs/isabelle.md" in said
+    assert "docs/develop/add-a-proof-system.md" in said
 
 
 def test_lean_3_is_recognized_and_the_message_names_the_port() -> None:
@@ -563,7 +563,7 @@ def test_the_made_copies_are_not_changed_by_reading_them(tmp_path: Path) -> None
 
 
 def test_every_benchmark_has_a_row_in_the_documents() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "use" / "datasets.md").read_text()
     for each in DATASETS.values():
         assert re.search(rf"^\| `{each.word}` \| {each.title}", text, re.MULTILINE)
     for field in ("sample", "source", "split", "group", "answer", "open_answer", "label_mended"):

@@ -144,7 +144,7 @@ def test_the_command_that_makes_environments_is_the_farms() -> None:
 
 
 def test_what_the_strong_machine_wants_to_know_is_in_the_docs() -> None:
-    page = (ROOT / "docs" / "images.md").read_text()
+    page = (ROOT / "docs" / "operate" / "images.md").read_text()
     for name in re.findall(r"\$\{([A-Z_]+)", COMPOSE[1].read_text()):
         assert name.endswith("_PASSWORD") or f"`{name}`" in page
 

@@ -16,8 +16,8 @@ from farm.manifest.entries import FIELDS
 from farm.settings import VARIABLES
 
 ROOT = Path(__file__).parents[2]
-DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = {path.name: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -76,6 +76,29 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     for name in re.findall(r"`((?:farm|workers|migrations|tests|examples|docs)/[\w/.]+)`", page.read_text()):
         assert (ROOT / name).exists(), name
+
+
+#: Files that name pages: code, settings, and the changes.
+NAMING = [
+    ROOT / "CHANGELOG.md",
+    ROOT / "pyproject.toml",
+    *(
+        path
+        for name in ("farm", "workers", "migrations", "helm", "docker", "tests")
+        for path in (ROOT / name).rglob("*")
+        if path.suffix in {".py", ".yaml", ".tpl", ".service", ".env", ".json", ".html"} and path.is_file()
+    ),
+]
+
+
+def test_the_pages_that_other_files_name_are_there() -> None:
+    named = {
+        (name, path)
+        for path in NAMING
+        for name in re.findall(r"(?<![\w./])docs/[\w/.-]+\.md\b", path.read_text())
+    }
+    assert len(named) > 30
+    assert [(name, path) for name, path in sorted(named) if not (ROOT / name).is_file()] == []
 
 
 #: Everything that people read, besides what programs say.

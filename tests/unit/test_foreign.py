@@ -57,7 +57,7 @@ def test_isabelle_is_recognized(case: str) -> None:
     found = foreign(ISABELLE[case])
     assert found is not None
     assert found.system == "Isabelle"
-    assert "docs/isabelle.md" in found.remedy
+    assert "docs/develop/add-a-proof-system.md" in found.remedy
 
 
 @pytest.mark.parametrize("case", LEAN3)

@@ -38,7 +38,7 @@ from farm.metrics.port import MOST_CONNECTIONS, exposed
 from farm.store.environments import STARTING, UNFIT, Pending
 from farm.store.readings import Reading
 
-PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
 
 #: A metric: its name as a scrape shows it, its type and its labels.
 Told = tuple[str, str, frozenset[str]]

@@ -87,7 +87,7 @@ def test_a_rule_asks_for_documented_metrics_and_labels_or_records(rule: dict[str
 
 
 def test_the_runbook_has_a_section_for_each_alert_and_for_nothing_else() -> None:
-    page = (ROOT / "docs" / "runbook.md").read_text()
+    page = (ROOT / "docs" / "operate" / "runbook.md").read_text()
     assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ALERTS
     for section in page.split("\n## ")[1:]:
         for words in ("**It means**", "**Look at**", "**Do**"):

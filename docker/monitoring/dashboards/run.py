@@ -69,7 +69,7 @@ GROUP BY 1, 2 ORDER BY 1
         title="Verdicts and reasons",
         description=(
             "How many lines have which verdict, and why, with the median and the largest time of their "
-            "checks. docs/verdicts.md explains each reason."
+            "checks. docs/use/verdicts.md explains each reason."
         ),
         queries=[
             Sql(f"""

@@ -1,4 +1,4 @@
-"""Views of runs, lines and problems, for dashboards and for people with SQL; docs/views.md describes them.
+"""Views of runs, lines and problems, for dashboards and SQL; docs/reference/views.md describes them.
 
 They stand in a schema of their own, so that a role can be given them and nothing else. They show no program,
 no message of Lean and no sentence that quotes either.

@@ -1,4 +1,4 @@
-"""A view of the queues, by which workers are scaled; docs/views.md describes it."""
+"""A view of the queues, by which workers are scaled; docs/reference/views.md describes it."""
 
 from __future__ import annotations
 
