@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
+.PHONY: help setup demo test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench settings lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
@@ -20,6 +20,7 @@ help:
 	@echo "make setup   make .venv with the farm command in it"
 	@echo "make lint    the linters and the type checker"
 	@echo "make bench   print the farm's figures on this machine"
+	@echo "make settings write the tables of settings in docs/, helm/ and docker/ from farm/settings.py"
 	@echo "make lock    resolve the dependencies anew"
 	@echo "make clean   take away what these made"
 
@@ -102,6 +103,9 @@ bench: .venv/.ready-dev
 	@$(BIN)/python -m tests.bench parts
 	@$(BIN)/python -m tests.bench lean
 	@$(BIN)/python -m tests.bench farm
+
+settings: .venv/.ready-dev
+	@$(BIN)/python -m tests.settings_tables
 
 # Hashes without addresses: whatever index pip is set up with serves them.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
