@@ -98,6 +98,7 @@ lint: .venv/.ready-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/vulture
 
 bench: .venv/.ready-dev
 	@$(BIN)/python -m tests.bench parts

@@ -141,17 +141,6 @@ def _set_locally(pooled: PoolProxiedConnection) -> None:
 _IDLE_SECONDS = 5.0
 
 
-def _look_up(connection: Any, _record: ConnectionPoolEntry) -> None:
-    connection.execute("SET enable_seqscan = off")
-    connection.execute("SET jit = off")  # it would pay for what seems dear only because it is off
-    connection.commit()
-
-
-def _plan_once(connection: Any, _record: ConnectionPoolEntry) -> None:
-    connection.execute("SET plan_cache_mode = force_generic_plan")
-    connection.commit()
-
-
 def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
     record.info["used_at"] = time.monotonic()
 
