@@ -56,7 +56,7 @@ demo: setup
 
 # Most tests wait for something most of the time: more of them run side by side than there are cores.
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest -n 4 --dist loadfile
+	@$(BIN)/python -m pytest -n 4 --dist loadfile -p tests.budget
 
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly
