@@ -185,142 +185,73 @@ class Settings:
     each caller has a default of its own, ``cgroup`` when the process's own one is to be used.
     """
 
+    # fmt: off
     home: Path = _setting(
-        _path,
-        lambda: Path(platformdirs.user_data_dir("farm")),
-        ALL,
-        "folder for the farm's data: its own servers, caches, `farm.toml`",
-        "`~/.local/share/farm`",
-    )
+        _path, lambda: Path(platformdirs.user_data_dir("farm")), ALL,
+        "folder for the farm's data: its own servers, caches, `farm.toml`", "`~/.local/share/farm`")
     database_url: str | None = _setting(
-        _database_url,
-        None,
-        ALL,
-        "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`",
-        "the farm's own",
-        secret=True,
-    )
+        _database_url, None, ALL, "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`",
+        "the farm's own", secret=True)
     broker_url: str | None = _setting(
-        _url(*_BROKER_SCHEMES),
-        None,
-        ALL,
-        "Redis 7 or Valkey, as `redis://:password@host/0`",
-        "the farm's own",
-        secret=True,
-    )
+        _url(*_BROKER_SCHEMES), None, ALL, "Redis 7 or Valkey, as `redis://:password@host/0`",
+        "the farm's own", secret=True)
     environments: Path | None = _setting(
-        _path,
-        None,
-        WORKER,
-        "TOML file with this machine's Lean environments",
-        "`farm.toml` in `FARM_HOME`, if it exists",
-    )
+        _path, None, WORKER, "TOML file with this machine's Lean environments",
+        "`farm.toml` in `FARM_HOME`, if it exists")
     environment: str = _setting(_text, "core", COMMANDS | SERVICE, "environment of lines that name none")
     servers: str = _setting(
-        _choice("auto", "wheels", "system"),
-        "auto",
-        COMMANDS | SERVICE,
-        "source of the farm's own servers: `auto`, `wheels`, `system`",
-    )
+        _choice("auto", "wheels", "system"), "auto", COMMANDS | SERVICE,
+        "source of the farm's own servers: `auto`, `wheels`, `system`")
     idle_minutes: float = _setting(
-        _number, 10.0, COMMANDS | SERVICE, "idle minutes after which the farm's own servers stop"
-    )
+        _number, 10.0, COMMANDS | SERVICE, "idle minutes after which the farm's own servers stop")
     concurrency: int = _setting(
-        _count,
-        allotment.cores,
-        WORKER,
-        "checks that a worker runs at once",
-        "the CPUs it may use (by affinity, control groups, Slurm)",
-    )
+        _count, allotment.cores, WORKER, "checks that a worker runs at once",
+        "the CPUs it may use (by affinity, control groups, Slurm)")
     memory_mib: int = _setting(_count, 4096, COMMANDS | SERVICE, "memory limit of one check")
     way: str = _setting(
-        _choice(*WAYS),
-        WAYS[0],
-        WORKER,
-        "how a worker runs Lean: `forked`, `snapshot`, `cold`; an unavailable way falls back to the next",
-        in_chart=True,
-    )
+        _choice(*WAYS), WAYS[0], WORKER, "how a worker runs Lean: `forked`, `snapshot`, `cold`; "
+        "an unavailable way falls back to the next", in_chart=True)
     images: int | None = _setting(
-        _count,
-        None,
-        WORKER,
-        "maximum number of images in a worker, of headers and of contexts, which take two each; "
-        "each has private memory besides the modules it maps",
-        "`FARM_CONCURRENCY` + 2",
-        in_chart=True,
-    )
+        _count, None, WORKER, "maximum number of images in a worker, of headers and of contexts, "
+        "which take two each; each has private memory besides the modules it maps",
+        "`FARM_CONCURRENCY` + 2", in_chart=True)
     images_mib: int = _setting(
-        _count,
-        lambda: max(1, allotment.memory_mib() // 2),
-        WORKER,
+        _count, lambda: max(1, allotment.memory_mib() // 2), WORKER,
         "maximum private memory of all images together",
-        "half of the memory it may use (by the machine, control groups, Slurm)",
-    )
+        "half of the memory it may use (by the machine, control groups, Slurm)")
     snapshot_mib: int = _setting(
-        _count, 8192, WORKER, "maximum disk space of header snapshots, in MiB", in_chart=True
-    )
+        _count, 8192, WORKER, "maximum disk space of header snapshots, in MiB", in_chart=True)
     isolation: str | None = _setting(
-        _isolation,
-        None,
-        WORKER,
+        _isolation, None, WORKER,
         "minimum isolation: `rlimit` (any), `bwrap`, `cgroup`, `cgroup1`, `cgroup2`, joined by `+`",
-        "`bwrap` for `farm worker`, else any",
-    )
+        "`bwrap` for `farm worker`, else any")
     cgroup: Path | None = _setting(
-        _cgroup,
-        None,
-        WORKER,
-        "folder of a cgroup delegated to the worker; an unusable one is an error",
-        "the worker's own cgroup, where usable",
-        in_chart=True,
-    )
+        _cgroup, None, WORKER, "folder of a cgroup delegated to the worker; an unusable one is an error",
+        "the worker's own cgroup, where usable", in_chart=True)
     lease_seconds: float = _setting(
-        _number, 20.0, ALL, "seconds of silence after which a worker's checks go to another", in_chart=True
-    )
+        _number, 20.0, ALL, "seconds of silence after which a worker's checks go to another", in_chart=True)
     grace_seconds: float = _setting(
-        _number,
-        30.0,
-        WORKER,
-        "seconds that a stopping worker lets its running checks continue",
-        "30; 5 for the farm's own worker",
-    )
+        _number, 30.0, WORKER, "seconds that a stopping worker lets its running checks continue",
+        "30; 5 for the farm's own worker")
     attempts: int = _setting(
-        _count, 3, ALL, "failed attempts after which a check ends as `judge_error`", in_chart=True
-    )
+        _count, 3, ALL, "failed attempts after which a check ends as `judge_error`", in_chart=True)
     queue_limit: int = _setting(
-        _count,
-        10_000_000,
-        COMMANDS | SERVICE,
-        "maximum number of waiting checks; a submit that exceeds it is refused",
-        in_chart=True,
-    )
+        _count, 10_000_000, COMMANDS | SERVICE,
+        "maximum number of waiting checks; a submit that exceeds it is refused", in_chart=True)
     most_seconds: float = _setting(
-        _number,
-        600.0,
-        SERVICE,
-        "longest timeout in seconds that a key of the HTTP service may ask for, unless the key may more",
-        in_chart=True,
-    )
+        _number, 600.0, SERVICE, "longest timeout in seconds that a key of the HTTP service may ask for, "
+        "unless the key may more", in_chart=True)
     log_level: str = _setting(
-        _choice("debug", "info", "warning", "error"),
-        "info",
-        ALL,
-        "`debug`, `info`, `warning`, `error`",
-        in_chart=True,
-    )
+        _choice("debug", "info", "warning", "error"), "info", ALL, "`debug`, `info`, `warning`, `error`",
+        in_chart=True)
     log_format: str = _setting(
-        _choice("text", "json"),
-        "text",
-        ALL,
-        "how logs are written: `text`, or `json`, one object a line",
-        in_chart=True,
-    )
+        _choice("text", "json"), "text", ALL, "how logs are written: `text`, or `json`, one object a line",
+        in_chart=True)
     metrics_port: int | None = _setting(
-        _port, None, WORKER, "port on which a worker serves metrics; 0 takes a free one", "none: no metrics"
-    )
+        _port, None, WORKER, "port on which a worker serves metrics; 0 takes a free one", "none: no metrics")
     metrics_address: str = _setting(
-        _text, "127.0.0.1", WORKER, "address on which it serves them; whoever reaches it may read them"
-    )
+        _text, "127.0.0.1", WORKER, "address on which it serves them; whoever reaches it may read them")
+    # fmt: on
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ) -> Settings:
