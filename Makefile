@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo docs test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench lock clean
+.PHONY: help setup demo docs test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench settings lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
@@ -21,6 +21,7 @@ help:
 	@echo "make docs    build the site of the documentation into build/site; fails for a link that leads nowhere"
 	@echo "make lint    the linters and the type checker"
 	@echo "make bench   print the farm's figures on this machine"
+	@echo "make settings write the tables of settings in docs/, helm/ and docker/ from farm/settings.py"
 	@echo "make lock    resolve the dependencies anew"
 	@echo "make clean   take away what these made"
 
@@ -56,7 +57,7 @@ demo: setup
 
 # Most tests wait for something most of the time: more of them run side by side than there are cores.
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest -n 4 --dist loadfile
+	@$(BIN)/python -m pytest -n 4 --dist loadfile -p tests.budget
 
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly
@@ -98,6 +99,7 @@ lint: .venv/.ready-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/vulture
 
 docs: .venv/.ready-dev
 	@$(BIN)/python docs/site.py
@@ -107,6 +109,9 @@ bench: .venv/.ready-dev
 	@$(BIN)/python -m tests.bench parts
 	@$(BIN)/python -m tests.bench lean
 	@$(BIN)/python -m tests.bench farm
+
+settings: .venv/.ready-dev
+	@$(BIN)/python -m tests.settings_tables
 
 # Hashes without addresses: whatever index pip is set up with serves them.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -73,9 +73,9 @@ def commands() -> str:
 
 def calls() -> str:
     """Return every call of the HTTP service and every type, as the OpenAPI schema describes them."""
-    from farm.service.server import whole
+    from farm.service.app import application
 
-    schema = whole(_no_desk).openapi()
+    schema = application(_no_backend).openapi()
     paths = [
         _call(f"{method.upper()} {path}", each)
         for path, methods in schema["paths"].items()
@@ -85,7 +85,7 @@ def calls() -> str:
     return "\n".join([*paths, "## Types\n", *types])
 
 
-def _no_desk() -> Any:
+def _no_backend() -> Any:
     raise NotImplementedError  # no call is answered here
 
 

@@ -1,54 +1,27 @@
-"""The farm's settings: every `FARM_*` variable, read once, checked, and never printed with its password."""
+"""The farm's settings: every `FARM_*` variable, read once, checked, and never printed with its password.
+
+A setting is declared once, as a field of `Settings`: from that, `make settings` writes the table in the
+documentation, the chart's schema and the comments of systemd's settings file.
+"""
 
 from __future__ import annotations
 
 import difflib
+import enum
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 import platformdirs
 
 from farm import allotment
 from farm.errors import SettingsError
 
-#: Every variable of the farm, with its meaning; any other name that starts with `FARM_` is an error.
-VARIABLES: Mapping[str, str] = MappingProxyType(
-    {
-        "FARM_HOME": "data folder of the farm's own servers; by default the user's data folder",
-        "FARM_DATABASE_URL": "PostgreSQL, as postgresql://user:password@host/name; by default the farm's own",
-        "FARM_DATABASE_URL_FILE": "file that contains FARM_DATABASE_URL",
-        "FARM_BROKER_URL": "Redis or Valkey, as redis://:password@host/0; by default the farm's own",
-        "FARM_BROKER_URL_FILE": "file that contains FARM_BROKER_URL",
-        "FARM_ENVIRONMENTS": "TOML file with this machine's Lean environments (FARM_HOME/farm.toml)",
-        "FARM_ENVIRONMENT": "environment of lines that name none (core)",
-        "FARM_SERVERS": "source of the farm's own servers: auto, wheels or system (auto)",
-        "FARM_IDLE_MINUTES": "idle minutes after which the farm's own servers stop (10)",
-        "FARM_CONCURRENCY": "checks a worker runs at once (the CPUs it may use)",
-        "FARM_MEMORY_MIB": "memory limit of one check in MiB (4096)",
-        "FARM_WAY": "how a worker runs Lean: forked, snapshot or cold (forked)",
-        "FARM_IMAGES": "maximum number of images in a worker (FARM_CONCURRENCY + 2)",
-        "FARM_IMAGES_MIB": "maximum private memory of all images in MiB (half of the machine's)",
-        "FARM_SNAPSHOT_MIB": "maximum disk space of header snapshots in MiB (8192)",
-        "FARM_ISOLATION": "minimum isolation, such as cgroup+bwrap or rlimit (a worker: bwrap)",
-        "FARM_CGROUP": "folder of a cgroup delegated to the worker; by default its own",
-        "FARM_LEASE_SECONDS": "seconds of silence after which a worker's checks go to another (20)",
-        "FARM_GRACE_SECONDS": "seconds that a stopping worker lets its running checks continue (30)",
-        "FARM_ATTEMPTS": "failed attempts after which a check ends as judge_error (3)",
-        "FARM_QUEUE_LIMIT": "maximum number of waiting checks; a submit beyond it is refused (10000000)",
-        "FARM_MOST_SECONDS": "longest timeout that a key of the HTTP service may ask for, in seconds (600)",
-        "FARM_URL": "address of a farm's HTTP service, for farm.client; by default this machine's",
-        "FARM_TOKEN": "token that farm.client shows to the service",
-        "FARM_TOKEN_FILE": "file that contains FARM_TOKEN; read again for each request",
-        "FARM_LOG_LEVEL": "debug, info, warning or error (info)",
-        "FARM_LOG_FORMAT": "how logs are written: text, or json, one object a line (text)",
-        "FARM_METRICS_PORT": "port on which a worker serves metrics, 0 for a free one; by default none",
-        "FARM_METRICS_ADDRESS": "address on which a worker serves metrics (127.0.0.1)",
-    }
-)
+T = TypeVar("T")
 
 #: The ways to run Lean.
 WAYS = ("forked", "snapshot", "cold")
@@ -68,39 +41,217 @@ _BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
 _ISOLATIONS = ("rlimit", "bwrap", "cgroup", "cgroup1", "cgroup2")
 
 
+class Reader(enum.Flag):
+    """The processes that read a setting."""
+
+    COMMANDS = enum.auto()
+    SERVICE = enum.auto()
+    #: `farm worker`, and the commands that check on this machine.
+    WORKER = enum.auto()
+    #: A program that uses `farm.client`.
+    CLIENT = enum.auto()
+
+
+COMMANDS, SERVICE, WORKER, CLIENT = Reader
+ALL = COMMANDS | SERVICE | WORKER
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A `FARM_*` variable: its readers, its meaning and its default as the documentation gives them.
+
+    The Helm chart passes one that is ``in_chart`` on; the others have a value of their own there, or no use.
+    """
+
+    readers: Reader
+    meaning: str
+    default: str = ""
+    in_chart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Reads a variable; a ``secret`` may stand in a file, which the variable with `_FILE` names."""
+
+    variable: Variable
+    parse: Callable[[str, str], object]
+    secret: bool
+
+
+def _setting(
+    parse: Callable[[str, str], T],
+    unset: T | Callable[[], T],
+    readers: Reader,
+    meaning: str,
+    default: str = "",
+    *,
+    in_chart: bool = False,
+    secret: bool = False,
+) -> T:
+    """Declare a field.
+
+    ``parse`` takes the variable's name and value. ``unset`` is the value without it, or computes that;
+    ``default`` describes it where the value itself would not.
+    """
+    variable = Variable(readers, meaning, default or _shown(unset), in_chart)
+    metadata = {"setting": _Setting(variable, parse, secret)}
+    if callable(unset):
+        return field(default_factory=unset, metadata=metadata)
+    return field(default=unset, metadata=metadata)
+
+
+def _shown(value: object) -> str:
+    return f"`{value}`" if isinstance(value, str) else f"{value:.0f}"
+
+
+def _text(_name: str, value: str) -> str:
+    return value
+
+
+def _path(_name: str, value: str) -> Path:
+    return Path(value).expanduser().absolute()
+
+
+def _choice(*choices: str) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        value = value.lower()
+        if value not in choices:
+            raise SettingsError(f"{name}={value!r}: must be one of {', '.join(choices)}")
+        return value
+
+    return parse
+
+
+def _url(*schemes: str) -> Callable[[str, str], str]:
+    def parse(name: str, value: str) -> str:
+        if value.partition("://")[0] in schemes:
+            return value
+        raise SettingsError(
+            f"{name}={redacted(value)!r}: must begin with {' or '.join(f'{s}://' for s in schemes)}"
+        )
+
+    return parse
+
+
+def _database_url(name: str, value: str) -> str:
+    return sqlalchemy_url(_url(*_DATABASE_SCHEMES)(name, value))
+
+
+def _isolation(name: str, value: str) -> str:
+    value = value.lower()
+    if not set(value.split("+")) <= set(_ISOLATIONS):
+        raise SettingsError(
+            f'{name}={value!r}: must consist of {", ".join(_ISOLATIONS)}, joined by "+", such as cgroup+bwrap'
+        )
+    return value
+
+
+def _cgroup(name: str, value: str) -> Path:
+    if not Path(value).is_absolute():
+        raise SettingsError(
+            f"{name}={value!r}: must be the absolute path of a cgroup, such as /sys/fs/cgroup/farm.service"
+        )
+    return Path(value)
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise SettingsError(f"{name}={value!r}: must be a number above 0, such as 20")
+    return number
+
+
+def _count(name: str, value: str) -> int:
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", value, flags=re.ASCII):
+        raise SettingsError(f"{name}={value!r}: must be a whole number above 0, such as 4")
+    return int(value)
+
+
+def _port(name: str, value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", value, flags=re.ASCII) or int(value) > _LAST_PORT:
+        raise SettingsError(f"{name}={value!r}: must be a port from 0 to {_LAST_PORT}, such as 9700")
+    return int(value)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """The settings of a process; `VARIABLES` explains each field.
+    """The settings of one process; the field `name` is read from the variable `FARM_NAME`.
 
     ``database_url`` is in SQLAlchemy's form and ``broker_url`` in Celery's; both are None when the farm is to
     use its own servers. ``environments`` is None when the file in the home is to be read, ``isolation`` when
-    each checking process takes its default, ``cgroup`` when the process's own group is to be used.
+    each caller has a default of its own, ``cgroup`` when the process's own one is to be used.
     """
 
-    home: Path
-    database_url: str | None
-    broker_url: str | None
-    environments: Path | None
-    environment: str
-    servers: str
-    idle_minutes: float
-    concurrency: int
-    memory_mib: int
-    way: str
-    images: int | None
-    images_mib: int
-    snapshot_mib: int
-    isolation: str | None
-    cgroup: Path | None
-    lease_seconds: float
-    grace_seconds: float
-    attempts: int
-    queue_limit: int
-    most_seconds: float
-    log_level: str
-    log_format: str
-    metrics_port: int | None
-    metrics_address: str
+    # fmt: off
+    home: Path = _setting(
+        _path, lambda: Path(platformdirs.user_data_dir("farm")), ALL,
+        "folder for the farm's data: its own servers, caches, `farm.toml`", "`~/.local/share/farm`")
+    database_url: str | None = _setting(
+        _database_url, None, ALL, "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`",
+        "the farm's own", secret=True)
+    broker_url: str | None = _setting(
+        _url(*_BROKER_SCHEMES), None, ALL, "Redis 7 or Valkey, as `redis://:password@host/0`",
+        "the farm's own", secret=True)
+    environments: Path | None = _setting(
+        _path, None, WORKER, "TOML file with this machine's Lean environments",
+        "`farm.toml` in `FARM_HOME`, if it exists")
+    environment: str = _setting(_text, "core", COMMANDS | SERVICE, "environment of lines that name none")
+    servers: str = _setting(
+        _choice("auto", "wheels", "system"), "auto", COMMANDS | SERVICE,
+        "source of the farm's own servers: `auto`, `wheels`, `system`")
+    idle_minutes: float = _setting(
+        _number, 10.0, COMMANDS | SERVICE, "idle minutes after which the farm's own servers stop")
+    concurrency: int = _setting(
+        _count, allotment.cores, WORKER, "checks that a worker runs at once",
+        "the CPUs it may use (by affinity, control groups, Slurm)")
+    memory_mib: int = _setting(_count, 4096, COMMANDS | SERVICE, "memory limit of one check")
+    way: str = _setting(
+        _choice(*WAYS), WAYS[0], WORKER, "how a worker runs Lean: `forked`, `snapshot`, `cold`; "
+        "an unavailable way falls back to the next", in_chart=True)
+    images: int | None = _setting(
+        _count, None, WORKER, "maximum number of images in a worker, of headers and of contexts, "
+        "which take two each; each has private memory besides the modules it maps",
+        "`FARM_CONCURRENCY` + 2", in_chart=True)
+    images_mib: int = _setting(
+        _count, lambda: max(1, allotment.memory_mib() // 2), WORKER,
+        "maximum private memory of all images together",
+        "half of the memory it may use (by the machine, control groups, Slurm)")
+    snapshot_mib: int = _setting(
+        _count, 8192, WORKER, "maximum disk space of header snapshots, in MiB", in_chart=True)
+    isolation: str | None = _setting(
+        _isolation, None, WORKER,
+        "minimum isolation: `rlimit` (any), `bwrap`, `cgroup`, `cgroup1`, `cgroup2`, joined by `+`",
+        "`bwrap` for `farm worker`, else any")
+    cgroup: Path | None = _setting(
+        _cgroup, None, WORKER, "folder of a cgroup delegated to the worker; an unusable one is an error",
+        "the worker's own cgroup, where usable", in_chart=True)
+    lease_seconds: float = _setting(
+        _number, 20.0, ALL, "seconds of silence after which a worker's checks go to another", in_chart=True)
+    grace_seconds: float = _setting(
+        _number, 30.0, WORKER, "seconds that a stopping worker lets its running checks continue",
+        "30; 5 for the farm's own worker")
+    attempts: int = _setting(
+        _count, 3, ALL, "failed attempts after which a check ends as `judge_error`", in_chart=True)
+    queue_limit: int = _setting(
+        _count, 10_000_000, COMMANDS | SERVICE,
+        "maximum number of waiting checks; a submit that exceeds it is refused", in_chart=True)
+    most_seconds: float = _setting(
+        _number, 600.0, SERVICE, "longest timeout in seconds that a key of the HTTP service may ask for, "
+        "unless the key may more", in_chart=True)
+    log_level: str = _setting(
+        _choice("debug", "info", "warning", "error"), "info", ALL, "`debug`, `info`, `warning`, `error`",
+        in_chart=True)
+    log_format: str = _setting(
+        _choice("text", "json"), "text", ALL, "how logs are written: `text`, or `json`, one object a line",
+        in_chart=True)
+    metrics_port: int | None = _setting(
+        _port, None, WORKER, "port on which a worker serves metrics; 0 takes a free one", "none: no metrics")
+    metrics_address: str = _setting(
+        _text, "127.0.0.1", WORKER, "address on which it serves them; whoever reaches it may read them")
+    # fmt: on
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -110,33 +261,44 @@ class Settings:
         """
         given = {name: value for name, value in environ.items() if _is_ours(name, value)}
         _refuse_unknown(given)
-        database_url, broker_url = _urls(given)
-        return cls(
-            home=_path(given, "FARM_HOME") or Path(platformdirs.user_data_dir("farm")),
-            database_url=database_url,
-            broker_url=broker_url,
-            environments=_path(given, "FARM_ENVIRONMENTS"),
-            environment=given.get("FARM_ENVIRONMENT", "core"),
-            servers=_choice(given, "FARM_SERVERS", ("auto", "wheels", "system")),
-            idle_minutes=_number(given, "FARM_IDLE_MINUTES", 10.0),
-            concurrency=_count(given, "FARM_CONCURRENCY") or allotment.cores(),
-            memory_mib=_count(given, "FARM_MEMORY_MIB") or 4096,
-            way=_choice(given, "FARM_WAY", WAYS),
-            images=_count(given, "FARM_IMAGES"),
-            images_mib=_count(given, "FARM_IMAGES_MIB") or max(1, allotment.memory_mib() // 2),
-            snapshot_mib=_count(given, "FARM_SNAPSHOT_MIB") or 8192,
-            isolation=_isolation(given, "FARM_ISOLATION"),
-            cgroup=_cgroup(given, "FARM_CGROUP"),
-            lease_seconds=_number(given, "FARM_LEASE_SECONDS", 20.0),
-            grace_seconds=_number(given, "FARM_GRACE_SECONDS", 30.0),
-            attempts=_count(given, "FARM_ATTEMPTS") or 3,
-            queue_limit=_count(given, "FARM_QUEUE_LIMIT") or 10_000_000,
-            most_seconds=_number(given, "FARM_MOST_SECONDS", 600.0),
-            log_level=_choice(given, "FARM_LOG_LEVEL", ("info", "debug", "warning", "error")),
-            log_format=_choice(given, "FARM_LOG_FORMAT", ("text", "json")),
-            metrics_port=_port(given, "FARM_METRICS_PORT"),
-            metrics_address=given.get("FARM_METRICS_ADDRESS", "127.0.0.1"),
-        )
+        values: dict[str, object] = {}
+        for each, name, setting in _declared():
+            value = _secret(given, name) if setting.secret else given.get(name)
+            if value is not None:
+                values[each] = setting.parse(name, value)
+        _refuse_half(values)
+        return cls(**values)  # type: ignore[arg-type]  # each parser returns its field's type
+
+
+def _declared() -> list[tuple[str, str, _Setting]]:
+    return [(each.name, f"FARM_{each.name.upper()}", each.metadata["setting"]) for each in fields(Settings)]
+
+
+def _variables() -> Mapping[str, Variable]:
+    found = {}
+    for _, name, setting in _declared():
+        found[name] = setting.variable
+        if setting.secret:
+            found[f"{name}_FILE"] = Variable(setting.variable.readers, f"file that contains `{name}`")
+    return MappingProxyType(found | _OF_THE_CLIENT)
+
+
+# `farm.client` reads these itself: it imports nothing else of the farm.
+_OF_THE_CLIENT = {
+    "FARM_URL": Variable(
+        CLIENT,
+        "address of a farm's HTTP service, for `farm.client`: "
+        "`https://farm.example` or `unix:/run/farm.sock`",
+        "the service on this machine",
+    ),
+    "FARM_TOKEN": Variable(
+        CLIENT, "token that `farm.client` shows to the service", "the one that `farm serve` made"
+    ),
+    "FARM_TOKEN_FILE": Variable(CLIENT, "file that contains `FARM_TOKEN`, read anew for each request"),
+}
+
+#: Every variable the farm reads; anything else that starts with `FARM_` is an error.
+VARIABLES = _variables()
 
 
 def redacted(url: str) -> str:
@@ -166,28 +328,13 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
         raise SettingsError(f"{name}: unknown variable; did you mean {close}? Otherwise unset it")
 
 
-def _urls(given: Mapping[str, str]) -> tuple[str | None, str | None]:
-    database_url = _url(given, "FARM_DATABASE_URL", _DATABASE_SCHEMES)
-    broker_url = _url(given, "FARM_BROKER_URL", _BROKER_SCHEMES)
-    if database_url is None and broker_url is None:
-        return None, None
-    if database_url is None or broker_url is None:
-        found, missing = "FARM_DATABASE_URL", "FARM_BROKER_URL"
-        if database_url is None:
-            found, missing = missing, found
+def _refuse_half(values: Mapping[str, object]) -> None:
+    found = [f"FARM_{name.upper()}" for name in ("database_url", "broker_url") if name in values]
+    if len(found) == 1:
+        missing = "FARM_BROKER_URL" if found == ["FARM_DATABASE_URL"] else "FARM_DATABASE_URL"
         raise SettingsError(
-            f"{found} is set, but {missing} is not; set both, or neither to use the farm's own servers"
+            f"{found[0]} is set, but {missing} is not; set both, or neither to use the farm's own servers"
         )
-    return sqlalchemy_url(database_url), broker_url
-
-
-def _url(given: Mapping[str, str], name: str, schemes: tuple[str, ...]) -> str | None:
-    url = _secret(given, name)
-    if url is None or url.partition("://")[0] in schemes:
-        return url
-    raise SettingsError(
-        f"{name}={redacted(url)!r}: must begin with {' or '.join(f'{s}://' for s in schemes)}"
-    )
 
 
 def _secret(given: Mapping[str, str], name: str) -> str | None:
@@ -203,65 +350,3 @@ def _secret(given: Mapping[str, str], name: str) -> str | None:
     if not text:
         raise SettingsError(f"{file}={given[file]!r}: the file is empty; write the URL into it")
     return text
-
-
-def _path(given: Mapping[str, str], name: str) -> Path | None:
-    return Path(given[name]).expanduser().absolute() if name in given else None
-
-
-def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    value = given.get(name, choices[0]).lower()
-    if value not in choices:
-        raise SettingsError(f"{name}={value!r}: must be one of {', '.join(choices)}")
-    return value
-
-
-def _isolation(given: Mapping[str, str], name: str) -> str | None:
-    if name not in given:
-        return None
-    value = given[name].lower()
-    if not set(value.split("+")) <= set(_ISOLATIONS):
-        raise SettingsError(
-            f'{name}={value!r}: must consist of {", ".join(_ISOLATIONS)}, joined by "+", such as cgroup+bwrap'
-        )
-    return value
-
-
-def _cgroup(given: Mapping[str, str], name: str) -> Path | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    if not Path(value).is_absolute():
-        raise SettingsError(
-            f"{name}={value!r}: must be the absolute path of a cgroup, such as /sys/fs/cgroup/farm.service"
-        )
-    return Path(value)
-
-
-def _number(given: Mapping[str, str], name: str, default: float) -> float:
-    value = given.get(name, str(default))
-    try:
-        number = float(value)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise SettingsError(f"{name}={value!r}: must be a number above 0, such as {default:g}")
-    return number
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", value, flags=re.ASCII):
-        raise SettingsError(f"{name}={value!r}: must be a whole number above 0, such as 4")
-    return int(value)
-
-
-def _port(given: Mapping[str, str], name: str) -> int | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,5}", value, flags=re.ASCII) or int(value) > _LAST_PORT:
-        raise SettingsError(f"{name}={value!r}: must be a port from 0 to {_LAST_PORT}, such as 9700")
-    return int(value)

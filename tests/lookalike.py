@@ -19,7 +19,6 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from toolchains import CALL, script
 
 VERSION = "v4.35.0"
-TOOLCHAIN = f"leanprover/lean4:{VERSION}"
 
 _ELAN = """
 echo "elan $*" >> "$root/calls"

@@ -25,7 +25,7 @@ def metrics(
         str, Option(help="Address to listen on; anyone who reaches it may read.")
     ] = "127.0.0.1",
 ) -> None:
-    """Serve the metrics of the whole farm's queue, checks and runs. docs/reference/metrics.md lists all metrics.
+    """Serve the metrics of the farm's queue, checks and runs; docs/reference/metrics.md lists them.
 
     Workers serve their own metrics: farm worker --metrics-port 9700.
     """

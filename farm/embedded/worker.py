@@ -10,7 +10,7 @@ from pathlib import Path
 
 from farm import tracing
 from farm.embedded.child import Child, ChildSpec
-from farm.settings import VARIABLES
+from farm.settings import VARIABLES, WORKER
 
 #: How the farm's own commands are run; `-P` keeps a folder named farm in the current one from being imported.
 FARM = (sys.executable, "-P", "-m", "farm")
@@ -21,12 +21,15 @@ _DEFAULTS = {"FARM_GRACE_SECONDS": "5", "FARM_ISOLATION": "rlimit"}
 # How much longer than its checks a worker may take to end in order.
 _ENDING_SECONDS = 15.0
 
-# Variables that only commands read, or that the supervisor sets for the worker.
-_NOT_ITS_OWN = {
-    *("FARM_HOME", "FARM_SERVERS", "FARM_IDLE_MINUTES"),
-    *("FARM_DATABASE_URL", "FARM_DATABASE_URL_FILE", "FARM_BROKER_URL", "FARM_BROKER_URL_FILE"),
-    *("FARM_ENVIRONMENT", "FARM_MEMORY_MIB", "FARM_QUEUE_LIMIT", "FARM_MOST_SECONDS"),
+# The supervisor sets these for the worker, each from other sources than the variables of a command.
+_SET_HERE = {
+    "FARM_HOME",
+    "FARM_DATABASE_URL",
+    "FARM_BROKER_URL",
+    "FARM_DATABASE_URL_FILE",
+    "FARM_BROKER_URL_FILE",
 }
+_NOT_ITS_OWN = _SET_HERE | {name for name, each in VARIABLES.items() if WORKER not in each.readers}
 
 
 class OwnWorker:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: The revision of `farm_migrations` that this version of the farm works with.
 SCHEMA = "0021"
+#: The revision that an empty database gets first; a database of an older one is of no release.
+_FIRST = "0014"
 
 _MIGRATIONS = "farm_migrations"
 
@@ -139,17 +141,6 @@ def _set_locally(pooled: PoolProxiedConnection) -> None:
 
 #: A connection that was not used for so many seconds is asked whether it still works.
 _IDLE_SECONDS = 5.0
-
-
-def _look_up(connection: Any, _record: ConnectionPoolEntry) -> None:
-    connection.execute("SET enable_seqscan = off")
-    connection.execute("SET jit = off")  # it would pay for what seems dear only because it is off
-    connection.commit()
-
-
-def _plan_once(connection: Any, _record: ConnectionPoolEntry) -> None:
-    connection.execute("SET plan_cache_mode = force_generic_plan")
-    connection.commit()
 
 
 def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
@@ -300,11 +291,20 @@ def require_schema(engine: Engine) -> None:
             return
         if at is None:
             raise DatabaseVersion("the database is empty; run: farm db upgrade")
+        _require_released(at)
         if at < SCHEMA:
             raise DatabaseVersion(
                 f"the database is at revision {at}, older than this farm's {SCHEMA}; run: farm db upgrade"
             )
         _require_compatible(connection, at)
+
+
+def _require_released(at: str) -> None:
+    if at < _FIRST:
+        raise DatabaseVersion(
+            f"the database is at revision {at}, of a farm before {_FIRST}, which no release upgrades; "
+            "name an empty database in FARM_DATABASE_URL and submit again"
+        )
 
 
 def _require_compatible(connection: Connection, at: str) -> None:
@@ -323,7 +323,7 @@ def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     One that is newer, and that this farm can use, stays as it is. Safe to start on many nodes at once: an
     advisory lock lets one work while the others wait and then find nothing to do. A table that is not free
     within `lock_seconds` ends it, and nothing was changed. Raises `FarmError` then, `ServerDown`, and
-    `DatabaseVersion` when the database is too new for this farm.
+    `DatabaseVersion` when the database is too new for this farm, or of no release.
     """
     from alembic import command  # costs 0.7 s to import: only this command pays
     from alembic.config import Config
@@ -338,9 +338,11 @@ def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
 def _upgrade(engine: Engine, run: Callable[[Config, str], None], config: Config) -> tuple[str | None, str]:
     with reaching(engine), engine.connect() as connection:
         before = revision(connection)
-    if before is not None and before > SCHEMA:
-        require_schema(engine)
-        return before, before
+    if before is not None:
+        _require_released(before)
+        if before > SCHEMA:
+            require_schema(engine)
+            return before, before
     config.set_main_option("script_location", str(resources.files(_MIGRATIONS)))
     config.attributes["engine"] = engine
     with reaching(engine), _in_time():

@@ -131,149 +131,70 @@ def _at_revision(url: str, revision: str) -> Engine:
     return engine
 
 
-_OLD = """
-    INSERT INTO environments VALUES ('core', 'd1', 'Lean 4.35.0', now());
-    INSERT INTO runs (id, options, farm_version) VALUES ('run1', '{}', '0');
-    INSERT INTO programs VALUES (sha256('x'), 'x');
-    INSERT INTO checks (
-        run_id, program_sha256, environment, tier, wall_seconds, cpu_seconds, memory_mib, status)
-    VALUES ('run1', sha256('x'), 'core', 'fast', 30, 60, 4096, 'queued');
-"""
-
-
-def test_what_waits_in_a_database_of_an_earlier_farm_is_judged_with_the_policy(
-    empty_database_url: str,
-) -> None:
-    engine = _at_revision(empty_database_url, "0001")
-    with engine.begin() as connection:
-        connection.execute(text(_OLD))
-        check_id = connection.scalar(text("SELECT id FROM checks"))
-    assert postgres.upgrade(empty_database_url) == ("0001", postgres.SCHEMA)
-    (claim,) = Store(engine).claim(["core"], worker="w", lease_seconds=60)
-    assert claim.check_id == check_id
-    ((start, end),) = claim.check.submitted or ()
-    assert start == 0
-    assert end > len(claim.check.program)
-    assert claim.check.assurance == Assurance(tier=Tier.LEAN)
-    engine.dispose()
-
-
-def test_an_early_first_revision_with_some_of_the_second_is_brought_along(empty_database_url: str) -> None:
-    engine = _at_revision(empty_database_url, "0001")
-    with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE checks ADD COLUMN submitted JSONB NOT NULL"))
-        connection.execute(text("ALTER TABLE verdicts ADD COLUMN audit JSONB"))
-    postgres.upgrade(empty_database_url)
-    with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-    engine.dispose()
-
-
 def test_a_migration_that_does_not_get_a_table_gives_up_says_so_and_can_be_repeated(
     empty_database_url: str,
 ) -> None:
-    engine = _at_revision(empty_database_url, "0002")
+    engine = _at_revision(empty_database_url, "0014")
     with engine.connect() as reading:
         reading.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
         with pytest.raises(FarmError, match=r"gave up .*changed nothing.*farm db upgrade"):
             postgres.upgrade(empty_database_url, lock_seconds=1)
         with engine.connect() as connection:
-            assert postgres.revision(connection) == "0002"
-    assert postgres.upgrade(empty_database_url) == ("0002", postgres.SCHEMA)
+            assert postgres.revision(connection) == "0014"
+    assert postgres.upgrade(empty_database_url) == ("0014", postgres.SCHEMA)
     engine.dispose()
 
 
 _JUDGED = """
-    INSERT INTO environments VALUES ('core', 'd1', 'Lean 4.35.0', now());
+    INSERT INTO environments (name, digest, toolchain, seen_at, tiers)
+    VALUES ('core', 'd1', 'Lean 4.35.0', now(), '{kernel,audit,lean}');
     INSERT INTO runs (id, options, farm_version) VALUES ('run1', '{}', '0');
     INSERT INTO manifests (run_id, number, path, sha256, size) VALUES ('run1', 0, '/a.jsonl', 'f', 1);
-    INSERT INTO programs VALUES (sha256('x'), 'x');
-    INSERT INTO challenges VALUES (sha256('name and y'), 'name', 'y');
+    INSERT INTO programs VALUES (sha256('x'), 'x'), (sha256('y'), 'y');
     INSERT INTO checks (
-        run_id, program_sha256, submitted, challenge_sha256, environment, tier, axioms, policy,
-        wall_seconds, cpu_seconds, memory_mib, status, attempt, lease_until)
-    SELECT 'run1', sha256('x'), '[]', sha256('name and y'), 'core', 'fast', '[]', '{}', 30, 60, 4096,
-           status, 1, CASE WHEN status = 'running' THEN now() END
-    FROM unnest(ARRAY['done', 'running']) AS status;
-    INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings)
-    SELECT 'run1', 0, id, id, 'name', '[]', '[]' FROM checks;
-    INSERT INTO attempts (check_id, number, worker, ended_at, outcome)
-    SELECT id, 1, 'w', CASE WHEN status = 'done' THEN now() END, CASE WHEN status = 'done' THEN 'proved' END
-    FROM checks;
-    INSERT INTO verdicts (
-        check_id, run_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
-        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, 'run1', 1, 'proved', 'ok', '', '[]', '[]', 1, 1, 1, '', '', '', '' FROM checks
-    WHERE status = 'done';
-"""
-
-
-def test_a_run_of_an_earlier_farm_keeps_its_verdicts_and_goes_on(empty_database_url: str) -> None:
-    engine = _at_revision(empty_database_url, "0002")
-    with engine.begin() as connection:
-        connection.execute(text(_JUDGED))
-    postgres.upgrade(empty_database_url)
-    queries = Queries(engine)
-    tally = queries.tally("run1")
-    assert (tally.statuses, tally.verdicts) == ({"done": 1, "queued": 1}, {("proved", "ok"): 1})
-    assert [attempt["outcome"] for attempt in queries.attempts("run1", 0, 1)] == ["proved"]
-    (claim,) = Store(engine).claim(["core"], worker="w", lease_seconds=60)
-    assert claim.attempt == 2
-    assert claim.check.program == "x"
-    assert claim.check.challenge == Challenge(program="y", name="name")
-    engine.dispose()
-
-
-_TIERS = """
-    INSERT INTO environments VALUES
-        ('core', 'd1', 'Lean 4.35.0', now(), 'replay', true),
-        ('bare', 'd1', 'Lean 4.35.0', now(), NULL, true),
-        ('old', 'd1', 'Lean 4.22.0', now(), NULL, false);
-    INSERT INTO runs (id, options, farm_version) VALUES
-        ('run1', '{"assurance": {"tier": "fast", "confirm": "gold"}}', '0'), ('run2', '{}', '0');
-    INSERT INTO manifests (run_id, number, path, sha256, size) VALUES
-        ('run1', 0, '/a.jsonl', 'f', 1), ('run2', 0, '/a.jsonl', 'f', 1);
-    INSERT INTO programs VALUES (sha256('x'), 'x');
-    INSERT INTO checks (
-        program_sha256, submitted, environment, environment_digest, checker_version, tier, confirm, axioms,
-        policy, wall_seconds, cpu_seconds, memory_mib, priority, turn, status)
-    SELECT sha256('x'), '[]', 'core', 'd1', '', tier, confirm, '[]', '{"axiom": "reject", "query": "off"}',
-           30, 60, 4096, 2, turn, CASE WHEN turn = 0 THEN 'done' ELSE 'queued' END
-    FROM (VALUES (0, 'fast', 'gold'), (1, 'fast', 'strict'), (2, 'strict', NULL), (3, 'gold', NULL),
-                 (4, 'fast', NULL)) AS asked (turn, tier, confirm);
+        program_sha256, submitted, challenge_sha256, challenge_name, environment, environment_digest,
+        checker_version, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, priority, turn,
+        status, attempt)
+    SELECT sha256('x'), '[]', sha256('y'), 'name', 'core', 'd1', '', 'audit', false, '[]', '{}', 30, 60, 4096,
+           2, turn, CASE WHEN turn = 0 THEN 'done' ELSE 'queued' END, 1
+    FROM generate_series(0, 1) AS turn;
     INSERT INTO jobs (run_id, manifest, line, check_id, name, segments, warnings)
     SELECT 'run1', 0, turn, id, 'name', '[]', '[]' FROM checks;
+    INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
+    SELECT id, 1, 'w', now(), 'proved', '' FROM checks WHERE turn = 0;
     INSERT INTO verdicts (
-        check_id, attempt, verdict, reason, detail, messages, hits, audit, accepted_first, wall_seconds,
+        check_id, attempt, verdict, reason, detail, messages, hits, audit, statement, wall_seconds,
         cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT id, 1, 'proved', 'ok', '', '[]', '[]', '{"accepted": true}', true, 1, 1, 1, '', '', '', ''
+    SELECT id, 1, 'proved', 'ok', '', '[]', '[]', '{"accepted": true}', 'compared', 1, 1, 1, '', '', '', ''
     FROM checks WHERE turn = 0;
 """
 
 
-def test_a_check_of_an_earlier_farm_believes_whom_its_last_look_would_have_believed(
-    empty_database_url: str,
-) -> None:
-    engine = _at_revision(empty_database_url, "0003")
+def test_a_run_of_the_first_release_keeps_its_verdicts_and_goes_on(empty_database_url: str) -> None:
+    engine = _at_revision(empty_database_url, "0014")
     with engine.begin() as connection:
-        connection.execute(text(_TIERS.replace(":", "\\:")))
-    postgres.upgrade(empty_database_url)
+        connection.execute(text(_JUDGED.replace(":", "\\:")))
+    assert postgres.upgrade(empty_database_url) == ("0014", postgres.SCHEMA)
     queries = Queries(engine)
-    assert {each.name: [*each.tiers] for each in queries.served()} == {
-        "core": ["kernel", "audit", "lean"],
-        "bare": ["audit", "lean"],
-        "old": ["lean"],
-    }
-    assert [queries.run(run_id).tier for run_id in ("run1", "run2")] == ["kernel", ""]
-    (line, *_) = queries.judged("run1", 0)
-    assert line.verdict is not None
-    assert (line.tier, line.verdict.statement, line.verdict.trusts) == ("kernel", "compared", [])
-    found = Store(engine).claim(["core"], worker="w", lease_seconds=60, most=9)
-    assured = [claim.check.assurance for claim in found]
-    assert [each and each.tier for each in assured] == ["audit", "audit", "kernel", "lean"]
-    # A rule can still reject where no module decides, and nowhere else.
-    assert [each and sorted(each.policy.actions) for each in assured] == [
-        *[["query"]] * 3,
-        ["axiom", "query"],
-    ]
+    tally = queries.tally("run1")
+    assert (tally.statuses, tally.verdicts) == ({"done": 1, "queued": 1}, {("proved", "ok"): 1})
+    (first, _) = queries.judged("run1", 0)
+    assert first.verdict is not None
+    assert (first.tier, first.verdict.statement, first.verdict.trusts) == ("audit", "compared", [])
+    assert [attempt["outcome"] for attempt in queries.attempts("run1", 0, 0)] == ["proved"]
+    (claim,) = Store(engine).claim(["core"], worker="w", lease_seconds=60)
+    assert claim.attempt == 2
+    assert (claim.check.program, claim.check.submitted) == ("x", ())
+    assert claim.check.assurance == Assurance(tier=Tier.AUDIT, axioms=())
+    assert claim.check.challenge == Challenge(program="y", name="name")
     engine.dispose()
+
+
+def test_a_database_that_is_older_than_any_release_is_refused_with_the_remedy(database: Engine) -> None:
+    with database.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0013'"))
+    words = "at revision 0013, of a farm before 0014, .*; name an empty database in FARM_DATABASE_URL"
+    with pytest.raises(DatabaseVersion, match=words):
+        postgres.require_schema(database)
+    with pytest.raises(DatabaseVersion, match=words):
+        postgres.upgrade(database.url.render_as_string(hide_password=False))

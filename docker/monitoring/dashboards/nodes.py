@@ -9,70 +9,57 @@ _IMAGE_SECONDS = f"sum by (le, environment) ({here('farm_image_seconds_bucket')}
 
 _WORKERS = (
     Rows(
-        title="Workers",
-        description=(
-            "Every worker that Prometheus reaches: its version, what confines its checks, and how it runs "
-            "Lean. Different versions side by side are normal only during an upgrade; a worker whose "
-            "isolation is weaker than the others' runs on a node that is set up differently."
-        ),
-        queries=[Prom("farm_worker_info")],
+        "Workers",
+        """Every worker that Prometheus reaches: its version, what confines its checks, and how it runs Lean.
+        Different versions side by side are normal only during an upgrade; a worker whose isolation is weaker
+        than the others' runs on a node that is set up differently.""",
+        Prom("farm_worker_info"),
         width=16,
         options={"hidden": ["Time", "Value", "__name__", "job"]},
     ),
     Series(
-        title="Workers by version",
-        description=(
-            "Number of workers by version. Two lines outside an upgrade mean that a node was forgotten."
-        ),
-        queries=[Prom("count by (version) (farm_worker_info)", "{{version}}")],
+        "Workers by version",
+        "Number of workers by version. Two lines outside an upgrade mean that a node was forgotten.",
+        Prom("count by (version) (farm_worker_info)", "{{version}}"),
         width=8,
     ),
     Series(
-        title="Busy slots by worker",
-        description=(
-            "Share of each worker's slots that are at work. A worker far below the others while checks wait "
-            "has a problem of its own: look at its log."
-        ),
-        queries=[Prom("farm_worker_busy_slots / farm_worker_slots", "{{instance}}")],
+        "Busy slots by worker",
+        """Share of each worker's slots that are at work. A worker far below the others while checks wait has
+        a problem of its own: look at its log.""",
+        Prom("farm_worker_busy_slots / farm_worker_slots", "{{instance}}"),
         unit="percentunit",
         options={"most": 1},
     ),
     Series(
-        title="Verdicts per second by worker",
-        description="Verdicts that each worker recorded. Equal machines should show equal lines.",
-        queries=[Prom(per_second("farm_checks_total", by="instance"), "{{instance}}")],
+        "Verdicts per second by worker",
+        "Verdicts that each worker recorded. Equal machines should show equal lines.",
+        Prom(per_second("farm_checks_total", by="instance"), "{{instance}}"),
         unit="ops",
     ),
     Series(
-        title="Fit to judge",
-        description=(
-            "1 where a worker takes checks, 0 after it judged a known program wrongly. A gap means that "
-            "Prometheus did not reach the worker."
-        ),
-        queries=[Prom("min by (instance) (farm_worker_healthy)", "{{instance}}")],
+        "Fit to judge",
+        """1 where a worker takes checks, 0 after it judged a known program wrongly. A gap means that
+        Prometheus did not reach the worker.""",
+        Prom("min by (instance) (farm_worker_healthy)", "{{instance}}"),
         options={"most": 1},
     ),
     Series(
-        title="Redis answers",
-        description=(
-            "1 where Redis answered when the worker last asked it. At 0 the farm goes on: idle workers ask "
-            "PostgreSQL once a second, and clients hear of verdicts up to a second later."
-        ),
-        queries=[Prom("min by (instance) (farm_worker_broker_up)", "{{instance}}")],
+        "Redis answers",
+        """1 where Redis answered when the worker last asked it. At 0 the farm goes on: idle workers ask
+        PostgreSQL once a second, and clients hear of verdicts up to a second later.""",
+        Prom("min by (instance) (farm_worker_broker_up)", "{{instance}}"),
         options={"most": 1},
     ),
 )
 
 _TROUBLE = (
     Series(
-        title="Leases that went wrong",
-        description=(
-            "Checks per second that changed hands: `lost` were given up by their worker before it had a "
-            "verdict (also because somebody cancelled them), `refused` are late results that counted for "
-            "nothing, `expired` were taken back from dead workers. All are 0 on a calm farm without "
-            "cancelled runs."
-        ),
-        queries=[
+        "Leases that went wrong",
+        """Checks per second that changed hands: `lost` were given up by their worker before it had a verdict
+        (also because somebody cancelled them), `refused` are late results that counted for nothing,
+        `expired` were taken back from dead workers. All are 0 on a calm farm without cancelled runs.""",
+        [
             Prom(f"sum(rate(farm_leases_lost_total{STEP}))", "lost"),
             Prom(f"sum(rate(farm_results_refused_total{STEP}))", "refused"),
             Prom(f"sum(rate(farm_leases_expired_total{STEP}))", "expired"),
@@ -80,145 +67,111 @@ _TROUBLE = (
         unit="ops",
     ),
     Series(
-        title="Leases held and overdue",
-        description=(
-            "Checks that workers hold, and leases that have expired without anybody taking them back. "
-            "Overdue leases that stay mean that no worker sweeps: run `farm sweep`."
-        ),
-        queries=[
+        "Leases held and overdue",
+        """Checks that workers hold, and leases that have expired without anybody taking them back. Overdue
+        leases that stay mean that no worker sweeps: run `farm sweep`.""",
+        [
             Prom("sum(max by (environment) (farm_leases_held))", "held"),
             Prom("max(farm_leases_overdue)", "overdue"),
         ],
     ),
     Series(
-        title="Attempts by outcome",
-        description=(
-            "Attempts per second that ended, by outcome. `lost` died with their worker; `returned` were "
-            "given back unharmed, as when a worker stops."
-        ),
-        queries=[Prom(f"max by (outcome) (rate(farm_attempts_total{STEP}))", "{{outcome}}")],
+        "Attempts by outcome",
+        """Attempts per second that ended, by outcome. `lost` died with their worker; `returned` were given
+        back unharmed, as when a worker stops.""",
+        Prom(f"max by (outcome) (rate(farm_attempts_total{STEP}))", "{{outcome}}"),
         unit="ops",
     ),
     Series(
-        title="Failures of the farm by worker",
-        description=(
-            "Attempts per second at which a worker failed, by worker and reason. One worker alone points at "
-            "its node; all of them at an environment or at the servers."
+        "Failures of the farm by worker",
+        """Attempts per second at which a worker failed, by worker and reason. One worker alone points at its
+        node; all of them at an environment or at the servers.""",
+        Prom(
+            per_second("farm_failures_total", by="instance, reason"),
+            "{{instance}} {{reason}}",
         ),
-        queries=[
-            Prom(
-                per_second("farm_failures_total", by="instance, reason"),
-                "{{instance}} {{reason}}",
-            )
-        ],
         unit="ops",
     ),
 )
 
 _ENGINE = (
     Series(
-        title="Images and their memory",
-        description=(
-            "Private memory of the header images in each worker. A line at the limit (FARM_IMAGES_MIB) "
-            "while images are made all the time means that headers push each other out."
-        ),
-        queries=[
-            Prom(f"sum by (instance) ({here('farm_images_memory_bytes')})", "{{instance}}"),
-        ],
+        "Images and their memory",
+        """Private memory of the header images in each worker. A line at the limit (FARM_IMAGES_MIB) while
+        images are made all the time means that headers push each other out.""",
+        Prom(f"sum by (instance) ({here('farm_images_memory_bytes')})", "{{instance}}"),
         unit="bytes",
     ),
     Series(
-        title="Images made per second",
-        description=(
-            "Header images that workers began, by environment and result. After a start a few are made; a "
-            "steady rate means that checks pay for imports: raise FARM_IMAGES or submit fewer different "
-            "headers at a time."
+        "Images made per second",
+        """Header images that workers began, by environment and result. After a start a few are made; a
+        steady rate means that checks pay for imports: raise FARM_IMAGES or submit fewer different headers at
+        a time.""",
+        Prom(
+            per_second("farm_images_begun_total", by="environment, result"),
+            "{{environment}} {{result}}",
         ),
-        queries=[
-            Prom(
-                per_second("farm_images_begun_total", by="environment, result"),
-                "{{environment}} {{result}}",
-            )
-        ],
         unit="ops",
     ),
     Series(
-        title="Time to make an image",
-        description=(
-            "95th percentile of the time that a header image took, the import of its libraries, over all "
-            "images since the workers started: they are too rare for a rate."
-        ),
-        queries=[Prom(f"histogram_quantile(0.95, {_IMAGE_SECONDS})", "{{environment}}")],
+        "Time to make an image",
+        """95th percentile of the time that a header image took, the import of its libraries, over all images
+        since the workers started: they are too rare for a rate.""",
+        Prom(f"histogram_quantile(0.95, {_IMAGE_SECONDS})", "{{environment}}"),
         unit="s",
     ),
     Series(
-        title="Forks per second",
-        description="Forks of images by purpose: each check is one fork, and each seal another.",
-        queries=[Prom(per_second("farm_forks_total", by="purpose"), "{{purpose}}")],
+        "Forks per second",
+        "Forks of images by purpose: each check is one fork, and each seal another.",
+        Prom(per_second("farm_forks_total", by="purpose"), "{{purpose}}"),
         unit="ops",
     ),
     Series(
-        title="Peak memory of checks",
-        description=(
-            "95th percentile of the peak memory of checks, by environment. Slots times this must fit into a "
-            "node's memory beside its images."
+        "Peak memory of checks",
+        """95th percentile of the peak memory of checks, by environment. Slots times this must fit into a
+        node's memory beside its images.""",
+        Prom(
+            high("farm_check_peak_memory_bytes", "environment"),
+            "{{environment}}",
         ),
-        queries=[
-            Prom(
-                high("farm_check_peak_memory_bytes", "environment"),
-                "{{environment}}",
-            )
-        ],
         unit="bytes",
     ),
     Series(
-        title="Memory of the workers themselves",
-        description=(
-            "Resident memory of each worker's own process, without Lean. It grows for the first minutes and "
-            "then stays; a line that rises for days is a leak, and worth a report."
-        ),
-        queries=[Prom("process_resident_memory_bytes and on (instance) farm_worker_info", "{{instance}}")],
+        "Memory of the workers themselves",
+        """Resident memory of each worker's own process, without Lean. It grows for the first minutes and
+        then stays; a line that rises for days is a leak, and worth a report.""",
+        Prom("process_resident_memory_bytes and on (instance) farm_worker_info", "{{instance}}"),
         unit="bytes",
     ),
 )
 
 _SERVERS = (
     Series(
-        title="Database size",
-        description=(
-            "Size of the farm's database. Programs and verdicts are kept, so it grows with every new line; "
-            "plan disks by its slope."
-        ),
-        queries=[Prom("max(farm_database_bytes)", "database")],
+        "Database size",
+        """Size of the farm's database. Programs and verdicts are kept, so it grows with every new line; plan
+        disks by its slope.""",
+        Prom("max(farm_database_bytes)", "database"),
         unit="bytes",
     ),
     Series(
-        title="Time to read the farm's numbers",
-        description=(
-            "How long PostgreSQL took for the farm's own metrics. Normally a few hundredths of a second; "
-            "seconds mean that the database is overloaded."
-        ),
-        queries=[Prom("max(farm_reading_seconds)", "reading")],
+        "Time to read the farm's numbers",
+        """How long PostgreSQL took for the farm's own metrics. Normally a few hundredths of a second;
+        seconds mean that the database is overloaded.""",
+        Prom("max(farm_reading_seconds)", "reading"),
         unit="s",
     ),
     Series(
-        title="Waits for PostgreSQL",
-        description=(
-            "Times per second that a worker found PostgreSQL silent and tried again. 0 is normal; anything "
-            "else is a database or a network that comes and goes."
-        ),
-        queries=[Prom(f"sum by (instance) (rate(farm_database_retries_total{STEP}))", "{{instance}}")],
+        "Waits for PostgreSQL",
+        """Times per second that a worker found PostgreSQL silent and tried again. 0 is normal; anything else
+        is a database or a network that comes and goes.""",
+        Prom(f"sum by (instance) (rate(farm_database_retries_total{STEP}))", "{{instance}}"),
         unit="ops",
     ),
     Series(
-        title="Silence of environments",
-        description=(
-            "How long ago a worker last said that it serves an environment. Seconds are normal; a line that "
-            "rises has no worker left."
-        ),
-        queries=[
-            Prom(f"min by (environment) ({here('farm_environment_silent_seconds')})", "{{environment}}")
-        ],
+        "Silence of environments",
+        """How long ago a worker last said that it serves an environment. Seconds are normal; a line that
+        rises has no worker left.""",
+        Prom(f"min by (environment) ({here('farm_environment_silent_seconds')})", "{{environment}}"),
         unit="s",
     ),
 )

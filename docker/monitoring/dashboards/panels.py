@@ -7,7 +7,7 @@ everything else asks Prometheus, where each value of a label costs memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from grafana_foundation_sdk.builders import bargauge, common, dashboard, prometheus, stat, table, timeseries
@@ -103,21 +103,29 @@ class _SqlQuery(Builder[Dataquery], Dataquery):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Panel:
-    """One panel; ``width`` is of 24, and ``bounds`` are values from which a number turns yellow, then red."""
+    """One panel; ``width`` is of 24, and ``bounds`` are values from which a number turns yellow, then red.
+
+    The lines of a ``description`` are one paragraph. ``options`` are those of the panel's kind.
+    """
 
     title: str
     description: str
-    queries: Sequence[Prom | Sql]
+    queries: Prom | Sql | Sequence[Prom | Sql]
     unit: str = "short"
+    _: KW_ONLY
     width: int = 12
     height: int = 8
     bounds: Sequence[float] = ()
-    #: What else a kind of panel can be told.
     options: dict[str, Any] = field(default_factory=dict)
 
     as_table = False
+
+    @property
+    def asked(self) -> Sequence[Prom | Sql]:
+        """The queries, of which a panel of one may be given that alone."""
+        return [self.queries] if isinstance(self.queries, Prom | Sql) else self.queries
 
     def visual(self) -> _Visual:
         """Return the builder of the panel's kind."""
@@ -125,13 +133,13 @@ class Panel:
 
     def build(self, number: int) -> _Visual:
         """Return the panel as Grafana's builder."""
-        is_sql = isinstance(self.queries[0], Sql)
-        visual = self.visual().id(number).title(self.title).description(self.description)
+        is_sql = isinstance(self.asked[0], Sql)
+        visual = self.visual().id(number).title(self.title).description(" ".join(self.description.split()))
         visual = visual.datasource(POSTGRES if is_sql else PROMETHEUS)
         visual = visual.unit(self.unit).span(self.width).height(self.height)
         if self.bounds:
             visual = visual.thresholds(_thresholds(self.bounds))
-        for ref_id, query in zip("ABCDEFGH", self.queries, strict=False):
+        for ref_id, query in zip("ABCDEFGH", self.asked, strict=False):
             visual = visual.with_target(query.target(ref_id, as_table=self.as_table))
         return visual
 
@@ -170,8 +178,12 @@ def _all_sorted() -> Builder[models_common.VizTooltipOptions]:
     return common.VizTooltipOptions().mode(every).sort(falling)
 
 
+@dataclass(frozen=True)
 class Number(Panel):
     """One number, or a few side by side."""
+
+    width: int = 6
+    height: int = 4
 
     def visual(self) -> _Visual:
         """Return the builder of the panel's kind."""
@@ -190,7 +202,7 @@ class Bars(Panel):
     def visual(self) -> _Visual:
         """Return the builder of the panel's kind."""
         reduced = _last()
-        if isinstance(self.queries[0], Sql):
+        if isinstance(self.asked[0], Sql):
             reduced = common.ReduceDataOptions().values(True)
         made = bargauge.Panel().min(0).orientation(models_common.VizOrientation.HORIZONTAL)
         made = made.display_mode(models_common.BarGaugeDisplayMode.BASIC).reduce_options(reduced)

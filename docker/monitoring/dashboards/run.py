@@ -10,7 +10,7 @@ _LINES = "FROM report.lines WHERE run_id = '$run' AND environment = ANY(ARRAY[$e
 
 def _number(title: str, description: str, asked: str, unit: str = "short") -> Number:
     text = f"SELECT {asked} FROM report.runs WHERE run_id = '$run'"  # noqa: S608
-    return Number(title=title, description=description, queries=[Sql(text)], unit=unit, width=4, height=4)
+    return Number(title, description, Sql(text), unit=unit, width=4)
 
 
 _NOW = (
@@ -47,38 +47,30 @@ _NOW = (
 
 _PROGRESS = (
     Series(
-        title="Verdicts per minute",
-        description=(
-            "Verdicts of the run's lines by minute and verdict. A flat stack is a steady farm; gaps are "
-            "times at which other runs had the turn, or nothing worked. Known verdicts that another run "
-            "brought count when they were decided, maybe before this run was submitted."
-        ),
-        queries=[
-            Sql(
-                f"""
+        "Verdicts per minute",
+        """Verdicts of the run's lines by minute and verdict. A flat stack is a steady farm; gaps are times
+        at which other runs had the turn, or nothing worked. Known verdicts that another run brought count
+        when they were decided, maybe before this run was submitted.""",
+        Sql(
+            f"""
 SELECT date_trunc('minute', decided_at) AS time, verdict AS metric, count(*) AS lines
 {_LINES} AND $__timeFilter(decided_at)
 GROUP BY 1, 2 ORDER BY 1
 """,
-                over_time=True,
-            )
-        ],
+            over_time=True,
+        ),
         options={"stacked": True},
     ),
     Rows(
-        title="Verdicts and reasons",
-        description=(
-            "How many lines have which verdict, and why, with the median and the largest time of their "
-            "checks. docs/use/verdicts.md explains each reason."
-        ),
-        queries=[
-            Sql(f"""
+        "Verdicts and reasons",
+        """How many lines have which verdict, and why, with the median and the largest time of their checks.
+        docs/use/verdicts.md explains each reason.""",
+        Sql(f"""
 SELECT status, verdict, reason, count(*) AS lines,
        percentile_cont(0.5) WITHIN GROUP (ORDER BY wall_seconds) AS median_seconds,
        max(wall_seconds) AS most_seconds
 {_LINES} GROUP BY 1, 2, 3 ORDER BY lines DESC
-""")
-        ],
+"""),
         options={"units": {"median_seconds": "s", "most_seconds": "s"}},
     ),
 )
@@ -86,14 +78,11 @@ SELECT status, verdict, reason, count(*) AS lines,
 
 def _use(column: str, what: str) -> Bars:
     return Bars(
-        title=f"Use of the {what} limit",
-        description=(
-            f"Lines of the run by the part of their {what} limit that they used, in tenths; the last bar is "
-            "above the limit. Lines in the last two bars are the ones that another limit would decide "
-            "otherwise."
-        ),
-        queries=[
-            Sql(f"""
+        f"Use of the {what} limit",
+        f"Lines of the run by the part of their {what} limit that they used, in tenths; the last bar is "
+        "above the limit. Lines in the last two bars are the ones that another limit would decide "
+        "otherwise.",
+        Sql(f"""
 SELECT CASE WHEN tenth > 10 THEN 'above the limit'
             ELSE to_char((tenth - 1) * 10, 'FM990') || ' to ' || to_char(tenth * 10, 'FM990') || ' %'
        END AS used, lines
@@ -101,59 +90,46 @@ FROM (
     SELECT width_bucket({column}, 0, 1, 10) AS tenth, count(*) AS lines
     {_LINES} AND {column} IS NOT NULL GROUP BY 1
 ) AS counted ORDER BY tenth
-""")  # noqa: S608
-        ],
+"""),  # noqa: S608
         width=8,
     )
 
 
 _PROBLEMS = (
     Rows(
-        title="Problems",
-        description=(
-            "Problems of the run, those without a proof first. Problems with many lines and no proof are "
-            "what the model cannot do; those with timeouts among them may be in reach of a longer limit."
-        ),
-        queries=[
-            Sql("""
+        "Problems",
+        """Problems of the run, those without a proof first. Problems with many lines and no proof are what
+        the model cannot do; those with timeouts among them may be in reach of a longer limit.""",
+        Sql("""
 SELECT problem, problem_by, lines, judged, proved, rejected, timeouts, memory_limits, judge_errors,
        unfinished, cpu_seconds
 FROM report.problems WHERE run_id = '$run' ORDER BY proved > 0, timeouts DESC, problem LIMIT 200
-""")
-        ],
+"""),
         width=16,
         height=12,
         options={"units": {"cpu_seconds": "s"}},
     ),
     Rows(
-        title="What judged the run",
-        description=(
-            "Lines by environment, version of Lean and version of the farm. More than one row per "
-            "environment means that the run was judged by workers of different versions."
-        ),
-        queries=[
-            Sql(f"""
+        "What judged the run",
+        """Lines by environment, version of Lean and version of the farm. More than one row per environment
+        means that the run was judged by workers of different versions.""",
+        Sql(f"""
 SELECT environment, toolchain, checker_version, isolation, left(environment_digest, 12) AS digest,
        count(*) AS lines, count(*) FILTER (WHERE shared) AS shared
 {_LINES} AND verdict IS NOT NULL GROUP BY 1, 2, 3, 4, 5 ORDER BY lines DESC
-""")
-        ],
+"""),
         width=8,
         height=12,
     ),
     Rows(
-        title="Slowest lines",
-        description=(
-            "Lines of the run whose checks took longest, with their verdict. `farm show RUN` prints the "
-            "same lines with what Lean said."
-        ),
-        queries=[
-            Sql(f"""
+        "Slowest lines",
+        """Lines of the run whose checks took longest, with their verdict. `farm show RUN` prints the same
+        lines with what Lean said.""",
+        Sql(f"""
 SELECT manifest, line, problem, verdict, reason, wall_seconds, wall_limit_seconds, cpu_seconds,
        memory_mib, attempts, worker
 {_LINES} AND verdict IS NOT NULL ORDER BY wall_seconds DESC LIMIT 100
-""")
-        ],
+"""),
         width=24,
         height=10,
         options={

@@ -30,84 +30,62 @@ def _near(*matchers: str, by: str = "", window: str = STEP) -> str:
 
 _NOW = (
     Number(
-        title="Timeouts among verdicts",
-        description="Share of the verdicts in the time shown that are timeouts of any kind.",
-        queries=[Prom(share(_CHECKS, _TIMEOUT, window=ALL), now=True)],
+        "Timeouts among verdicts",
+        "Share of the verdicts in the time shown that are timeouts of any kind.",
+        Prom(share(_CHECKS, _TIMEOUT, window=ALL), now=True),
         unit="percentunit",
-        width=6,
-        height=4,
     ),
     Number(
-        title="Processor time spent on timeouts",
-        description=(
-            "Share of Lean's processor time in the time shown that went into checks that timed out. It is "
-            "much larger than the share of verdicts, because each timeout costs its whole limit."
-        ),
-        queries=[Prom(share(_COST, _TIMEOUT, window=ALL), now=True)],
+        "Processor time spent on timeouts",
+        """Share of Lean's processor time in the time shown that went into checks that timed out. It is much
+        larger than the share of verdicts, because each timeout costs its whole limit.""",
+        Prom(share(_COST, _TIMEOUT, window=ALL), now=True),
         unit="percentunit",
-        width=6,
-        height=4,
     ),
     Number(
-        title="Checks near their wall limit",
-        description=(
-            "Share of checks that used 90 % or more of their wall limit, timeouts included. When it is much "
-            "larger than the share of wall_limit verdicts, many proofs only just made it."
-        ),
-        queries=[Prom(_near('limit="wall"', window=ALL), now=True)],
+        "Checks near their wall limit",
+        """Share of checks that used 90 % or more of their wall limit, timeouts included. When it is much
+        larger than the share of wall_limit verdicts, many proofs only just made it.""",
+        Prom(_near('limit="wall"', window=ALL), now=True),
         unit="percentunit",
-        width=6,
-        height=4,
     ),
     Number(
-        title="Checks killed at a limit",
-        description=(
-            "Boxed processes that workers killed in the time shown, by the limit that was reached. Seals "
-            "and known programs count too; `cancelled` means that nobody wanted the answer any more."
-        ),
-        queries=[Prom(f"sum by (cause) (increase(farm_kills_total{ALL}))", "{{cause}}", now=True)],
-        width=6,
-        height=4,
+        "Checks killed at a limit",
+        """Boxed processes that workers killed in the time shown, by the limit that was reached. Seals and
+        known programs count too; `cancelled` means that nobody wanted the answer any more.""",
+        Prom(f"sum by (cause) (increase(farm_kills_total{ALL}))", "{{cause}}", now=True),
     ),
 )
 
 _OVER_TIME = (
     Series(
-        title="Timeout rate by environment",
-        description=(
-            "Share of verdicts that are timeouts, by environment. A step in one environment alone points at "
-            "its library or its nodes; a step in all of them at the proofs or at overloaded machines."
-        ),
-        queries=[Prom(share(_CHECKS, _TIMEOUT, by="environment"), "{{environment}}")],
+        "Timeout rate by environment",
+        """Share of verdicts that are timeouts, by environment. A step in one environment alone points at its
+        library or its nodes; a step in all of them at the proofs or at overloaded machines.""",
+        Prom(share(_CHECKS, _TIMEOUT, by="environment"), "{{environment}}"),
         unit="percentunit",
     ),
     Series(
-        title="Ends at a limit by kind",
-        description=(
-            "Verdicts per second by the limit that ended them. wall_limit without cpu_limit on busy "
-            "machines means that checks wait for processors; heartbeat_limit is Lean's own and the same on "
-            "every machine; kernel_time is the kernel's check of a proof that Lean accepted."
-        ),
-        queries=[Prom(per_second(_CHECKS, 'verdict=~"timeout|memory_limit"', by="reason"), "{{reason}}")],
+        "Ends at a limit by kind",
+        """Verdicts per second by the limit that ended them. wall_limit without cpu_limit on busy machines
+        means that checks wait for processors; heartbeat_limit is Lean's own and the same on every machine;
+        kernel_time is the kernel's check of a proof that Lean accepted.""",
+        Prom(per_second(_CHECKS, 'verdict=~"timeout|memory_limit"', by="reason"), "{{reason}}"),
         unit="ops",
         options={"stacked": True},
     ),
     Series(
-        title="Processor time spent on timeouts",
-        description=(
-            "Share of Lean's processor time that goes into checks that time out, by environment. Halving "
-            "the limit saves about half of this share; see below what it would cost."
-        ),
-        queries=[Prom(share(_COST, _TIMEOUT, by="environment"), "{{environment}}")],
+        "Processor time spent on timeouts",
+        """Share of Lean's processor time that goes into checks that time out, by environment. Halving the
+        limit saves about half of this share; see below what it would cost.""",
+        Prom(share(_COST, _TIMEOUT, by="environment"), "{{environment}}"),
         unit="percentunit",
     ),
     Series(
-        title="Checks at 90 % of a limit or more",
-        description=(
-            "Share of checks that used at least nine tenths of a limit, by kind of limit. A longer limit "
-            "can help only these."
-        ),
-        queries=[Prom(_near(by="limit"), "{{limit}}")],
+        "Checks at 90 % of a limit or more",
+        """Share of checks that used at least nine tenths of a limit, by kind of limit. A longer limit can
+        help only these.""",
+        Prom(_near(by="limit"), "{{limit}}"),
         unit="percentunit",
     ),
 )
@@ -116,36 +94,29 @@ _OVER_TIME = (
 def _use(limit: str, what: str) -> Panel:
     chosen = here("farm_check_limit_ratio_bucket", f'limit="{limit}"')
     return Bars(
-        title=f"Use of the {what} limit",
-        description=(
-            f"How many checks in the time shown used which part of their {what} limit; each bar reaches from "
-            "the bound above it to its own, and +Inf is above the limit. A long bar at 0.9 or 1 beside "
-            "short ones before it means that the limit cuts into honest work; an empty middle means that a "
-            "longer limit gains nothing."
+        f"Use of the {what} limit",
+        f"How many checks in the time shown used which part of their {what} limit; each bar reaches from "
+        "the bound above it to its own, and +Inf is above the limit. A long bar at 0.9 or 1 beside "
+        "short ones before it means that the limit cuts into honest work; an empty middle means that a "
+        "longer limit gains nothing.",
+        Prom(
+            f"sum by (le) (increase({chosen}{ALL}))",
+            "{{le}}",
+            now=True,
+            le=True,
         ),
-        queries=[
-            Prom(
-                f"sum by (le) (increase({chosen}{ALL}))",
-                "{{le}}",
-                now=True,
-                le=True,
-            )
-        ],
         width=8,
     )
 
 
 _FROM_VIEWS = (
     Rows(
-        title="Timeouts by run",
-        description=(
-            "The 20 newest runs of manifests submitted in the time shown, with their timeouts by kind, the "
-            "share of verdicts, without judge_error, that timed out, and the share of processor time that "
-            "this took. Compare runs of the same problems: a run with twice the rate had a weaker model, "
-            "tighter limits or a busier farm."
-        ),
-        queries=[
-            Sql("""
+        "Timeouts by run",
+        """The 20 newest runs of manifests submitted in the time shown, with their timeouts by kind, the
+        share of verdicts, without judge_error, that timed out, and the share of processor time that this
+        took. Compare runs of the same problems: a run with twice the rate had a weaker model, tighter limits
+        or a busier farm.""",
+        Sql("""
 SELECT created_at, run_id, manifests[1] AS manifest, judged, timeouts, wall_limits, cpu_limits,
        heartbeat_limits, kernel_times, timeouts::float8 / nullif(judged - judge_errors, 0) AS timeout_rate,
        timeout_cpu_seconds / nullif(cpu_seconds, 0) AS cpu_share
@@ -153,45 +124,36 @@ FROM (
     SELECT run_id FROM report.runs
     WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS newest JOIN report.runs USING (run_id) ORDER BY created_at DESC
-""")
-        ],
+"""),
         width=24,
         height=10,
         options={"units": {"timeout_rate": "percentunit", "cpu_share": "percentunit"}},
     ),
     Rows(
-        title="Problems that time out most in the chosen run",
-        description=(
-            "Problems of the run by the processor time that their timeouts took. A problem with timeouts "
-            "and no proof may need a longer limit or be out of reach; one with timeouts and proofs has "
-            "answers that are merely slow."
-        ),
-        queries=[
-            Sql("""
+        "Problems that time out most in the chosen run",
+        """Problems of the run by the processor time that their timeouts took. A problem with timeouts and no
+        proof may need a longer limit or be out of reach; one with timeouts and proofs has answers that are
+        merely slow.""",
+        Sql("""
 SELECT problem, lines, judged, proved, timeouts, wall_limits, cpu_limits, heartbeat_limits, kernel_times,
        timeout_cpu_seconds, cpu_seconds
 FROM report.problems WHERE run_id = '$run' AND timeouts > 0 ORDER BY timeout_cpu_seconds DESC LIMIT 50
-""")
-        ],
+"""),
         width=12,
         height=10,
         options={"units": {"timeout_cpu_seconds": "s", "cpu_seconds": "s"}},
     ),
     Rows(
-        title="Proofs that were nearest to a limit in the chosen run",
-        description=(
-            "Proved lines of the run by the largest part of a limit that they used. Those near 1 would have "
-            "failed with slightly tighter limits or on a slightly busier machine."
-        ),
-        queries=[
-            Sql("""
+        "Proofs that were nearest to a limit in the chosen run",
+        """Proved lines of the run by the largest part of a limit that they used. Those near 1 would have
+        failed with slightly tighter limits or on a slightly busier machine.""",
+        Sql("""
 SELECT problem, manifest, line, greatest(wall_use, cpu_use, memory_use) AS nearest,
        wall_use, cpu_use, memory_use, wall_seconds, wall_limit_seconds
 FROM report.lines
 WHERE run_id = '$run' AND verdict = 'proved' AND environment = ANY(ARRAY[$environment]::text[])
 ORDER BY nearest DESC LIMIT 50
-""")
-        ],
+"""),
         width=12,
         height=10,
         options={

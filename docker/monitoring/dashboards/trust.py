@@ -26,133 +26,96 @@ _REFUSING = ", ".join(f"'{reason}'" for reason in REFUSALS)
 
 _NOW = (
     Number(
-        title="Kernels disagree",
-        description=(
-            "Modules that Lean's kernel accepted and the second kernel refused, since the workers started. "
-            "Any number above 0 is a hole in a kernel or a forged proof: see FarmKernelsDisagree in the "
-            "runbook."
-        ),
-        queries=[Prom(f"sum({here(_DISAGREE)})", now=True)],
-        width=6,
-        height=4,
+        "Kernels disagree",
+        """Modules that Lean's kernel accepted and the second kernel refused, since the workers started. Any
+        number above 0 is a hole in a kernel or a forged proof: see FarmKernelsDisagree in the runbook.""",
+        Prom(f"sum({here(_DISAGREE)})", now=True),
         bounds=[1],
     ),
     Number(
-        title="Seals refused",
-        description=(
-            "Share of sealed modules in the time shown that were refused although Lean reported no error. "
-            "Honest models make few; a model that searches for loopholes makes many."
-        ),
-        queries=[Prom(share("farm_seals_total", _REFUSED, window=ALL), now=True)],
+        "Seals refused",
+        """Share of sealed modules in the time shown that were refused although Lean reported no error.
+        Honest models make few; a model that searches for loopholes makes many.""",
+        Prom(share("farm_seals_total", _REFUSED, window=ALL), now=True),
         unit="percentunit",
-        width=6,
-        height=4,
     ),
     Number(
-        title="Since the last good canary",
-        description=(
-            "How long ago a worker last judged a known program correctly, for the environment where this is "
-            "longest. Workers judge known programs when they start and before they blame a proof for a "
-            "crash, so hours are normal on a quiet farm."
+        "Since the last good canary",
+        """How long ago a worker last judged a known program correctly, for the environment where this is
+        longest. Workers judge known programs when they start and before they blame a proof for a crash, so
+        hours are normal on a quiet farm.""",
+        Prom(
+            f"max(time() - max by (environment) ({_GOOD_CANARY}))",
+            now=True,
         ),
-        queries=[
-            Prom(
-                f"max(time() - max by (environment) ({_GOOD_CANARY}))",
-                now=True,
-            )
-        ],
         unit="s",
-        width=6,
-        height=4,
     ),
     Number(
-        title="Workers that take no checks",
-        description=(
-            "Workers that judged a known program wrongly and take no more checks. 0 is normal: see "
-            "FarmWorkerUnhealthy in the runbook."
-        ),
-        queries=[Prom("count(farm_worker_info) - sum(farm_worker_healthy)", now=True)],
-        width=6,
-        height=4,
+        "Workers that take no checks",
+        """Workers that judged a known program wrongly and take no more checks. 0 is normal: see
+        FarmWorkerUnhealthy in the runbook.""",
+        Prom("count(farm_worker_info) - sum(farm_worker_healthy)", now=True),
         bounds=[1],
     ),
 )
 
 _OVER_TIME = (
     Series(
-        title="Seals refused by kind",
-        description=(
-            "Modules per second that Lean compiled without error and the seal refused, by reason. axiom and "
-            "statement_mismatch are the usual ways of cheating; malformed_olean and kernel mean that "
-            "somebody tampered with a module."
-        ),
-        queries=[Prom(per_second("farm_seals_total", _REFUSED, by="result"), "{{result}}")],
+        "Seals refused by kind",
+        """Modules per second that Lean compiled without error and the seal refused, by reason. axiom and
+        statement_mismatch are the usual ways of cheating; malformed_olean and kernel mean that somebody
+        tampered with a module.""",
+        Prom(per_second("farm_seals_total", _REFUSED, by="result"), "{{result}}"),
         unit="ops",
         options={"stacked": True},
     ),
     Series(
-        title="Signals by rule",
-        description=(
-            "Checks per second in which a rule of the text policy hit, by rule and action. Rules only "
-            "report, except on the tier lean; a rule that rises with a new model shows what that model "
-            "tries."
+        "Signals by rule",
+        """Checks per second in which a rule of the text policy hit, by rule and action. Rules only report,
+        except on the tier lean; a rule that rises with a new model shows what that model tries.""",
+        Prom(
+            f"sum by (rule, action) (rate(farm_policy_hits_total{STEP}))",
+            "{{rule}} {{action}}",
         ),
-        queries=[
-            Prom(
-                f"sum by (rule, action) (rate(farm_policy_hits_total{STEP}))",
-                "{{rule}} {{action}}",
-            )
-        ],
         unit="ops",
     ),
     Series(
-        title="Kernels disagree",
-        description="The number above, over time and by environment.",
-        queries=[Prom(f"sum by (environment) ({here(_DISAGREE)})", "{{environment}}")],
+        "Kernels disagree",
+        "The number above, over time and by environment.",
+        Prom(f"sum by (environment) ({here(_DISAGREE)})", "{{environment}}"),
     ),
     Series(
-        title="Canaries",
-        description=(
-            "Known programs that workers judged, since they started, by result. A `failed` that rises by "
-            "one is one program that a worker judged wrongly; that worker then takes no more checks."
+        "Canaries",
+        """Known programs that workers judged, since they started, by result. A `failed` that rises by one is
+        one program that a worker judged wrongly; that worker then takes no more checks.""",
+        Prom(
+            f"sum by (environment, result) ({here('farm_canaries_total')})",
+            "{{environment}} {{result}}",
         ),
-        queries=[
-            Prom(
-                f"sum by (environment, result) ({here('farm_canaries_total')})",
-                "{{environment}} {{result}}",
-            )
-        ],
     ),
     Series(
-        title="Verdicts by tier",
-        description=(
-            "Proved lines per second by the tier that was asked for: kernel trusts only the kernel, audit "
-            "also Lean's answers about the module, lean everything that Lean says."
-        ),
-        queries=[Prom(per_second("farm_checks_total", 'verdict="proved"', by="tier"), "{{tier}}")],
+        "Verdicts by tier",
+        """Proved lines per second by the tier that was asked for: kernel trusts only the kernel, audit also
+        Lean's answers about the module, lean everything that Lean says.""",
+        Prom(per_second("farm_checks_total", 'verdict="proved"', by="tier"), "{{tier}}"),
         unit="ops",
         options={"stacked": True},
     ),
     Series(
-        title="Crashes and cut outputs",
-        description=(
-            "Rejected checks per second that crashed Lean, or wrote or started more than allowed. A model "
-            "that attacks the farm shows here first; so does a node with broken memory."
-        ),
-        queries=[Prom(per_second("farm_checks_total", _ATTACKS, by="reason"), "{{reason}}")],
+        "Crashes and cut outputs",
+        """Rejected checks per second that crashed Lean, or wrote or started more than allowed. A model that
+        attacks the farm shows here first; so does a node with broken memory.""",
+        Prom(per_second("farm_checks_total", _ATTACKS, by="reason"), "{{reason}}"),
         unit="ops",
     ),
 )
 
 _FROM_VIEWS = (
     Rows(
-        title="Refused after Lean accepted, by run",
-        description=(
-            "The 20 newest runs of manifests submitted in the time shown, with the lines that the seal "
-            "refused by reason. A run that stands out has a model that found, or was taught, a trick."
-        ),
-        queries=[
-            Sql(f"""
+        "Refused after Lean accepted, by run",
+        """The 20 newest runs of manifests submitted in the time shown, with the lines that the seal refused
+        by reason. A run that stands out has a model that found, or was taught, a trick.""",
+        Sql(f"""
 SELECT runs.created_at, run_id, reason, count(*) AS lines, count(DISTINCT problem) AS problems
 FROM report.lines JOIN (
     SELECT run_id, created_at FROM report.runs
@@ -160,41 +123,32 @@ FROM report.lines JOIN (
 ) AS runs USING (run_id)
 WHERE reason IN ({_REFUSING})
 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 4 DESC
-""")  # noqa: S608 - constants
-        ],
+"""),  # noqa: S608 - constants
     ),
     Rows(
-        title="What the proofs of the chosen run rest on",
-        description=(
-            "Proved lines of the run by tier, by whether the proof was compared with the line's statement, "
-            "and by what it trusts besides the kernel. Only `compared` with an empty `trusts` on the tier "
-            "kernel is a proof of the problem that rests on the kernel alone."
-        ),
-        queries=[
-            Sql("""
+        "What the proofs of the chosen run rest on",
+        """Proved lines of the run by tier, by whether the proof was compared with the line's statement, and
+        by what it trusts besides the kernel. Only `compared` with an empty `trusts` on the tier kernel is a
+        proof of the problem that rests on the kernel alone.""",
+        Sql("""
 SELECT tier, statement, array_to_string(trusts, ', ') AS trusts, isolation, toolchain, count(*) AS lines
 FROM report.lines WHERE run_id = '$run' AND verdict = 'proved'
 GROUP BY 1, 2, 3, 4, 5 ORDER BY lines DESC
-""")
-        ],
+"""),
     ),
     Rows(
-        title="Lines that somebody must look at",
-        description=(
-            "Lines of the 20 newest runs of manifests submitted in the time shown on which the kernels "
-            "disagree, or whose statement does not compile. The farm does not decide these; a person must. "
-            "Batches over HTTP are not among them: the runbook has the query for those."
-        ),
-        queries=[
-            Sql("""
+        "Lines that somebody must look at",
+        """Lines of the 20 newest runs of manifests submitted in the time shown on which the kernels
+        disagree, or whose statement does not compile. The farm does not decide these; a person must. Batches
+        over HTTP are not among them: the runbook has the query for those.""",
+        Sql("""
 SELECT runs.created_at, run_id, manifest, line, problem, environment, reason
 FROM report.lines JOIN (
     SELECT run_id, created_at FROM report.runs
     WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS runs USING (run_id)
 WHERE reason IN ('kernels_disagree', 'bad_challenge') ORDER BY 1 DESC LIMIT 100
-""")
-        ],
+"""),
         width=24,
     ),
 )

@@ -35,7 +35,7 @@ _QUEUES = """
     ) AS next;
 """
 
-# As in the revision 0011.
+# As in the revision 0014.
 _GRANT = """
     DO $$
     BEGIN

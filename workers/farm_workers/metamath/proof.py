@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from farm_workers.metamath.database import Frame, Hypothesis, Theorem, pair, shown
 
@@ -44,13 +43,6 @@ class Size:
     steps: int = 500_000
     step_symbols: int = 200_000
     symbols: int = 20_000_000
-
-
-class _Step(NamedTuple):
-    """The next step of a proof: a hypothesis or an assertion by its label, or an earlier expression."""
-
-    cited: Hypothesis | Frame | str
-    offset: int
 
 
 class Proving:
