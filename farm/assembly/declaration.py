@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from farm.lean_text.scanner import NAME, code_tokens, opaque_spans, sorry_tokens, words
+from farm.lean_text.scanner import NAME, code_tokens, first_sorry, opaque_spans, words
 
 _THEOREMS = ("theorem", "lemma", "example")
 _DEFINITIONS = ("def", "instance", "abbrev")
@@ -60,6 +60,8 @@ def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Decl
 
 _LONGEST_LEAD_IN = 300
 _LONGEST_READ = 1 << 20
+#: So much is read token by token, which takes ten times as long: a signature, what follows it, a sorry.
+_LONGEST_LEXED = 1 << 17
 
 
 def _begins_command(text: str, start: int, at: int) -> bool:
@@ -94,9 +96,19 @@ def _last_whole(text: str, found: list[Declaration], end: int) -> Declaration:
     """Return the last of some declarations that has a proof without a sorry, the last where none has."""
     for declaration, until in zip(reversed(found), [end, *(d.start for d in reversed(found))], strict=False):
         body = text[signature(text, declaration, until).body : until]
-        if body.strip() not in ("", "by") and not sorry_tokens(body):
+        if is_proof(body):
             return declaration
     return found[-1]
+
+
+def is_proof(body: str) -> bool:
+    """Return whether a body is there and has no sorry."""
+    return body.strip() not in ("", "by") and sorry_at(body) < 0
+
+
+def sorry_at(text: str) -> int:
+    """Return the offset of the first sorry in a text, -1 without one in the part that is read."""
+    return first_sorry(text[:_LONGEST_LEXED])
 
 
 def find_again(text: str, declared: Declaration, end: int) -> int:
@@ -245,7 +257,7 @@ def signature(text: str, declaration: Declaration, end: int) -> Signature:
 
 def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
     """Return the same as `signature`, always by reading all its marks."""
-    reader = _Signature(text, end)
+    reader = _Signature(text, min(end, declaration.name_end + _LONGEST_LEXED))
     reader.read(declaration.name_end)
     if reader.found is not None:
         return reader.found
@@ -306,7 +318,7 @@ def _read_target(statement: str) -> Target:
         core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
         core_end=ends.body,
         signature=statement[declaration.name_end : ends.end],
-        sorry=next(iter(sorry_tokens(statement[:kept])), -1),
+        sorry=sorry_at(statement[:kept]),
     )
 
 
@@ -326,9 +338,11 @@ def _ending(statement: str, start: int) -> tuple[str, int]:
     """
     whole = _SORRY.match(statement, start)
     end = whole.end() - len("sorry") if whole else len(statement)
-    plain = _ENDINGS.get(tuple(statement[start:end].split()))
+    plain = _ENDINGS.get(tuple(statement[start:end].split(maxsplit=2)))
     if plain is not None:
         return plain, end if plain == "by" and not whole else len(statement[:end].rstrip())
+    if len(statement) - start > _LONGEST_LEXED:
+        return "open", len(statement)
     code = list(code_tokens(statement, start))
     found = [statement[t.start : t.end] for t in code]
     kept = len(statement)

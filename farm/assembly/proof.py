@@ -82,6 +82,7 @@ class Joint:
         first = self._ink(start)
         code = self._first_code(first)
         is_by = _BY.match(self._text, code, self._end) is not None
+        is_term = _TERM.match(self._text, code, self._end) is not None
         goes_on = self._assign and _GOES_ON.match(self._text, first, self._end)
         is_plain = not (goes_on or is_by or self._text.startswith(":=", first, self._end))
         if first >= self._end or (otherwise and not (is_plain and self._wants_term)):
@@ -93,7 +94,9 @@ class Joint:
             self._copy(first)
         elif is_by:
             return self._write_by(first, code)
-        elif otherwise != (_TERM.match(self._text, code, self._end) is not None):
+        elif otherwise and not is_term and self._text.find("\n", code, self._end) >= 0:
+            self._write_lines_of_term(max(start, self._line_start(first)), code)
+        elif otherwise != is_term:
             self._write_term(first)
         else:
             if self._wants_term:
@@ -113,6 +116,21 @@ class Joint:
             self._write_value(first, first, gap=" ")
         else:
             self._write_exact(first)
+
+    def _write_lines_of_term(self, line: int, code: int) -> None:
+        """Write a term on lines of its own, its first line of code not left of those below.
+
+        Lean would take what stands deeper than a ``let`` or a ``have`` for arguments of its value.
+        """
+        self._draft.write(self._assign + "\n")
+        least = self._least_indent(code, self._end)
+        if not least:
+            self._copy_indented(line)
+            return
+        self._draft.copy("generation", line, code)
+        if (lacking := least - (code - self._line_start(code))) > 0:
+            self._draft.write(" " * lacking)
+        self._copy(code)
 
     def _ink(self, start: int) -> int:
         found = _INK.match(self._text, start, self._end)
