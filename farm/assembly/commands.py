@@ -86,6 +86,7 @@ _IN = re.compile(
     rf"\sin(?=[ \t]*(?:--[^\n]*)?(?:\n|\Z)|\s+(?:/--|@\[|{_MODIFIER}|(?:{_WORDS})(?![\w.'])))"
 )
 _MOST = 10_000
+_LONGEST_LEAD = 1 << 17
 _GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+")
 
 
@@ -138,10 +139,12 @@ def trailing_lead(text: str) -> int:
     """Return where the lead-in begins that a text ends in, its length where it ends in none.
 
     Such are doc comments, attributes, modifiers and ``... in``: they belong to the declaration that follows.
+    They are looked for where a text is not longer than any lead-in.
     """
-    spans = opaque_spans(text, 0, len(text))
+    start = text.rfind("\n", 0, max(0, len(text) - _LONGEST_LEAD)) + 1
+    spans = opaque_spans(text, start, len(text))
     hidden_from, hidden_to = next(spans, (len(text), len(text)))
-    for found in _LINE.finditer(text):
+    for found in _LINE.finditer(text, start):
         at = found.end(1)
         while hidden_to <= at < len(text) and hidden_from < len(text):
             hidden_from, hidden_to = next(spans, (len(text), len(text)))

@@ -49,13 +49,20 @@ def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Decl
     """Yield what looks like a declaration at the beginning of a command; comments are not known here."""
     at = start - 1
     while (at := text.find(keyword, at + 1, end)) >= 0:
-        after = at + len(keyword)
-        if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
-            continue
-        if _begins_command(text, start, at):
-            named = _NAMED.match(text, after, end)
-            name, name_end = (named[1], named.end()) if named else ("", after)
-            yield Declaration(at, keyword, name, name_end)
+        if (declaration := _declared(text, start, end, at, keyword)) is not None:
+            yield declaration
+
+
+def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declaration | None:
+    """Return the declaration whose keyword stands at a place, None where that is no keyword."""
+    after = at + len(keyword)
+    if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
+        return None
+    if not _begins_command(text, start, at):
+        return None
+    named = _NAMED.match(text, after, end)
+    name, name_end = (named[1], named.end()) if named else ("", after)
+    return Declaration(at, keyword, name, name_end)
 
 
 _LONGEST_LEAD_IN = 300
@@ -85,7 +92,7 @@ def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
         return None
     start = max(start, end - _LONGEST_READ)
     for keyword in _ALIKE[target.keyword]:
-        if text.find(keyword, start, end) >= 0:
+        if text.find(keyword, start, end) >= 0 and text.find(target.name, start, end) >= 0:
             found = [d for d in declarations(text, start, end, keyword) if d.name == target.name]
             if found and (code := _in_code(text, start, found)):
                 return code[-1] if len(code) == 1 else _last_whole(text, code, end)
@@ -123,9 +130,18 @@ def find_again(text: str, declared: Declaration, end: int) -> int:
 def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | None:
     """Return the last declaration by `keyword`, or by one that may stand for it, that stands in code."""
     start = max(start, end - _LONGEST_READ)
-    present = [word for word in _ALIKE[keyword] if text.find(word, start, end) >= 0]
-    found = [_in_code(text, start, list(declarations(text, start, end, word))) for word in present]
-    return max((declaration for several in found for declaration in several), default=None)
+    found = [last for word in _ALIKE[keyword] if (last := _last(text, start, end, word)) is not None]
+    return max(found, default=None)
+
+
+def _last(text: str, start: int, end: int, keyword: str) -> Declaration | None:
+    """Return the last declaration by a keyword that stands in code."""
+    at, last = end, None
+    while last is None and (at := text.rfind(keyword, start, at)) >= 0:
+        last = _declared(text, start, end, at, keyword)
+    if last is None or _in_code(text, start, [last]):
+        return last
+    return next(reversed(_in_code(text, start, list(declarations(text, start, last.start, keyword)))), None)
 
 
 def _in_code(text: str, start: int, found: list[Declaration]) -> list[Declaration]:
