@@ -175,6 +175,24 @@ def test_lean_tells_whether_a_bare_proof_is_a_term_or_tactics(
     assert judge(report).outcome is Outcome.PROVED, report
 
 
+@pytest.mark.parametrize(
+    "proof",
+    [
+        "constructor\n  exact h.right\n  exact h.left",
+        "have back := h.right\n  first | done | exact ⟨back, h.left⟩",
+        "have back := h.right\n    exact ⟨back, h.left⟩",
+        "exact And.intro\n  h.right\n  h.left",
+        "apply And.intro\n  (h.right)\n  (h.left)",
+        "refine ⟨?_, ?_⟩\n  · exact h.right\n  · exact h.left",
+    ],
+)
+def test_lean_tells_whether_the_first_line_of_tactics_lost_its_indentation(
+    checker: Checker, core: LeanEnvironment, proof: str
+) -> None:
+    report = checker.check(check_of(proof), core)
+    assert judge(report).outcome is Outcome.PROVED, report
+
+
 def test_a_let_by_equations_does_not_hide_where_a_statement_ends(
     checker: Checker, core: LeanEnvironment
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import dedent
 from typing import NamedTuple
 
 from farm.assembly.declaration import read_target
@@ -59,7 +60,8 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     """Whether another program may be accepted where a check's is not.
 
     It may where the program proves another statement, or where the two differ at Lean's first error. An error
-    in the proof, which both programs have, comes back, unless only one of them reads the proof as tactics;
+    in the proof, which both programs have, comes back, unless only one of them reads the proof as tactics,
+    or Lean cannot parse it and the lines of the other stand in other columns;
     so does a later one there, if the other program lacks nothing but the lines of the first error.
     """
     reason = judge(report).reason
@@ -70,18 +72,22 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
         return False
     positions = Positions(check.program)
     at, *later = [positions.offset(each.line, each.column) for each in errors]
-    if at is None or other.program.startswith(check.program[: _line_end(check.program, at)]):
+    if at is None:
         return False
     proof = _found(check, other)
+    is_in_proof = proof is not None and proof.has(at)
+    if not is_in_proof and other.program.startswith(check.program[: _line_end(check.program, at)]):
+        return False
     if proof is None:
         return True
     is_of_parser = [each.text.startswith(_OF_PARSER) for each in errors]
-    if not proof.has(at):
+    if not is_in_proof:
         behind = (place for place, syntax in zip(later, is_of_parser[1:], strict=True) if not syntax)
         comes_back = any(place is not None and proof.has(place) for place in behind)
         return not (comes_back and _lacks_lines_alone(check.program, other.program, at))
-    if proof.reading == _reading(other.program, _proof_start(other)):
-        return False
+    begun = _proof_start(other)
+    if proof.reading == _reading(other.program, begun):
+        return any(is_of_parser) and proof.layout != _layout(other.program, begun, other.submitted[-1][1])
     return any(is_of_parser) or (proof.reading == "by" and proof.is_laid_out_as_one())
 
 
@@ -114,6 +120,11 @@ class _Proof(NamedTuple):
     def reading(self) -> str:
         """How the proof is read, as `_reading` says."""
         return _reading(self.program, self.start)
+
+    @property
+    def layout(self) -> str:
+        """The lines of the proof, as `_layout` says."""
+        return _layout(self.program, self.start, self.end)
 
     def is_laid_out_as_one(self) -> bool:
         """Whether all lines are deeper than the first with code: Lean may take a term's for arguments."""
@@ -157,6 +168,12 @@ def _proof_start(other: Fallback) -> int:
             break
         begins = following = start
     return begins
+
+
+def _layout(program: str, start: int, end: int) -> str:
+    """Return a part of a program with the columns that its lines have beside each other."""
+    column = start - program.rfind("\n", 0, start) - 1
+    return dedent(" " * column + program[start:end].rstrip())
 
 
 def _reading(program: str, at: int) -> str:
