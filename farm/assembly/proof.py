@@ -76,8 +76,8 @@ class Joint:
 
         `lost` says that the text went on where a prompt ended, so that its first line has no indentation.
         What only Lean can tell apart is written in one form, and `otherwise` in the other. Under a statement
-        that ends in ``:=`` these are tactics and a term, or the reverse where it begins as no tactic does; else
-        tactics whose first line may have lost its indentation, and tactics as they stand. All else has one.
+        that ends in ``:=`` these are tactics and a term, or the reverse where it begins as no tactic does;
+        else tactics whose first line may have lost its indentation, and tactics as they stand.
         """
         first = self._ink(start)
         code = self._first_code(first)

