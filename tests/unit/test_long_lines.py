@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from blocks import CORE, OPTIONS
@@ -49,7 +50,7 @@ UNITS = {
     "bound variables": "let x := 1\n",
 }
 #: Where the text stands: what the fields of the line are.
-PLACES: dict[str, Callable[[str], dict[str, str]]] = {
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "before the target": lambda text: line(generation=f"```lean4\n{text}\n{PROOF}```"),
     "as a term": lambda text: line(formal_statement=STATEMENT.replace(" by\n", ""), generation=text),
     "in the statement": lambda text: line(formal_statement=f"{text}\n{STATEMENT}"),
@@ -61,16 +62,16 @@ PLACES: dict[str, Callable[[str], dict[str, str]]] = {
 MESSAGES = [{"severity": "error", "text": "no", "line": at * 100, "column": 0} for at in range(1, 50)]
 
 
-def line(**more: str) -> dict[str, str]:
+def line(**more: str) -> dict[str, Any]:
     usual = {"header": "import Mathlib\n\n", "formal_statement": STATEMENT, "generation": PROOF}
     return {"name": "t", **usual, **more}
 
 
-def entry(said: dict[str, str]) -> Entry:
+def entry(said: dict[str, Any]) -> Entry:
     return Entry(path="", line=1, predicted_proof="", **said)
 
 
-def steps(said: dict[str, str]) -> Iterator[tuple[str, Callable[[], object]]]:
+def steps(said: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what submitter and service do with a line."""
     text = json.dumps(said, ensure_ascii=False)
     yield (
@@ -98,7 +99,7 @@ def test_no_step_of_a_line_takes_more_than_a_moment(unit: str, place: str) -> No
         assert took < MOST_SECONDS, f"{name} takes {took:.2f} s"
 
 
-def assembled(said: dict[str, str]) -> None:
+def assembled(said: dict[str, Any]) -> None:
     assemble(entry(said), AssemblyOptions())
     challenge_to(said["header"], said["formal_statement"])
 
