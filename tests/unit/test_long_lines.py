@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from blocks import CORE, OPTIONS
+from farm.service.bodies import parsed
 from growth import assert_linear
 from test_answers import judged, verdict
 
@@ -21,7 +22,6 @@ from farm.runs.batch import Items
 from farm.runs.children.pieces import Piece
 from farm.runs.prepare.blocks import preparer
 from farm.runs.writeback.fields import Marking, fields
-from farm.service.bodies import parsed
 from farm.service.requests import Batch, Item
 
 CHARACTERS, PART = 5_000_000, 100_000
