@@ -1,7 +1,7 @@
 """The farm checks machine-written proofs at scale and reports how far each verdict can be trusted.
 
-`Farm`, `Run` and `Verdict` are for programs of yours; docs/use/python.md has examples. `farm.client` calls a farm
-over HTTP, and needs no extra.
+`Farm`, `Run` and `Verdict` are for programs of yours; docs/use/python.md has examples. `farm.client` calls
+a farm over HTTP, and needs no extra.
 """
 
 from __future__ import annotations

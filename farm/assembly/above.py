@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from farm.assembly.commands import OPENERS, SCOPES, SETTINGS, trailing_lead
+from farm.assembly.declaration import sorry_at
 from farm.assembly.segments import Segment
-from farm.lean_text.scanner import sorry_tokens
 
 HEADER, CONTEXT, STATEMENT = "header", "context", "formal_statement"
 #: Of a context, lines that a model may repeat before a bare proof begin with one of these.
@@ -51,7 +51,7 @@ class Above(NamedTuple):
 
     def first_sorry(self) -> int:
         """Return the offset of a sorry in the text, -1 without one."""
-        return _first_sorry(self.text)
+        return _kept_sorry(self.text)
 
     def placed(self, segment: Segment) -> list[Segment]:
         """Return the segments of the fields themselves that one of the statement with its lead-in is."""
@@ -99,6 +99,4 @@ def _settings(context: str) -> str:
     return "\n".join(line for line in context.split("\n") if line.startswith(_REPEATED))
 
 
-@lru_cache(maxsize=256)
-def _first_sorry(text: str) -> int:
-    return next(iter(sorry_tokens(text)), -1)
+_kept_sorry = lru_cache(maxsize=256)(sorry_at)

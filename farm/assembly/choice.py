@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from farm.assembly.answer import CodeBlock, Span, fenced_blocks
-from farm.assembly.declaration import Declaration, Target, find, find_like, signature
+from farm.assembly.declaration import Declaration, Target, find, find_like, is_proof, signature
 from farm.assembly.vocabulary import COMMAND_LINE, looks_like_lean
-from farm.lean_text.scanner import sorry_tokens
 
 
 class Code(NamedTuple):
@@ -82,8 +81,7 @@ def _last_proved(text: str, blocks: Sequence[CodeBlock], target: Target) -> Code
 
 def _is_proved(text: str, block: CodeBlock, declaration: Declaration) -> bool:
     """Return whether a block is closed and has a proof without a sorry."""
-    body = text[signature(text, declaration, block.end).body : block.end]
-    return block.closed and body.strip() not in ("", "by") and not sorry_tokens(body)
+    return block.closed and is_proof(text[signature(text, declaration, block.end).body : block.end])
 
 
 def _after_echo(

@@ -1,4 +1,16 @@
-"""Assembly step, Lean's commands: where each begins with its lead-in, what it is, what it declares."""
+"""Assembly step, Lean's commands: where each begins with its lead-in, what it is, what it declares.
+
+Lean's grammar can be extended, so no list of words is whole. Those of this package decide only what is tried:
+
+- The lists here serve programs that restate. A command that they lack is left out of these, or stays where it
+  could go. The model's own text, whole, is tried before: no list is asked of it.
+- What the lists take for the lead-in at the end of a context moves from one part of the challenge to the
+  other: its text is the same.
+- Those in `farm.assembly.vocabulary` choose a part of an answer that has no block tagged as Lean, and warn.
+
+A verdict comes from Lean alone: on every tier above `lean`, what a program proves is compared with the
+challenge, which has all of the dataset's text.
+"""
 
 from __future__ import annotations
 
@@ -86,6 +98,7 @@ _IN = re.compile(
     rf"\sin(?=[ \t]*(?:--[^\n]*)?(?:\n|\Z)|\s+(?:/--|@\[|{_MODIFIER}|(?:{_WORDS})(?![\w.'])))"
 )
 _MOST = 10_000
+_LONGEST_LEAD = 1 << 17
 _GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+")
 
 
@@ -138,10 +151,14 @@ def trailing_lead(text: str) -> int:
     """Return where the lead-in begins that a text ends in, its length where it ends in none.
 
     Such are doc comments, attributes, modifiers and ``... in``: they belong to the declaration that follows.
+    They are looked for where a text is not longer than any lead-in.
     """
-    spans = opaque_spans(text, 0, len(text))
+    start = text.find("\n", -_LONGEST_LEAD) if len(text) > _LONGEST_LEAD else 0
+    if start < 0:
+        return len(text)
+    spans = opaque_spans(text, start, len(text))
     hidden_from, hidden_to = next(spans, (len(text), len(text)))
-    for found in _LINE.finditer(text):
+    for found in _LINE.finditer(text, start):
         at = found.end(1)
         while hidden_to <= at < len(text) and hidden_from < len(text):
             hidden_from, hidden_to = next(spans, (len(text), len(text)))

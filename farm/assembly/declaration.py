@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from farm.lean_text.scanner import NAME, code_tokens, opaque_spans, sorry_tokens, words
+from farm.lean_text.scanner import NAME, code_tokens, first_sorry, opaque_spans, words
 
 _THEOREMS = ("theorem", "lemma", "example")
 _DEFINITIONS = ("def", "instance", "abbrev")
@@ -49,17 +49,26 @@ def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Decl
     """Yield what looks like a declaration at the beginning of a command; comments are not known here."""
     at = start - 1
     while (at := text.find(keyword, at + 1, end)) >= 0:
-        after = at + len(keyword)
-        if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
-            continue
-        if _begins_command(text, start, at):
-            named = _NAMED.match(text, after, end)
-            name, name_end = (named[1], named.end()) if named else ("", after)
-            yield Declaration(at, keyword, name, name_end)
+        if (declaration := _declared(text, start, end, at, keyword)) is not None:
+            yield declaration
+
+
+def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declaration | None:
+    """Return the declaration whose keyword stands at a place, None where that is no keyword."""
+    after = at + len(keyword)
+    if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
+        return None
+    if not _begins_command(text, start, at):
+        return None
+    named = _NAMED.match(text, after, end)
+    name, name_end = (named[1], named.end()) if named else ("", after)
+    return Declaration(at, keyword, name, name_end)
 
 
 _LONGEST_LEAD_IN = 300
 _LONGEST_READ = 1 << 20
+#: So much is read token by token, which takes ten times as long: a signature, what follows it, a sorry.
+_LONGEST_LEXED = 1 << 17
 
 
 def _begins_command(text: str, start: int, at: int) -> bool:
@@ -83,7 +92,7 @@ def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
         return None
     start = max(start, end - _LONGEST_READ)
     for keyword in _ALIKE[target.keyword]:
-        if text.find(keyword, start, end) >= 0:
+        if text.find(keyword, start, end) >= 0 and text.find(target.name, start, end) >= 0:
             found = [d for d in declarations(text, start, end, keyword) if d.name == target.name]
             if found and (code := _in_code(text, start, found)):
                 return code[-1] if len(code) == 1 else _last_whole(text, code, end)
@@ -94,9 +103,19 @@ def _last_whole(text: str, found: list[Declaration], end: int) -> Declaration:
     """Return the last of some declarations that has a proof without a sorry, the last where none has."""
     for declaration, until in zip(reversed(found), [end, *(d.start for d in reversed(found))], strict=False):
         body = text[signature(text, declaration, until).body : until]
-        if body.strip() not in ("", "by") and not sorry_tokens(body):
+        if is_proof(body):
             return declaration
     return found[-1]
+
+
+def is_proof(body: str) -> bool:
+    """Return whether a body is there and has no sorry."""
+    return body.strip() not in ("", "by") and sorry_at(body) < 0
+
+
+def sorry_at(text: str) -> int:
+    """Return the offset of the first sorry in a text, -1 without one in the part that is read."""
+    return first_sorry(text[:_LONGEST_LEXED])
 
 
 def find_again(text: str, declared: Declaration, end: int) -> int:
@@ -111,9 +130,18 @@ def find_again(text: str, declared: Declaration, end: int) -> int:
 def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | None:
     """Return the last declaration by `keyword`, or by one that may stand for it, that stands in code."""
     start = max(start, end - _LONGEST_READ)
-    present = [word for word in _ALIKE[keyword] if text.find(word, start, end) >= 0]
-    found = [_in_code(text, start, list(declarations(text, start, end, word))) for word in present]
-    return max((declaration for several in found for declaration in several), default=None)
+    found = [last for word in _ALIKE[keyword] if (last := _last(text, start, end, word)) is not None]
+    return max(found, default=None)
+
+
+def _last(text: str, start: int, end: int, keyword: str) -> Declaration | None:
+    """Return the last declaration by a keyword that stands in code."""
+    at, last = end, None
+    while last is None and (at := text.rfind(keyword, start, at)) >= 0:
+        last = _declared(text, start, end, at, keyword)
+    if last is None or _in_code(text, start, [last]):
+        return last
+    return next(reversed(_in_code(text, start, list(declarations(text, start, last.start, keyword)))), None)
 
 
 def _in_code(text: str, start: int, found: list[Declaration]) -> list[Declaration]:
@@ -245,7 +273,7 @@ def signature(text: str, declaration: Declaration, end: int) -> Signature:
 
 def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
     """Return the same as `signature`, always by reading all its marks."""
-    reader = _Signature(text, end)
+    reader = _Signature(text, min(end, declaration.name_end + _LONGEST_LEXED))
     reader.read(declaration.name_end)
     if reader.found is not None:
         return reader.found
@@ -306,7 +334,7 @@ def _read_target(statement: str) -> Target:
         core=statement[declaration.start : ends.body] if ends.style == "assign" else "",
         core_end=ends.body,
         signature=statement[declaration.name_end : ends.end],
-        sorry=next(iter(sorry_tokens(statement[:kept])), -1),
+        sorry=sorry_at(statement[:kept]),
     )
 
 
@@ -326,9 +354,11 @@ def _ending(statement: str, start: int) -> tuple[str, int]:
     """
     whole = _SORRY.match(statement, start)
     end = whole.end() - len("sorry") if whole else len(statement)
-    plain = _ENDINGS.get(tuple(statement[start:end].split()))
+    plain = _ENDINGS.get(tuple(statement[start:end].split(maxsplit=2)))
     if plain is not None:
         return plain, end if plain == "by" and not whole else len(statement[:end].rstrip())
+    if len(statement) - start > _LONGEST_LEXED:
+        return "open", len(statement)
     code = list(code_tokens(statement, start))
     found = [statement[t.start : t.end] for t in code]
     kept = len(statement)

@@ -18,11 +18,9 @@ def is_same(one: str, other: str, above: int) -> bool:
     start = _shared_start(one, other, above)
     end = min(_shared_end(one, other), len(one) - start, len(other) - start)
     mine, others = one[start : len(one) - end], other[start : len(other) - end]
-    if mine.split() == others.split():
-        return True
     if max(len(mine), len(others)) > _LONGEST_COMPARED:
         return False
-    return words(mine) == words(others)
+    return mine.split() == others.split() or words(mine) == words(others)
 
 
 def _shared_start(one: str, other: str, least: int) -> int:

@@ -11,7 +11,6 @@ import re
 
 from farm.assembly.declaration import Signature
 from farm.assembly.segments import Draft
-from farm.assembly.vocabulary import begins_tactic
 from farm.lean_text.scanner import Kind, opaque_spans, tokens
 
 INDENT = 2
@@ -76,15 +75,21 @@ class Joint:
         """Write a proof without its declaration; return whether there was any.
 
         `lost` says that the text went on where a prompt ended, so that its first line has no indentation.
-        Where the statement ends in ``:=``, what only Lean can tell apart is written as tactics, and
-        `otherwise` as a term, or the reverse where it begins as no tactic does; all else has no other form.
+        What only Lean can tell apart is written in one form, and `otherwise` in the other. Under a statement
+        that ends in ``:=`` these are tactics and a term, or the reverse where it begins as no tactic does;
+        else tactics whose first line may have lost its indentation, and tactics as they stand.
         """
         first = self._ink(start)
         code = self._first_code(first)
         is_by = _BY.match(self._text, code, self._end) is not None
+        is_term = _TERM.match(self._text, code, self._end) is not None
         goes_on = self._assign and _GOES_ON.match(self._text, first, self._end)
         is_plain = not (goes_on or is_by or self._text.startswith(":=", first, self._end))
-        if first >= self._end or (otherwise and not (is_plain and self._wants_term)):
+        line = max(start, self._line_start(first))
+        lacking = self._lacking(line, first)
+        is_doubtful = not is_term and lacking > (INDENT if lost else 0)
+        has_two = is_plain and (self._wants_term or is_doubtful)
+        if first >= self._end or (otherwise and not has_two):
             return False
         if self._text.startswith(":=", first, self._end):
             return self.write_body(Signature("assign", first, first + 2))
@@ -93,12 +98,16 @@ class Joint:
             self._copy(first)
         elif is_by:
             return self._write_by(first, code)
-        elif otherwise != (_TERM.match(self._text, code, self._end) is not None):
+        elif otherwise and not self._wants_term:
+            self._write_bare_tactics(line, first, lacking=0)
+        elif otherwise and not is_term and self._text.find("\n", code, self._end) >= 0:
+            self._write_lines_of_term(line, code)
+        elif otherwise != is_term:
             self._write_term(first)
         else:
             if self._wants_term:
                 self._draft.write(self._assign + " by\n")
-            self._write_bare_tactics(max(start, self._line_start(first)), first, lost=lost)
+            self._write_bare_tactics(line, first, lacking=lacking)
         return True
 
     def _write_by(self, first: int, code: int) -> bool:
@@ -113,6 +122,21 @@ class Joint:
             self._write_value(first, first, gap=" ")
         else:
             self._write_exact(first)
+
+    def _write_lines_of_term(self, line: int, code: int) -> None:
+        """Write a term on lines of its own, its first line of code not left of those below.
+
+        Lean would take what stands deeper than a ``let`` or a ``have`` for arguments of its value.
+        """
+        self._draft.write(self._assign + "\n")
+        least = self._least_indent(code, self._end)
+        if not least:
+            self._copy_indented(line)
+            return
+        self._draft.copy("generation", line, code)
+        if (lacking := least - (code - self._line_start(code))) > 0:
+            self._draft.write(" " * lacking)
+        self._copy(code)
 
     def _ink(self, start: int) -> int:
         found = _INK.match(self._text, start, self._end)
@@ -195,10 +219,14 @@ class Joint:
         self._copy(first)
         return True
 
-    def _write_bare_tactics(self, line: int, first: int, *, lost: bool) -> None:
+    def _lacking(self, line: int, first: int) -> int:
+        """Return how many columns the first line has lost, 0 or less where none."""
+        column = first - line
+        return self._lost_indent(first, column) - column if column < INDENT else 0
+
+    def _write_bare_tactics(self, line: int, first: int, *, lacking: int) -> None:
         self._begin_line()
         column = first - line
-        lacking = self._lost_indent(first, column, lost=lost) - column if column < INDENT else 0
         if lacking > 0:
             self._draft.write(" " * (column + lacking))
             self._copy(first)
@@ -207,10 +235,10 @@ class Joint:
         else:
             self._copy(line)
 
-    def _lost_indent(self, first: int, column: int, *, lost: bool) -> int:
+    def _lost_indent(self, first: int, column: int) -> int:
         """Return the column where the first line stood before it lost its indentation, 0 when it did not.
 
-        The lines below tell: one as far left as any that begins a tactic stands where the first one stood.
+        The lines below tell: the one that is as far left as any stands where the first one stood.
         When the first line opens a block and all below may be inside, there is nothing to tell by.
         """
         command = _COMMAND.search(self._text, first, self._end)
@@ -225,7 +253,7 @@ class Joint:
             line_end = self._text.find("\n", first, end)
             if line_end >= 0 and _OPENER.search(self._text, first, line_end + 1):
                 return 0
-        return least if (lost and least <= INDENT) or self._has_tactic_at(least, first, end) else 0
+        return least
 
     def _least_indent(self, first: int, end: int) -> int:
         """Return the least indentation of the lines after the first, 0 without any; comments aside."""
@@ -234,10 +262,6 @@ class Joint:
         if _BY_TWO.search(self._text, first, end) and not _BY_ONE.search(self._text, first, end):
             return 2
         return min((len(m[1]) for m in _INDENTED.finditer(self._text, first, end)), default=0)
-
-    def _has_tactic_at(self, indent: int, first: int, end: int) -> bool:
-        lines = _INDENTED.finditer(self._text, first, end)
-        return any(len(m[1]) == indent and begins_tactic(self._text, m.end(), end) for m in lines)
 
     def _begin_term(self, word: str) -> None:
         """Begin a term that the farm words itself, as an ``exact`` where tactics are asked for."""

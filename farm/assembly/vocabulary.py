@@ -19,8 +19,7 @@ _TACTIC_WORDS = """
     slim_check solve_by_elim sorry specialize split split_ifs stop subst subst_vars suffices swap symm
     symm_at tauto trans trivial unfold unfold_let use wlog zify
 """
-TACTICS = frozenset(_TACTIC_WORDS.split())
-"""Words that begin a tactic of Lean or Mathlib."""
+_TACTICS = frozenset(_TACTIC_WORDS.split())
 
 _COMMAND_WORDS = """
     import open set_option universe variable namespace section noncomputable theorem lemma example def abbrev
@@ -50,16 +49,10 @@ def looks_like_lean(text: str, start: int, end: int) -> bool:
     first = _FIRST.match(text, start, end)
     if first is None or first[2] is not None:
         return first is not None
-    known = first[1] in TACTICS or first[1] in _COMMANDS
+    known = first[1] in _TACTICS or first[1] in _COMMANDS
     return known and _ENGLISH.match(text, first.end(), end) is None
 
 
 def looks_like_english(text: str, start: int, end: int) -> bool:
     """Return whether the first line of a text reads as a sentence does, and does not begin as Lean does."""
     return not looks_like_lean(text, start, end) and _SENTENCE.match(text, start, end) is not None
-
-
-def begins_tactic(text: str, start: int, end: int) -> bool:
-    """Return whether a tactic, or a focus dot, begins at the first ink from `start` on."""
-    first = _FIRST.match(text, start, end)
-    return first is not None and (first[2] == "·" or first[1] in TACTICS)

@@ -191,9 +191,18 @@ def sorry_tokens(text: str) -> tuple[int, ...]:
     These are ``sorry``, ``admit`` and every name that ends in ``sorryAx``; comments and strings do not count,
     the holes of interpolated strings do.
     """
-    if not any(word in text for word in _SORRY_NAMES):
-        return ()
-    return tuple(t.start for t in tokens(text) if t.kind is Kind.NAME and _is_sorry(text[t.start : t.end]))
+    return tuple(_sorries(text))
+
+
+def first_sorry(text: str) -> int:
+    """Return the first of these offsets, -1 without one."""
+    return next(_sorries(text), -1)
+
+
+def _sorries(text: str) -> Iterator[int]:
+    if any(word in text for word in _SORRY_NAMES):
+        names = (each for each in tokens(text) if each.kind is Kind.NAME)
+        yield from (each.start for each in names if _is_sorry(text[each.start : each.end]))
 
 
 def _is_sorry(name: str) -> bool:

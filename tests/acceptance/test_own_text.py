@@ -141,12 +141,55 @@ def test_the_statement_is_put_in_where_the_text_does_not_state_it(
         "have back := h.right\n⟨back, h.left⟩",
         "let here := h\nAnd.intro here.right here.left",
         "show q ∧ p from ⟨h.right, h.left⟩",
+        "let here := h\n  ⟨here.right, here.left⟩",
+        "-- turned\nlet here := h\n  ⟨here.right, here.left⟩",
+        "/- turned -/ let here := h\n  ⟨here.right, here.left⟩",
+        "let here := h\n  let back := here.right\n  ⟨back, here.left⟩",
+        "have back := h.right\n  ⟨back, h.left⟩",
+        "have back := h.right\n  And.intro back h.left",
+        "have ⟨one, other⟩ := h\n  ⟨other, one⟩",
+        "suffices back : q from ⟨back, h.left⟩\n  h.right",
+        "suffices back : q by exact ⟨back, h.left⟩\nh.right",
+        "show q ∧ p from\n  ⟨h.right, h.left⟩",
+        "have back : q := by\n  exact h.right\n⟨back, h.left⟩",
+        "And.intro (by\n  exact h.right) h.left",
+        "fun_of h\nwhere fun_of (h : p ∧ q) : q ∧ p := ⟨h.right, h.left⟩",
+        "match h with\n| ⟨one, other⟩ => ⟨other, one⟩",
+        "match h with\n| ⟨one, other⟩ => by\n  exact ⟨other, one⟩",
+        "if _ : True then\n  ⟨h.right, h.left⟩\nelse\n  ⟨h.right, h.left⟩",
+        "have _ : ¬False := fun no => nomatch no\n  ⟨h.right, h.left⟩",
+        "let same := calc q ∧ p\n    _ = (q ∧ p) := rfl\n  same ▸ ⟨h.right, h.left⟩",
+        "have back : q := by\n    exact h.right\n  ⟨back, h.left⟩",
+        "let both := And.intro\n    h.right\n    h.left\n  both",
+        "And.intro\n  h.right\n  h.left",
+        "(⟨h.right, h.left⟩ : q ∧ p)",
+        "open And in\nAnd.intro h.right h.left",
+        "@And.intro q p h.right h.left",
+        "by\n  have back := h.right\n  exact ⟨back, h.left⟩",
     ],
 )
 def test_lean_tells_whether_a_bare_proof_is_a_term_or_tactics(
     checker: Checker, core: LeanEnvironment, proof: str
 ) -> None:
     report = checker.check(check_of(proof, statement=TERM), core)
+    assert judge(report).outcome is Outcome.PROVED, report
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        "constructor\n  exact h.right\n  exact h.left",
+        "have back := h.right\n  first | done | exact ⟨back, h.left⟩",
+        "have back := h.right\n    exact ⟨back, h.left⟩",
+        "exact And.intro\n  h.right\n  h.left",
+        "apply And.intro\n  (h.right)\n  (h.left)",
+        "refine ⟨?_, ?_⟩\n  · exact h.right\n  · exact h.left",
+    ],
+)
+def test_lean_tells_whether_the_first_line_of_tactics_lost_its_indentation(
+    checker: Checker, core: LeanEnvironment, proof: str
+) -> None:
+    report = checker.check(check_of(proof), core)
     assert judge(report).outcome is Outcome.PROVED, report
 
 
@@ -227,6 +270,41 @@ def test_an_error_of_the_proof_is_not_looked_for_again(checker: Checker, core: L
     assert report.answer == alone.answer
 
 
+#: What Lean refuses and the farm's own preamble does not have.
+REFUSED = (
+    "#eval fun (n : Nat) => n",
+    "unseal Nat.gcd in",
+    "@[nowhere (rule := [One])]\ntheorem z : True := trivial",
+)
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_line_that_lean_refuses_costs_a_right_proof_nothing(
+    checker: Checker, core: LeanEnvironment, line: str
+) -> None:
+    report = checker.check(check_of(f"{line}\n{PROOF}"), core)
+    assert (judge(report).outcome, report.preamble) == (Outcome.PROVED, Preamble.FARM), report
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_wrong_proof_behind_a_line_that_lean_refuses_is_not_looked_at_again(
+    checker: Checker, core: LeanEnvironment, line: str
+) -> None:
+    report = checker.check(check_of(f"{line}\n{PROOF.replace('h.left', 'h.right')}"), core)
+    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+
+
+FIELDS = "theorem other (p q : Prop) (h : p ∧ q) : q ∧ p where\n  left := h.right"
+
+
+@pytest.mark.parametrize("proof", [f"{FIELDS}\n  right := h.right\n\n#check other", FIELDS])
+def test_an_error_in_the_fields_of_a_proof_is_one_of_the_proof(
+    checker: Checker, core: LeanEnvironment, proof: str
+) -> None:
+    report = checker.check(check_of(proof), core)
+    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+
+
 def test_goals_that_are_left_are_an_error_of_the_proof(checker: Checker, core: LeanEnvironment) -> None:
     check = check_of("theorem other (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  constructor")
     report = checker.check(check, core)
@@ -263,7 +341,7 @@ def test_few_failing_lines_are_checked_twice(checker: Checker, core: LeanEnviron
     rejected = [report for report in reports if judge(report).outcome is Outcome.REJECTED]
     twice = [report for report in rejected if report.preamble not in (None, Preamble.MODEL)]
     assert len(rejected) > 100
-    assert len(twice) < len(rejected) / 8, f"{len(twice)} of {len(rejected)}"
+    assert len(twice) < 0.10 * len(rejected), f"{len(twice)} of {len(rejected)}"
 
 
 @pytest.mark.parametrize(

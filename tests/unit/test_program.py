@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from time_bounds import assert_linear, assert_quick
+from time_bounds import assert_linear
 
 from farm.assembly.program import PROFILES, AssemblyOptions, Program, assemble
 from farm.assembly.segments import LineMap, Location, starts_in
@@ -276,13 +276,6 @@ def test_ordinary_answers_have_one_program() -> None:
 def test_a_line_without_a_statement_is_the_models_text() -> None:
     made = assemble(entry("```lean4\ntheorem x : True := trivial\n```", statement=""), AssemblyOptions())
     assert [each.text for each in made.candidates] == [f"{HEADER}theorem x : True := trivial"]
-
-
-@pytest.mark.parametrize("unit", ["open A in\n", "/-- x -/\n", "````\n", "by\n", "-- c\n", "import A\n", '"'])
-@pytest.mark.parametrize("ends", ["", f"{STATEMENT}  simp\n"])
-def test_five_megabytes_take_no_second_of_processor(unit: str, ends: str) -> None:
-    text = unit * (5_000_000 // len(unit)) + ends
-    assert_quick(partial(assemble, entry(f"```lean4\n{text}```"), AssemblyOptions()), text, times=4)
 
 
 LONG = 250_000

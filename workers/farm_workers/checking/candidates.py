@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from textwrap import dedent
+from typing import NamedTuple
 
 from farm.assembly.declaration import read_target
 from farm.judging.job import Check, Fallback
@@ -13,13 +15,17 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason, judge
 from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
+from farm.lean_text.scanner import code_tokens
 
 Spans = Sequence[tuple[int, int]]
 
 #: How Lean's parser begins to say what is wrong: another reading of the text may help then.
 _OF_PARSER = ("unexpected ", "expected ", "unknown tactic")
-#: What may stand right before a proof, as a part of it: Lean says there that goals are left.
-_OPENS_PROOF = frozenset({":=", "by", "exact"})
+#: What may stand right before a proof, as a part of it.
+_OPENING = re.compile(r"(?:(?::=|\bwhere)\s*)?(?:\bby\s*)?(?:\bexact\s*)?\Z")
+_LONGEST_OPENING = 200
+#: What the farm writes into a proof to close what it has opened.
+_CLOSING = ("", "}")
 
 
 def first_stating(check: Check) -> tuple[Preamble, Check, Sequence[tuple[Preamble, Fallback]]]:
@@ -53,28 +59,36 @@ def _states(program: str, submitted: Spans, core: str) -> bool:
 def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     """Whether another program may be accepted where a check's is not.
 
-    It may where the program proves another statement, or Lean's first error stands where the two differ: not
-    before that, and not in the proof, which both have, unless only one reads it as tactics.
+    It may where the program proves another statement, or where the two differ at Lean's first error. An error
+    in the proof, which both programs have, comes back, unless only one of them reads the proof as tactics,
+    or Lean cannot parse it and the lines of the other stand in other columns;
+    so does a later one there, if the other program lacks nothing but the lines of the first error.
     """
-    reason, first = judge(report).reason, report.answer.first_error
+    reason = judge(report).reason
     if reason is Reason.STATEMENT_MISMATCH:
         return True
-    if reason is not Reason.ERROR or first is None or len(check.program) > LONGEST_READ:
+    errors = [each for each in report.answer.messages if each.severity == "error"]
+    if reason is not Reason.ERROR or not errors or len(check.program) > LONGEST_READ:
         return False
-    at = Positions(check.program).offset(first.line, first.column)
-    if at is None or other.program.startswith(check.program[: _line_end(check.program, at)]):
+    positions = Positions(check.program)
+    at, *later = [positions.offset(each.line, each.column) for each in errors]
+    if at is None:
         return False
-    spans = check.submitted or ((0, len(check.program)),)
-    own, proof = _text(check.program, spans), _proof(other)
-    begins = own.rfind(proof) if proof else -1
-    if begins < 0 or not _is_in_proof(check.program, spans, at, (begins, begins + len(proof))):
+    proof = _found(check, other)
+    is_in_proof = proof is not None and proof.has(at)
+    if not is_in_proof and other.program.startswith(check.program[: _line_end(check.program, at)]):
+        return False
+    if proof is None:
         return True
-    errors = (each.text for each in report.answer.messages if each.severity == "error")
-    if not any(text.startswith(_OF_PARSER) for text in errors):
-        return False
-    return _word_before(check.program, _place(spans, begins)) != _word_before(
-        other.program, _proof_start(other)
-    )
+    is_of_parser = [each.text.startswith(_OF_PARSER) for each in errors]
+    if not is_in_proof:
+        behind = (place for place, syntax in zip(later, is_of_parser[1:], strict=True) if not syntax)
+        comes_back = any(place is not None and proof.has(place) for place in behind)
+        return not (comes_back and _lacks_lines_alone(check.program, other.program, at))
+    begun = _proof_start(other)
+    if proof.reading == _reading(other.program, begun):
+        return any(is_of_parser) and proof.layout != _layout(other.program, begun, other.submitted[-1][1])
+    return any(is_of_parser) or (proof.reading == "by" and proof.is_laid_out_as_one())
 
 
 def _line_end(text: str, at: int) -> int:
@@ -82,48 +96,87 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _text(program: str, spans: Spans) -> str:
-    return "".join([program[start:end] for start, end in spans])
+def _lacks_lines_alone(program: str, other: str, at: int) -> bool:
+    """Whether another program is this one without the line of a place, or some lines from that on."""
+    start = program.rfind("\n", 0, at) + 1
+    before, others = program[:start].split(), other.split()
+    rest = others[len(before) :]
+    return others[: len(before)] == before and program[start:].split()[-len(rest) :] == rest
 
 
-def _is_in_proof(program: str, spans: Spans, at: int, proof: tuple[int, int]) -> bool:
-    """Whether a place of a program stands in the proof, or in what opens it.
+class _Proof(NamedTuple):
+    """The span of a program that another one has as its proof; `opens` is where what opens it begins."""
 
-    The proof is a span of what the submission has written, all pieces of it together.
-    """
-    following = next((start for start, end in spans if at <= end), None)
-    if following is not None and at < following:
-        is_before_proof = _place(spans, proof[0]) >= following
-        return is_before_proof and set(program[at:following].split()) <= _OPENS_PROOF
-    before = sum(min(end, at) - start for start, end in spans if start <= at)
-    opened = _text(program, spans)[: proof[0]].rstrip()
-    for word in ("by", ":="):
-        opened = opened.removesuffix(word).rstrip()
-    return len(opened) <= before <= proof[1]
+    program: str
+    opens: int
+    start: int
+    end: int
+
+    def has(self, at: int) -> bool:
+        """Whether a place stands in the proof, or in what opens it: Lean says there that goals are left."""
+        return self.opens <= at <= self.end
+
+    @property
+    def reading(self) -> str:
+        """How the proof is read, as `_reading` says."""
+        return _reading(self.program, self.start)
+
+    @property
+    def layout(self) -> str:
+        """The lines of the proof, as `_layout` says."""
+        return _layout(self.program, self.start, self.end)
+
+    def is_laid_out_as_one(self) -> bool:
+        """Whether all lines are deeper than the first with code: Lean may take a term's for arguments."""
+        first = next((token.start for token in code_tokens(self.program, self.start, self.end)), self.end)
+        column = first - self.program.rfind("\n", 0, first) - 1
+        lines = [line for line in self.program[first : self.end].split("\n")[1:] if line.strip()]
+        return bool(lines) and all(line[: column + 1].isspace() for line in lines)
 
 
-def _place(spans: Spans, offset: int) -> int:
-    """Return where the character of a number of what the submission has written stands in its program."""
-    reached = accumulate(end - start for start, end in spans)
-    return next(
-        (end - all_ + offset for (_, end), all_ in zip(spans, reached, strict=True) if offset < all_), 0
-    )
+def _found(check: Check, other: Fallback) -> _Proof | None:
+    """Return where a check's program has the proof of another one, white space aside; None where nowhere."""
+    program, own = check.program, _ink(check.program, check.submitted or ((0, len(check.program)),))
+    begun = _proof_start(other)
+    proof = _ink(other.program, [span for span in other.submitted if span[0] >= begun])
+    begins = own.text.rfind(proof.text) if proof.text else -1
+    if begins < 0:
+        return None
+    start = own.places[begins]
+    opening = _OPENING.search(program, max(0, start - _LONGEST_OPENING), start)
+    opens = opening.start() if opening else start
+    return _Proof(program, opens, start, own.places[begins + len(proof.text) - 1] + 1)
+
+
+class _Ink(NamedTuple):
+    """Some pieces of a text without white space, and the place of each character."""
+
+    text: str
+    places: Sequence[int]
+
+
+def _ink(text: str, spans: Spans) -> _Ink:
+    places = [at for start, end in spans for at in range(start, end) if not text[at].isspace()]
+    return _Ink("".join([text[at] for at in places]), places)
 
 
 def _proof_start(other: Fallback) -> int:
-    """Return where the last pieces of the submission begin that only white space parts in a program."""
+    """Return where the last pieces of the submission begin that no word of the dataset parts."""
     begins = following = len(other.program)
     for start, end in reversed(other.submitted):
-        if following < len(other.program) and other.program[end:following].strip():
+        if following < len(other.program) and other.program[end:following].strip() not in _CLOSING:
             break
         begins = following = start
     return begins
 
 
-def _proof(other: Fallback) -> str:
-    start = _proof_start(other)
-    return _text(other.program, [span for span in other.submitted if span[0] >= start]).strip()
+def _layout(program: str, start: int, end: int) -> str:
+    """Return a part of a program with the columns that its lines have beside each other."""
+    column = start - program.rfind("\n", 0, start) - 1
+    return dedent(" " * column + program[start:end].rstrip())
 
 
-def _word_before(program: str, at: int) -> str:
-    return (program[:at].split() or [""])[-1]
+def _reading(program: str, at: int) -> str:
+    """Return the word that opens a proof, the same for all that open a term."""
+    word = (program[:at].split() or [""])[-1]
+    return ":=" if word == "exact" else word

@@ -1,0 +1,113 @@
+"""Lines of five megabytes: no step in submitter or service takes more than a moment of processor."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from blocks import CORE, OPTIONS
+from farm.service.bodies import parsed
+from test_answers import judged, verdict
+from time_bounds import assert_linear
+
+from farm.assembly.challenge import challenge_to
+from farm.assembly.program import AssemblyOptions, assemble
+from farm.manifest.entry import Entry
+from farm.manifest.splice import changed
+from farm.runs.batch import Items
+from farm.runs.children.pieces import Piece
+from farm.runs.prepare.blocks import preparer
+from farm.runs.writeback.fields import Marking, fields
+from farm.service.requests import Batch, Item
+
+CHARACTERS, PART = 5_000_000, 100_000
+#: A second is promised; a machine half as fast as the slowest that runs the tests alone takes two.
+MOST_SECONDS = 2.0
+STATEMENT = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"
+PROOF = f"{STATEMENT}  exact ⟨h.2, h.1⟩\n"
+UNITS = {
+    "open in": "open A in\n",
+    "theorems": "theorem a : 1 = 1 := by sorry\n",
+    "theorems of the name": PROOF,
+    "definitions": "def a := 1\n",
+    "one line": "x",
+    "one line of words": "x sorry ",
+    "open brackets": "(",
+    "nested comments": "/-",
+    "comments": "-- sorry\n",
+    "doc comments": "/-- x -/\n",
+    "strings": '"a" ',
+    "fences": "```\n",
+    "blocks": "```lean4\nx\n```\n",
+    "blocks with the target": f"```lean4\n{STATEMENT}  sorry\n```\n",
+    "namespaces": "namespace A\n",
+    "assignments": ":= ",
+    "equations": "\n| x",
+    "bound variables": "let x := 1\n",
+}
+#: Where the text stands: what the fields of the line are.
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "before the target": lambda text: line(generation=f"```lean4\n{text}\n{PROOF}```"),
+    "as a term": lambda text: line(formal_statement=STATEMENT.replace(" by\n", ""), generation=text),
+    "in the statement": lambda text: line(formal_statement=f"{text}\n{STATEMENT}"),
+    "behind the statement": lambda text: line(formal_statement=f"{STATEMENT}  sorry\n{text}"),
+    "in both": lambda text: line(
+        formal_statement=f"{text}\n{STATEMENT}", generation=f"```lean4\n{text}\n{PROOF}```"
+    ),
+}
+MESSAGES = [{"severity": "error", "text": "no", "line": at * 100, "column": 0} for at in range(1, 50)]
+
+
+def line(**more: str) -> dict[str, Any]:
+    usual = {"header": "import Mathlib\n\n", "formal_statement": STATEMENT, "generation": PROOF}
+    return {"name": "t", **usual, **more}
+
+
+def entry(said: dict[str, Any]) -> Entry:
+    return Entry(path="", line=1, predicted_proof="", **said)
+
+
+def steps(said: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield what submitter and service do with a line."""
+    text = json.dumps(said, ensure_ascii=False)
+    yield (
+        "submit",
+        partial(preparer(OPTIONS, {"core": CORE}), Piece(path="", manifest=0, first=1, text=text.encode())),
+    )
+    body = b'{"items": [' + text.encode() + b"]}"
+    yield "read", lambda: Batch.model_validate(parsed(body))
+    yield "prepare", partial(Items, [entry(said)], OPTIONS, [CORE])
+    job, told = judged(Item(**said), verdict(*MESSAGES)), verdict(*MESSAGES)
+    marking = Marking(run_id="r", profile="farm")
+    yield "export", lambda: changed(text, lambda fresh: fields(job, told, fresh, marking))
+
+
+@pytest.mark.parametrize("place", ["behind the statement", "in both"])
+@pytest.mark.parametrize(
+    "unit", ["open in", "theorems", "open brackets", "blocks", "nested comments", "strings"]
+)
+def test_no_step_of_a_line_takes_more_than_a_moment(unit: str, place: str) -> None:
+    said = PLACES[place](UNITS[unit] * (CHARACTERS // len(UNITS[unit])))
+    for name, step in steps(said):
+        begun = time.process_time()
+        step()
+        took = time.process_time() - begun
+        assert took < MOST_SECONDS, f"{name} takes {took:.2f} s"
+
+
+def assembled(said: dict[str, Any]) -> None:
+    assemble(entry(said), AssemblyOptions())
+    challenge_to(said["header"], said["formal_statement"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("unit", UNITS)
+def test_assembly_takes_time_that_grows_with_the_line(unit: str, place: str) -> None:
+    def assembling(size: int) -> Callable[[], object]:
+        return partial(assembled, PLACES[place](UNITS[unit] * (size // len(UNITS[unit]))))
+
+    assert_linear(assembling, PART)
