@@ -72,8 +72,8 @@ def sleeps (now : Nat) : Bool := Nat.beq (IO.sleep 1000000 now) 0
 @[extern "native"] opaque Lean.mkApp (f a : Nat) : Nat → Nat
 def calls_what_is_no_function (n : Nat) : Bool := Nat.beq (Lean.mkApp n n n) 0
 def grows (l : List Nat) : Nat → Bool | 0 => false | .succ n => grows (.cons n l) n
-def yes (_ : Nat) := true
-@[implemented_by yes] def replaced (_ : Nat) := false
+def always (_ : Nat) := true
+@[implemented_by always] def replaced (_ : Nat) := false
 unsafe def hazard : Bool := true
 def writes (file : String) (now : Nat) : Bool :=
   match IO.FS.writeFile file "t" now with | .ok _ => true | .error _ => false
