@@ -36,7 +36,7 @@ from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import verify, work
 from farm_workers.metrics import events
 from farms import a_decision, load
-from leans import script
+from leans import script, toolchain
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
 from reports import with_facts
@@ -256,8 +256,10 @@ def test_an_environment_that_is_broken_holds_up_no_other_one(
     checker: Checker,
     tmp_path: Path,
 ) -> None:
-    lean = tmp_path / "lean"
-    broken = dataclasses.replace(core, name="other", digest="none", lean=(str(lean),))
+    made = toolchain(tmp_path / "lean", core)
+    visible = (*core.visible, *map(str, made.visible))
+    broken = dataclasses.replace(core, name="other", digest="o", lean=(str(made.lean),), visible=visible)
+    away = made.lean.rename(tmp_path / "away")
     with new_context(database, core, checker) as context:
         context.serve(broken)
         context.store.register(context.served())
@@ -275,9 +277,9 @@ def test_an_environment_that_is_broken_holds_up_no_other_one(
         (found,) = Workers(context.store.engine).all()
         (unfit,) = context.pending()
         assert (found.state, [each["name"] for each in found.environments]) == ("serving", ["core"])
-        assert (unfit.name, unfit.state, str(lean) in unfit.reason) == ("other", "unfit", True)
+        assert (unfit.name, unfit.state, "box_failed" in unfit.reason) == ("other", "unfit", True)
         assert context.waiting() == []
-        lean.symlink_to(core.lean[0])
+        away.rename(made.lean)
         eventually(lambda: (context.health.look_again(), context.health.is_fit("other"))[1])
         assert (context.pending(), context.waiting()) == ([], ["other"])
         work(context)
