@@ -46,7 +46,7 @@ class Bell:
             self._is_lost = True
 
     def _fault(self, error: BaseException) -> str:
-        if (words := refusal(error)) is not None:
+        if (words := refusal(self._app, error)) is not None:
             return f"refuses what the farm writes at {self._where}: {words}"
         words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         return f"cannot be reached at {self._where}: {words}; start it, or correct FARM_BROKER_URL"
