@@ -43,7 +43,7 @@ def turned_away(broker_url: str) -> str:
 
 
 def _connected(parts: SplitResult) -> socket.socket:
-    """Return a connection over which nothing is written. Raises OSError, and ValueError for an encrypted one."""
+    """Return a connection. Raises OSError, and ValueError for one that would be encrypted."""
     if parts.scheme == "unix":
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(_GREETING_SECONDS)

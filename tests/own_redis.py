@@ -106,7 +106,7 @@ class OwnRedis:
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        """Replace it by a server that loads a large file when the block begins, and takes a while for that."""
+        """Replace it by a server that begins to load a large file, which takes a while."""
         with self.client() as client:
             folder = client.config_get("dir")["dir"]
             client.mset({f"large:{number}": "x" * 1024 for number in range(_KEYS)})
