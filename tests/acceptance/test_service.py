@@ -89,19 +89,6 @@ class TestAsking:
         assert results[0]["provenance"]["statement"] == "compared"
         assert results[0]["provenance"]["tier"] == "kernel"
 
-    def test_an_error_behind_many_warnings_is_answered_and_so_are_warnings_of_the_assembly(
-        self, service: Service
-    ) -> None:
-        warned = "".join(f"theorem w{number} : {number} = {number} := sorry\n" for number in range(55))
-        failing = {"program": f"{HEADER}{warned}theorem last : 1 = 2 := rfl\n"}
-        answer = service.post(failing, stated("I do not know.", form="generation"), wait_seconds=120)
-        failed, unanswered = answer["items"]
-        errors = [each for each in failed["messages"] if each["severity"] == "error"]
-        assert [each["line"] for each in errors] == [HEADER.count("\n") + 56]
-        assert len(failed["messages"]) < 56
-        assert (failed["verdict"], failed["reason"]) == ("rejected", "error")
-        assert "no_answer" in seen(unanswered["warnings"], "code")
-
     def test_a_weaker_proof_is_worth_1_to_who_accepts_it(self, service: Service) -> None:
         for accept, reward in ((["unchecked"], 1.0), (["native"], 0.0)):
             (found,) = service.post(program(PROVED, 2), accept=accept, wait_seconds=120)["items"]
