@@ -22,7 +22,7 @@ from redis.exceptions import (
 
 from farm import place
 from farm.errors import ServerDown
-from farm.redis_client import client_of
+from farm.redis_client import client_of, turned_away
 
 #: The one task, by name: the farm sends it, `farm_workers.loop.verify` carries it out.
 VERIFY = "farm.verify"
@@ -93,14 +93,22 @@ _REMEDIES: dict[type[BaseException], str] = {
 def _fault(app: Celery, error: BaseException) -> str:
     """Return in words why Redis cannot be used, and the remedy."""
     where = app.connection().as_uri()
-    if (words := refusal(error)) is not None:
+    if (words := refusal(app, error)) is not None:
         return f"refuses the farm's commands at {where}: {words}"
     remedy = place.here().start(place.REDIS, urlsplit(where).hostname or "")
     return f"does not answer at {where}: {error}; {remedy} or correct FARM_BROKER_URL"
 
 
-def refusal(error: BaseException | None) -> str | None:
+def refusal(app: Celery, error: BaseException | None) -> str | None:
     """Return the error of a Redis that answers, and the remedy; None for an error of another kind."""
+    if (words := _answered(error)) is not None:
+        return words
+    closed = turned_away(app.conf.broker_url)
+    return f"{closed}; {_REMEDIES[exceptions.ConnectionError]}" if closed else None
+
+
+def _answered(error: BaseException | None) -> str | None:
+    """Return the words of an error that Redis answered with, and the remedy."""
     while error is not None:
         code = getattr(error, "status_code", None)
         if code or isinstance(error, ResponseError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qs, urlsplit
+import socket
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -21,6 +22,36 @@ def redis_url(broker_url: str) -> str:
     database = parse_qs(parts.query).get("virtual_host", ["0"])[0]
     userinfo, at, _ = parts.netloc.rpartition("@")
     return f"unix://{userinfo}{at}{parts.path}?db={database}"
+
+
+#: A server that turns a connection away says so at once.
+_GREETING_SECONDS = 0.5
+
+
+def turned_away(broker_url: str) -> str:
+    """Return why a Redis closes a connection before it is asked anything, "" where it does not.
+
+    A client that writes to such a connection gets an error of the system and never reads the server's words.
+    """
+    parts = urlsplit(redis_url(broker_url))
+    try:
+        with _connected(parts) as connection:
+            said = connection.recv(200)
+    except (OSError, ValueError):
+        return ""
+    return said.decode(errors="replace").strip().removeprefix("-").removeprefix("ERR ")
+
+
+def _connected(parts: SplitResult) -> socket.socket:
+    """Return a connection. Raises OSError, and ValueError for one that would be encrypted."""
+    if parts.scheme == "unix":
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_GREETING_SECONDS)
+        connection.connect(parts.path)
+        return connection
+    if parts.scheme != "redis":
+        raise ValueError(parts.scheme)
+    return socket.create_connection((parts.hostname or "localhost", parts.port or 6379), _GREETING_SECONDS)
 
 
 def client_of(broker_url: str, *, answer_seconds: float) -> redis.Redis:

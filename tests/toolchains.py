@@ -18,12 +18,13 @@ sys.exit(library.lean_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*wor
 
 #: Answers every program as if Lean had found nothing wrong with it: it reads nothing but the end mark.
 _CREDULOUS = """\
-import json, re, sys
+import json, sys
 if "--version" in sys.argv:
     print("Lean (version 4.35.0, x86_64-unknown-linux-gnu, commit eb6cafb7290e, Release)")
 elif "--stdin" in sys.argv:
-    mark = re.search(r'#print "(\\w+)"\\s*$', sys.stdin.read())[1]
-    print(json.dumps({"severity": "information", "data": mark, "pos": {"line": 1, "column": 0}}))
+    before = sys.stdin.read().rpartition("#exit")[0]
+    place = {"line": before.count("\\n") + 1, "column": len(before) - before.rfind("\\n") - 1}
+    print(json.dumps({"severity": "warning", "data": "the end", "pos": place}))
 """
 
 

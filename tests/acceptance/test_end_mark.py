@@ -69,6 +69,9 @@ FINISHED = {
     "variables": "variable (n : Nat)",
     "fields": "structure S where",
     "an empty line": "\n\n",
+    "an own command": 'macro "own" : command => `(#check Nat)\nown',
+    "an own command around another": 'macro "own" c:command : command => return c\nown open Nat',
+    "errors for warnings": "set_option warningAsError true",
 }
 
 
@@ -98,15 +101,32 @@ def test_an_unfinished_end_gets_the_errors_of_bare_lean(
         assert judge(report).reason is Reason.ERROR
 
 
+#: Commands of a program's own that go on behind its end.
+OWN = {
+    "a macro": 'macro "own" c:command : command => return c\nown',
+    "a macro of syntax": 'syntax "own " command : command\nmacro_rules | `(own $c) => return c\nown',
+    "a macro that forgets": 'macro "own" command : command => `(#check Nat)\nown',
+    "a macro of two": 'macro "own" c:command command : command => return c\nown',
+    "a macro in a macro": 'macro "own" c:command : command => return c\nown own',
+    "a macro before in": 'macro "own" c:command : command => return c\nown open Nat in',
+    "a macro behind in": 'macro "own" c:command : command => return c\nopen Nat in own',
+    "a macro of one or more": 'macro "own" c:command+ : command => return c.raw[0]\nown',
+    "a macro of an exit": 'macro "own" "#exit" : command => `(#check Nat)\nown',
+    "a macro of a term": 'macro "own" t:term : command => `(#check $t)\nown',
+}
+
+
+@pytest.mark.parametrize("name", OWN)
 def test_a_command_of_the_programs_own_does_not_take_the_mark(
-    checker: Checker, isolation: Isolation, core: LeanEnvironment
+    checker: Checker, isolation: Isolation, core: LeanEnvironment, name: str
 ) -> None:
-    # Only a fork can tell: a fresh Lean is given the mark as text.
-    text = f'{HEADER}{GOOD}macro "own" c:command : command => return c\nown'
-    _, answer = _bare(text, isolation, core)
-    report = checker.check(Check(program=text), core)
-    assert (report.way, report.answer.messages) == ("forked", answer.messages)
-    assert judge(report).reason is Reason.ERROR
+    text = HEADER + GOOD + OWN[name]
+    status, answer = _bare(text, isolation, core)
+    assert status == 1
+    for way in WAYS:
+        report = checker.check(Check(program=text), core, way=way)
+        assert (way, report.answer.messages) == (way, answer.messages)
+        assert judge(report).reason is Reason.ERROR
 
 
 @pytest.mark.parametrize("name", FINISHED)

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, write
+from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
 from farm_workers.box.isolation import Isolation
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, wait_for_run
@@ -253,6 +253,31 @@ def test_a_worker_serves_an_environment_that_is_mended_while_it_runs(
         away.rename(folder)
         eventually(lambda: "Serving environments=core" in worker.said, seconds=60)
         assert quiet.queries.pending() == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_checker_that_never_ends_is_unfit_in_the_end_and_holds_up_nothing(
+    quiet: Quiet, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    made, header = toolchain(tmp_path / "made", core), r'header = "prelude\nimport Core\n"'
+    lines = (f'lean_path = ["{core.lean_path[0]}"]', header, 'checker = ["/bin/sleep", "100000"]')
+    farm = quiet.farm.having(FARM_ENVIRONMENTS=str(file_of(tmp_path, made.table("slow", *lines))))
+    with farm.started(tmp_path / "worker", "worker") as worker:
+        manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1))
+        assert farm("submit", manifest).returncode == 0
+        assert verdicts(manifest) == [PROVED]
+        (slow,) = quiet.queries.pending()
+        assert (slow.name, slow.state) == ("slow", "starting")
+        assert "slow: starting for" in farm("workers").stdout
+        with farm.started(tmp_path / "doctor", "doctor") as doctor:
+            eventually(lambda: "canaries of core" in doctor.out.read_text(), seconds=60)
+        eventually(lambda: [each.state for each in quiet.queries.pending()] == ["unfit"], seconds=300)
+        (slow,) = quiet.queries.pending()
+        assert "kernel_time" in slow.reason
+        again = write(tmp_path / "b.jsonl", entry(PROVED, 2))
+        assert farm("submit", again).returncode == 0
+        assert worker.process.poll() is None
 
 
 def test_a_worker_with_nothing_but_broken_environments_refuses_to_start(quiet: Quiet, tmp_path: Path) -> None:

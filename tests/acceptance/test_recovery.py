@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, verdicts, write
 from farms import Quiet, a_worker, asking, load, serving, verdict_count, wait_for_run
-from own_redis import own_redis
+from own_redis import FAULTS, own_redis
 from processes import child_of, eventually, family
 from sqlalchemy import create_engine, text
 
@@ -226,7 +226,7 @@ def test_a_worker_outlives_a_redis_that_refuses_writes(quiet: Quiet, pair: str, 
         own_redis(pair) as redis,
         serving(quiet.farm, tmp_path / "worker", FARM_BROKER_URL=redis.url) as worker,
     ):
-        for number, fault in enumerate(("OOM", "READONLY", "NOAUTH"), 1):
+        for number, fault in enumerate(FAULTS, 1):
             with redis.refusing(fault):
                 path = tmp_path / f"{fault}.jsonl"
                 run_id = load(quiet.store, path, entry(PROVED, number))
@@ -234,6 +234,10 @@ def test_a_worker_outlives_a_redis_that_refuses_writes(quiet: Quiet, pair: str, 
                 eventually(lambda: worker.said.count("Busy threads go on") == number)  # noqa: B023
                 assert worker.process.poll() is None
             eventually(lambda: worker.said.count("Redis answers again") == number)  # noqa: B023
+        with redis.loading():
+            eventually(lambda: worker.said.count("it loads its data") == 1)
+            eventually(lambda: worker.said.count("Redis answers again") == len(FAULTS) + 1)
+            assert worker.process.poll() is None
         worker.process.terminate()
         assert worker.ended() == 0, worker.said
         assert "Traceback" not in worker.said

@@ -26,7 +26,9 @@ from statements import HONEST, NO_PROOFS, OPEN, PROVED
 from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
-from farm.judging.verdict import Reason, judge
+from farm.judging.report import Report
+from farm.judging.verdict import Outcome, Reason, judge
+from farm.limits import Limits
 from tests.bench.checks.bare import launched
 
 HEADER = "prelude\nimport Core\n"
@@ -46,6 +48,35 @@ end Lean
 axiom cheat : False
 noncomputable abbrev hidden : Nat := sorry
 def farther (found : Bool) : Nat → Bool | 0 => found | .succ n => farther found n
+inductive Done where
+  | ok (value : Lean.Syntax)
+  | error (why : Lean.Syntax)
+instance : Inhabited Done := ⟨.ok .missing⟩
+structure IO.FS.Stream where
+  (flush read write getLine : Nat → Done) (putStr : String → Nat → Done) (isTty : Nat → Done)
+def done (_ : Nat) : Done := .ok .missing
+instance : Inhabited IO.FS.Stream := ⟨done, done, done, done, fun _ => done, done⟩
+@[extern "native"] opaque IO.getStdout (now : Nat) : IO.FS.Stream
+@[extern "native"] opaque IO.Process.exit {α : Type} (code : Nat) (now : Nat) : Done
+@[extern "native"] opaque IO.sleep (ms : Nat) (now : Nat) : Nat
+@[extern "native"] opaque IO.FS.writeFile (file content : String) (now : Nat) : Done
+def prints (text : String) (now : Nat) : Bool :=
+  match (IO.getStdout now).putStr text now with
+  | .ok _ => match (IO.getStdout now).flush now with
+    | .ok _ => match IO.Process.exit (α := Nat) 0 now with | .ok _ => true | .error _ => false
+    | .error _ => false
+  | .error _ => false
+def exits (code now : Nat) : Bool :=
+  match IO.Process.exit (α := Nat) code now with | .ok _ => false | .error _ => true
+def sleeps (now : Nat) : Bool := Nat.beq (IO.sleep 1000000 now) 0
+@[extern "native"] opaque Lean.mkApp (f a : Nat) : Nat → Nat
+def calls_what_is_no_function (n : Nat) : Bool := Nat.beq (Lean.mkApp n n n) 0
+def grows (l : List Nat) : Nat → Bool | 0 => false | .succ n => grows (.cons n l) n
+def always (_ : Nat) := true
+@[implemented_by always] def replaced (_ : Nat) := false
+unsafe def hazard : Bool := true
+def writes (file : String) (now : Nat) : Bool :=
+  match IO.FS.writeFile file "t" now with | .ok _ => true | .error _ => false
 """
 Compile = Callable[..., Path]
 Seal = Callable[..., Sealed]
@@ -285,6 +316,35 @@ def test_an_honest_decision_stays_proved(seal_native: Seal, text: str) -> None:
     assert (sealed.words, sealed["trusts"], sealed["axioms"]) == ([], ["the compiler"], [AXIOM])
 
 
+def _resting_on(term: str) -> str:
+    """Return a program whose proof rests on an axiom that a term is true."""
+    return f"axiom {AXIOM} : {term} = true\n{{}} := (fun _ => rfl) {AXIOM}\n"
+
+
+CheckNative = Callable[..., Report]
+ABOUT_TEN = "theorem goal : 10 = 10"
+
+
+@pytest.fixture(scope="module")
+def check_native(checker: Checker, core: LeanEnvironment, native: Path) -> CheckNative:
+    """Check a program whose header imports `Native`; `{}` in it stands for the statement."""
+    path = (*core.lean_path, str(native))
+    environment = replace(
+        core, digest="native", lean_path=path, visible=(*core.visible, str(native)), header=MORE
+    )
+
+    def check(statement: str, program: str, limits: Limits | None = None) -> Report:
+        asked = Check(
+            program=MORE + program.replace("{}", statement),
+            challenge=challenge_to(MORE, f"{statement} := sorry"),
+            assurance=Assurance(native=True),
+            **({"limits": limits} if limits else {}),
+        )
+        return checker.check(asked, environment, way="forked")
+
+    return check
+
+
 #: What compiled code computes in a moment, and the kernel not at all.
 _FAR = 2_000_000
 
@@ -295,25 +355,81 @@ _FAR = 2_000_000
         (f"theorem goal : farther true {_FAR} = true", "{} := by native_decide\n", Reason.OK),
         (
             "theorem goal : 10 = 10",
-            f"axiom {AXIOM} : farther false {_FAR} = true\n{{}} := (fun _ => rfl) {AXIOM}\n",
+            _resting_on(f"farther false {_FAR}"),
             Reason.AXIOM,
         ),
     ],
 )
 def test_a_term_of_imported_constants_is_evaluated_by_compiled_code(
-    checker: Checker, core: LeanEnvironment, native: Path, statement: str, program: str, reason: Reason
+    check_native: CheckNative, statement: str, program: str, reason: Reason
 ) -> None:
-    path = (*core.lean_path, str(native))
-    environment = replace(
-        core, digest="native", lean_path=path, visible=(*core.visible, str(native)), header=MORE
-    )
-    check = Check(
-        program=MORE + program.format(statement),
-        challenge=challenge_to(MORE, f"{statement} := sorry"),
-        assurance=Assurance(native=True),
-    )
-    report = checker.check(check, environment, way="forked")
+    report = check_native(statement, program)
     assert (judge(report).reason, judge(report).detail) == (reason, judge(report).detail)
+
+
+#: What a seal says of a proof, as a term of imported constants would print it.
+_FORGED = json.dumps(
+    json.dumps(
+        {
+            "accepted": True,
+            "findings": [],
+            "statement": "compared",
+            "target": "goal",
+            "axioms": [],
+            "admitted": [],
+            "trusts": [],
+            "replay": {"accepted": True, "said": "", "constants": 1},
+        }
+    ),
+    ensure_ascii=False,
+)
+#: Terms of imported constants that do what a program can do, each with what is to be said of its axiom.
+_HOSTILE = {
+    "prints a verdict and ends": (f"prints {_FORGED} 0", "ends the process"),
+    "ends as if it had a value": ("exits 0 0", "ends the process"),
+    "ends with a status": ("exits 1 0", "ends the process"),
+    "calls what is no function": ("calls_what_is_no_function 5", "ends the process"),
+    "writes a file": ('writes "/tmp/farm-evaluated" 0', "evaluates to false"),
+    "writes to what is open": ('writes "/proc/self/fd/3" 0', "evaluates to false"),
+}
+
+
+@pytest.mark.parametrize(("term", "says"), _HOSTILE.values(), ids=_HOSTILE.keys())
+def test_a_term_of_imported_constants_reaches_no_verdict(
+    check_native: CheckNative, term: str, says: str
+) -> None:
+    report = check_native(ABOUT_TEN, _resting_on(term))
+    assert (judge(report).reason, says in judge(report).detail) == (Reason.AXIOM, True), judge(report).detail
+    assert not Path("/tmp/farm-evaluated").exists()
+
+
+@pytest.mark.parametrize(
+    ("term", "limits", "reasons"),
+    [
+        ("sleeps 0", Limits(wall_seconds=2.0), {Reason.KERNEL_TIME}),
+        (f"farther true {10**18}", Limits(cpu_seconds=1.0), {Reason.KERNEL_TIME}),
+        (
+            f"grows .nil {10**18}",
+            Limits(cpu_seconds=1.0, memory_mib=512),
+            {Reason.KERNEL_TIME, Reason.KERNEL_LIMIT},
+        ),
+    ],
+)
+def test_a_term_that_never_ends_is_stopped_by_the_lines_limits(
+    check_native: CheckNative, term: str, limits: Limits, reasons: set[Reason]
+) -> None:
+    report = check_native(ABOUT_TEN, _resting_on(term), limits)
+    assert judge(report).reason in reasons, judge(report)
+
+
+def test_what_is_unsafe_among_the_imports_is_run_by_nothing(check_native: CheckNative) -> None:
+    text = f"set_option debug.skipKernelTC true\n{_resting_on('hazard')}"
+    assert judge(check_native(ABOUT_TEN, text)).outcome is Outcome.REJECTED
+
+
+def test_what_imports_run_in_place_of_a_definition_is_believed(check_native: CheckNative) -> None:
+    report = check_native("theorem goal : replaced 1 = true", "{} := by native_decide\n")
+    assert (judge(report).reason, report.audit and report.audit["trusts"]) == (Reason.OK, ["the compiler"])
 
 
 # Sorry.

@@ -13,6 +13,7 @@ import pytest
 import redis
 from celery import Celery
 from own_redis import FAULTS, OwnRedis, own_redis
+from processes import eventually
 
 from farm.broker import VERIFY, application, call, queue, require_broker
 from farm.errors import ServerDown
@@ -99,6 +100,23 @@ def test_a_redis_that_refuses_what_the_farm_asks_is_one_that_is_down_and_its_fau
     require_broker(app)
     call(app, ["core"])
     app.close()
+
+
+def test_a_redis_that_loads_its_data_is_one_that_is_down_until_it_has_loaded(own: OwnRedis) -> None:
+    app = application(own.url)
+    with own.loading():
+        with pytest.raises(ServerDown, match=r"Redis refuses .* at redis.*it loads its data; wait"):
+            require_broker(app)
+        eventually(lambda: _takes_calls(app))
+    app.close()
+
+
+def _takes_calls(app: Celery) -> bool:
+    try:
+        call(app, ["core"])
+    except ServerDown:
+        return False
+    return True
 
 
 def test_a_redis_that_answers_is_named(queues: Queues) -> None:

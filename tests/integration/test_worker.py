@@ -41,7 +41,7 @@ from processes import PATIENCE, eventually, family
 from reports import with_facts
 from scraping import by, happened, scraped
 from sqlalchemy import Engine, text
-from toolchains import script
+from toolchains import script, toolchain
 
 from farm import log
 from farm.broker import application
@@ -238,7 +238,7 @@ def test_a_machine_that_fails_what_it_should_know_gives_its_checks_back_and_take
         run_id = loaded(unwell, tmp_path, PROVED, PROVED)
         work(unwell)
         recorded(unwell)
-        assert not unwell.health.is_well
+        assert not unwell.is_well
         work(unwell)
         assert unwell.leases.all() == []
         assert attempts(queries, run_id, 1) + attempts(queries, run_id, 2) == ["returned"]
@@ -246,6 +246,45 @@ def test_a_machine_that_fails_what_it_should_know_gives_its_checks_back_and_take
         work(well)
         recorded(well)
     assert queries.tally(run_id).verdicts == {("proved", "ok"): 2}
+
+
+def test_an_environment_that_is_broken_holds_up_no_other_one(
+    database: Engine,
+    app: Celery,
+    queries: Queries,
+    core: LeanEnvironment,
+    checker: Checker,
+    tmp_path: Path,
+) -> None:
+    made = toolchain(tmp_path / "lean", core)
+    visible = (*core.visible, *map(str, made.visible))
+    broken = dataclasses.replace(core, name="other", digest="o", lean=(str(made.lean),), visible=visible)
+    away = made.lean.rename(tmp_path / "away")
+    with new_context(database, core, checker) as context:
+        context.serve(broken)
+        context.store.register(context.served())
+        others = load(context.store, tmp_path / "o.jsonl", entry(PROVED, 1, environment="other"))
+        work(context)
+        recorded(context)
+        assert attempts(queries, others) == ["returned"]
+        run_id = loaded(context, tmp_path, PROVED, PROVED)
+        work(context)
+        recorded(context)
+        assert queries.tally(run_id).verdicts == {("proved", "ok"): 2}
+        assert attempts(queries, others) == ["returned"]
+        heartbeat = Heartbeat(context, app, work)
+        heartbeat.heartbeat()
+        (found,) = Workers(context.store.engine).all()
+        (unfit,) = context.pending()
+        assert (found.state, [each["name"] for each in found.environments]) == ("serving", ["core"])
+        assert (unfit.name, unfit.state, "box_failed" in unfit.reason) == ("other", "unfit", True)
+        assert context.waiting() == []
+        away.rename(made.lean)
+        eventually(lambda: (context.health.look_again(), context.health.is_fit("other"))[1])
+        assert (context.pending(), context.waiting()) == ([], ["other"])
+        work(context)
+        recorded(context)
+    assert queries.tally(others).verdicts == {("proved", "ok"): 1}
 
 
 def crashing(name: str) -> dict[str, object]:
@@ -264,7 +303,7 @@ def test_a_program_that_brings_down_its_own_lean_is_rejected_at_once_and_the_mac
         run_id = load(context.store, tmp_path / "a.jsonl", crashing("t"))
         work(context)
         recorded(context)
-        assert context.health.is_well
+        assert context.is_well
     assert queries.tally(run_id).verdicts == {("rejected", "crash"): 1}
     assert attempts(queries, run_id) == ["rejected"]
 
@@ -300,7 +339,7 @@ def test_a_machine_on_which_lean_crashes_rejects_no_proof(
         run_id = loaded(context, tmp_path, PROVED)
         work(context)
         recorded(context)
-        assert not context.health.is_well
+        assert not context.is_well
         work(context)
         assert not context.leases.all()
     assert attempts(queries, run_id) == ["returned"]
@@ -313,9 +352,9 @@ def test_a_machine_that_is_well_again_takes_checks_again(
     broken = dataclasses.replace(core, digest="none", lean=(str(tmp_path / "no-lean-here"),))
     assert not context.health.examine(broken)
     Heartbeat(context, app, work).keep()
-    assert not context.health.is_well
+    assert not context.is_well
     assert context.health.examine(core)
-    assert context.health.is_well
+    assert context.is_well
 
 
 class Faulty(Checker):
@@ -371,7 +410,7 @@ def test_whatever_raises_in_a_check_is_a_failed_attempt_and_in_the_end_a_judge_e
         run_id = loaded(context, tmp_path, PROVED)
         eventually(lambda: (work(context), queries.tally(run_id).done == 1)[1])
         recorded(context)
-        assert context.health.is_well
+        assert context.is_well
     assert attempts(queries, run_id) == ["judge_error"] * MAX_FAILURES
     assert queries.tally(run_id).verdicts == {("judge_error", "box_failed"): 1}
     assert sum(each.exc_info is not None for each in caplog.records) == MAX_FAILURES
@@ -385,7 +424,7 @@ def test_a_machine_on_which_the_known_program_raises_gives_its_check_back_and_ta
         run_id = loaded(context, tmp_path, PROVED)
         work(context)
         recorded(context)
-        assert not context.health.is_well
+        assert not context.is_well
         work(context)
         assert not context.leases.all()
     assert attempts(queries, run_id) == ["returned"]

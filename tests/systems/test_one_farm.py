@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,21 @@ def test_every_line_is_judged_by_its_own_system(farm: Command, tmp_path: Path) -
     shown = farm("show", "--json")
     assert shown.returncode == 0, shown.stderr
     assert "Lean" not in json.dumps([json.loads(line) for line in shown.stdout.splitlines()][1:6])
+
+
+def test_each_environment_is_served_when_it_is_ready(farm: Command, tmp_path: Path) -> None:
+    manifest = write(tmp_path / "core.jsonl", entry(PROVED, 1))
+    assert farm("submit", manifest).returncode == 0
+    assert verdicts(manifest) == [PROVED]
+    listed = {each["name"]: each for each in farm.json("environments")["environments"]}
+    assert [each["state"] for each in listed["hol"]["pending"]] == ["starting"]
+    assert listed["core"]["pending"] == []
+    waiting = write(tmp_path / "hol.jsonl", *examples("hol-light", "quickstart.jsonl", "hol"))
+    for command in (["submit", waiting, "--no-wait"], ["status"], ["environments"]):
+        said = farm(*command)
+        assert said.returncode == 0, said.stderr
+        assert re.search(r"hol\b.*starting for \d+ s", said.stdout + said.stderr), (command, said)
+    assert "hol: starting for" in farm("workers").stdout
 
 
 def test_a_worker_refuses_what_is_not_whole(farm: Command, tmp_path: Path) -> None:

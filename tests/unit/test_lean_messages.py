@@ -195,28 +195,34 @@ def test_the_end_mark_is_found_behind_more_messages_than_are_kept() -> None:
 
 
 MARKED = with_end_mark(PROGRAM, MARK)
-#: The line of the first command that prints the mark.
+#: The line behind the program's last one, and the place of the mark.
 BEHIND = PROGRAM.count("\n") + 2
-IN_ORDER = line("information", f"Sort farm_{MARK} : Type farm_{MARK}", pos={"line": BEHIND + 1, "column": 0})
-PRINTED = line("information", MARK, pos={"line": BEHIND + 2, "column": 0})
+BEFORE = MARKED.rpartition("#exit")[0]
+PLACE = {"line": BEFORE.count("\n") + 1, "column": len(BEFORE) - BEFORE.rfind("\n") - 1}
+EXIT = line("warning", "using 'exit' to interrupt Lean", pos=PLACE)
 
 
-def test_the_commands_behind_a_program_begin_a_line_and_are_no_messages() -> None:
-    assert MARKED.startswith(f"{PROGRAM}\nuniverse ")
-    assert texts(f"{IN_ORDER}\n{PRINTED}\n{line()}") == ["no"]
+def test_the_mark_behind_a_program_begins_a_line_and_is_no_message() -> None:
+    assert MARKED.startswith(f"{PROGRAM}\n")
+    assert texts(f"{EXIT}\n{line()}") == ["no"]
+
+
+def test_the_place_of_a_mark_is_not_to_be_guessed() -> None:
+    assert len({with_end_mark(PROGRAM, f"{number}").rpartition("#exit")[0] for number in range(99)}) == 99
 
 
 @pytest.mark.parametrize(
     ("said", "is_complete"),
     [
-        ([IN_ORDER, PRINTED], True),
-        ([line(), IN_ORDER, PRINTED], True),
-        ([line(endPos=None), IN_ORDER, PRINTED], True),
-        ([IN_ORDER], False),
+        ([EXIT], True),
+        ([line(), EXIT], True),
+        ([line(endPos=None), EXIT], True),
         ([], False),
-        ([line(pos={"line": BEHIND, "column": 0}), IN_ORDER, PRINTED], False),
-        ([line(endPos={"line": BEHIND, "column": 8}), IN_ORDER, PRINTED], False),
-        ([line(data="unknown level", pos={"line": BEHIND + 1, "column": 0}), PRINTED], False),
+        ([line("warning", "using 'exit' to interrupt Lean", pos={"line": BEHIND, "column": 0})], False),
+        ([line(pos={"line": BEHIND, "column": 0}), EXIT], False),
+        ([line(endPos={"line": BEHIND, "column": 8}), EXIT], False),
+        ([EXIT, line(pos={"line": PLACE["line"] + 1, "column": 0})], False),
+        ([line("error", "using 'exit' to interrupt Lean", pos=PLACE)], False),
     ],
 )
 def test_a_program_is_complete_when_nothing_is_wrong_behind_it(said: list[str], is_complete: bool) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from blocks import CORE, OPTIONS
+from binary_rows import CORE, OPTIONS
 from farm.service.bodies import parsed
 from test_answers import judged, verdict
 from time_bounds import assert_linear

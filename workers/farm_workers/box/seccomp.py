@@ -306,13 +306,38 @@ COMPUTING: Mapping[str, tuple[int, int]] = MappingProxyType(
 )
 
 
-def only_computing(machine: str) -> bytes | None:
-    """Return the filter that only lets a process compute; None for a machine whose calls are not known."""
+#: Calls of a process that forks a child, which installs a filter, and waits for its end. A call that a
+#: machine lacks is -1.
+FORKING: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "clone": (56, 220),
+        "fork": (57, -1),
+        "wait4": (61, 260),
+        "getppid": (110, 173),
+        "prctl": (157, 167),
+        "set_robust_list": (273, 99),
+        "dup3": (292, 24),
+        "pipe2": (293, 59),
+        "seccomp": (317, 277),
+        "rseq": (334, 293),
+        "close_range": (436, 436),
+    }
+)
+
+
+def only_computing(machine: str, *, forks: bool = False) -> bytes | None:
+    """Return the filter that only lets a process compute; None for a machine whose calls are not known.
+
+    With `forks` the process may also fork children, which then install the filter without `forks`.
+    """
     here = MACHINES.get(machine)
     if here is None:
         return None
     program = [(_LOAD, 0, 0, _AUDIT), (_IS, 1, 0, here.audit), _give(_KILL_PROCESS), (_LOAD, 0, 0, _NUMBER)]
-    for numbers in COMPUTING.values():
+    known = {**COMPUTING, **(FORKING if forks else {})}
+    for numbers in known.values():
+        if numbers[here.place - 1] < 0:
+            continue
         program += [(_IS, 0, 1, numbers[here.place - 1]), _give(_ALLOW)]
     program.append(_give(_ERROR | errno.EPERM))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)

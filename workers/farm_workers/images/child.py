@@ -26,7 +26,9 @@ from typing import Any
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
+from farm_workers.images.compiled import Compiler
 from farm_workers.images.examples import Examples
+from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
 from farm_workers.images.process import require
@@ -35,9 +37,6 @@ from farm_workers.seal import Kernel, Request, seal
 # From <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_IPC = 0x00020000, 0x08000000
 _PRIVATE, _RECURSIVE, _NO_SUID, _NO_DEVICES, _DETACH = 1 << 18, 1 << 14, 2, 4, 2
-# From <linux/seccomp.h>, and the call's number on each machine whose filters are known.
-_SET_FILTER, _ALL_THREADS = 1, 1
-_SECCOMP = {"x86_64": 317, "aarch64": 277}
 #: The folder of a cell: its own, in memory.
 FOLDER = "/tmp"  # noqa: S108 - a mount of the cell's own
 #: The most seconds for writing goals, and the largest part of the remaining limits. With less than the last
@@ -47,36 +46,16 @@ _GOALS_SECONDS, _GOALS_PART, _LEAST_SECONDS = 2.0, 0.5, 0.05
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class _Program(ctypes.Structure):
-    """A filter as the kernel takes it: struct sock_fprog of <linux/filter.h>."""
-
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-
-class Filter:
-    """A filter of system calls that a process can install."""
-
-    def __init__(self, calls: bytes, machine: str) -> None:
-        """Prepare the filter; `machine` is the output of ``uname -m``."""
-        self._calls = ctypes.create_string_buffer(calls, len(calls))
-        program = _Program(len(calls) // 8, ctypes.addressof(self._calls))
-        self._words = _SECCOMP[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
-
-    def take(self) -> None:
-        """Install it, for good, in all threads. Raises OSError."""
-        require(_LIBC.syscall(*self._words), "seccomp")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """The surroundings of an image's forks.
 
     `namespaces`: whether the image may make any; `workshop` is the folder in which a fork makes its own
     folder instead, None if the worker passes one; `user` is the user of a check, -1 to keep the present one;
-    `parent` is the parent of a fork while the image lives; `check_calls`, `seal_calls` and `image_calls`,
-    those of an image that reads a context, are filters, None on a machine whose calls are not known. `kept`
-    are the image's own descriptors, which its library expects to stay open; `data_bytes` is the memory that
-    it has reserved.
+    `parent` is the parent of a fork while the image lives. `check_calls`, `seal_calls`, `native_calls` (of a
+    seal that evaluates terms in forks of itself) and `image_calls` (of an image that reads a context) are
+    filters, None on a machine whose calls are not known. `kept` are the image's own descriptors, which its
+    library expects to stay open; `data_bytes` is the memory that it has reserved.
     """
 
     namespaces: bool
@@ -85,6 +64,7 @@ class Place:
     parent: int
     check_calls: Filter | None
     seal_calls: Filter | None
+    native_calls: Filter | None
     image_calls: Filter | None
     kept: frozenset[int]
     data_bytes: int
@@ -135,15 +115,18 @@ def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.s
     """Make this process an image that reads a module; return the module and its socket to the worker."""
     if at_the_gate(files, protocol.ON_MODULE, list) is None:
         return None
+    launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # adopts processes that outlive its seals
     module = bytes(_mapped(files[protocol.MODULE]))
     take_descriptors(files, place.kept, files[protocol.IMAGE])
     return module, socket_of(files[protocol.IMAGE])
 
 
-def seal_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
+def seal_in(
+    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]
+) -> int:
     """Do the work of one seal in this process, and print its answer as one JSON object."""
     held = at_the_gate(files, protocol.SEAL, list)
-    return 1 if held is None else _seal(frontend, kernel, place, files)
+    return 1 if held is None else _seal(frontend, compiler, kernel, place, files)
 
 
 def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]) -> list[int] | None:
@@ -258,7 +241,7 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
             write_goals(frontend, asked["program"], protocol.GOALS_NAME, seconds=seconds)
 
 
-def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
+def _seal(frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
     asked = read(files[protocol.REQUEST])
     into = files[protocol.SEALED] if asked.pop("with_sealed") else None
     request = Request(
@@ -272,8 +255,12 @@ def _seal(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]
     take_descriptors(files, place.kept, *filter(None, [into]))
     frontend.begin()
     limit(asked, place.data_bytes)
-    if place.seal_calls:
-        place.seal_calls.take()
+    calls = place.seal_calls
+    if request.native and calls:  # without a filter compiled code is not run at all
+        kernel, calls = replace(kernel, compiled=compiler.apart(calls)), place.native_calls
+        os.setpgid(0, 0)  # the image ends these forks with the seal
+    if calls:
+        calls.take()
     facts = seal(frontend, kernel, request, asks=lambda: os.write(1, protocol.KERNEL_ASKED))
     answer = memoryview(json.dumps(facts).encode())
     while answer:

@@ -1,21 +1,33 @@
 """Image step, compiled code: evaluates terms of type `Bool` by Lean's compiler, in the header's environment.
 
 `Lean.Meta.nativeEqTrue` compiles a term and runs it, as the tactic `native_decide` does
-(``src/Lean/Meta/Native.lean`` of Lean 4.35, run with that version). A seal's process calls it again: no code
-of the submission has run there, and in the header's environment a term can only refer to imported constants.
+(``src/Lean/Meta/Native.lean`` of Lean 4.35, run with that version). It is called again for a seal: no code of
+the submission has run there, and in the header's environment a term can only refer to imported constants.
+
+These can do whatever a program can: print, end the process, never end, write where they should not. So each
+term is compiled and run in a fork of the seal's process that has nothing open but one end of a pipe, can make
+no system call that reaches anything else, and ends when the seal does.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
 
+from farm_workers.box import launch
+from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Callback, Frontend
+from farm_workers.images.process import leave
 from farm_workers.replay.lean import NOTHING, LeanError, field, shared, tag
+from farm_workers.seal.evaluation import Compiled, Value
 
 #: Parameters of `nativeEqTrue`: name, term, place; context and state of `MetaM` and of `CoreM`; the world.
 _PARAMETERS = 8
 _CLOSURE_TAG, _CLOSURE_BYTES = 245, 24
 _SUCCESS = 0  # the constructor `NativeEqTrueResult.success`; `notTrue` has no fields
+#: No process says more about a term than this.
+_MOST_BYTES = 64
 
 
 class Compiler:
@@ -40,8 +52,37 @@ class Compiler:
             raise LeanError("Lean kept no context of a program")
         self._context = found[0]
 
-    def evaluate(self, term: int) -> bool | None:
-        """Return whether a closed term of type `Bool` evaluates to true; None if it cannot be compiled."""
+    def apart(self, calls: Filter) -> Compiled:
+        """Return what evaluates each term in a fork of the calling process, which takes on this filter."""
+
+        def evaluated(term: int) -> Value:
+            reading, writing = os.pipe()
+            parent = os.getpid()
+            pid = os.fork()
+            if pid == 0:
+                leave(lambda: self._evaluate_alone(term, writing, calls, parent))
+            os.close(writing)
+            with open(reading, "rb") as pipe:  # noqa: PTH123
+                said = pipe.read(_MOST_BYTES)
+            _, status = os.waitpid(pid, 0)
+            return _value(said, status)
+
+        return evaluated
+
+    def _evaluate_alone(self, term: int, writing: int, calls: Filter, parent: int) -> int:
+        """Evaluate a term in this process, a fork of a seal, and write its value to a pipe."""
+        launch.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            return 1
+        for descriptor in (1, 2):  # 0 leads nowhere already
+            os.dup2(0, descriptor, inheritable=False)
+        os.closerange(3, writing)
+        os.closerange(writing + 1, launch.OPEN_FILES)
+        calls.take()
+        os.write(writing, self._evaluate(term).value.encode())
+        return 0
+
+    def _evaluate(self, term: int) -> Value:
         lean = self._lean
         lean.call("lean_io_set_heartbeats", NOTHING, NOTHING)  # 0: earlier heartbeats do not count
         name = lean.call("lean_name_mk_string", NOTHING, lean.string("farm"))
@@ -51,8 +92,8 @@ class Compiler:
         try:
             result = lean.result(lean.call(run, shared(self._context), variables, action, NOTHING))
         except LeanError:
-            return None
-        return not result & 1 and tag(result) == _SUCCESS
+            return Value.NOT_COMPILED
+        return Value.TRUE if not result & 1 and tag(result) == _SUCCESS else Value.FALSE
 
     def _action(self, function: str, *given: int) -> int:
         """Return a closure of a function of Lean's with its first arguments."""
@@ -63,3 +104,11 @@ class Compiler:
         for number, word in enumerate(words):
             ctypes.c_uint64.from_address(place + 8 * number).value = word
         return place
+
+
+def _value(said: bytes, status: int) -> Value:
+    """Return the value of a term, by what the process said that evaluated it and how that ended."""
+    if status == 0:
+        values = {each.value.encode(): each for each in (Value.TRUE, Value.FALSE, Value.NOT_COMPILED)}
+        return values.get(said, Value.ENDED)
+    return Value.TIME if os.waitstatus_to_exitcode(status) == -signal.SIGXCPU else Value.ENDED

@@ -36,7 +36,6 @@ from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
 from farm_workers.images.child import (
     FOLDER,
-    Filter,
     Place,
     check_in,
     clear_away,
@@ -45,6 +44,7 @@ from farm_workers.images.child import (
     seal_in,
 )
 from farm_workers.images.compiled import Compiler
+from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
 from farm_workers.images.huge_pages import gather
@@ -83,7 +83,7 @@ def main() -> NoReturn:
     worker, keepers = begin(namespaces=where == CELLS)
     try:
         frontend = Frontend(Path(library), options)
-        kernel = _ready(recipe_of(worker).decode("utf-8", "surrogatepass"), frontend)
+        compiler, kernel = _ready(recipe_of(worker).decode("utf-8", "surrogatepass"), frontend)
     except (LeanError, OSError, AttributeError) as error:
         give_up(worker, error)
 
@@ -93,8 +93,8 @@ def main() -> NoReturn:
         if what == protocol.ON_CONTEXT:
             return _read_on(frontend, place, files)
         if what == protocol.ON_MODULE:
-            return _take_in(frontend, kernel, place, files)
-        return seal_in(frontend, kernel, place, files)
+            return _take_in(frontend, compiler, kernel, place, files)
+        return seal_in(frontend, compiler, kernel, place, files)
 
     serve(worker, keepers, work, user=int(user), has_mounts=where == CELLS)
 
@@ -124,7 +124,9 @@ def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
     return _go_on(worker, own, lambda _, where, ordered: check_in(frontend, where, ordered), workshop)
 
 
-def _take_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
+def _take_in(
+    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]
+) -> int:
     """Run as an image whose kernel has a context's module, to the end."""
     given = image_on_module(place, files)
     if given is None:
@@ -136,7 +138,7 @@ def _take_in(frontend: Frontend, kernel: Kernel, place: Place, files: Sequence[i
         above = taken_in(frontend, kernel, module)
     except (LeanError, Refused, MalformedOlean, OSError) as error:
         give_up(worker, error)
-    return _go_on(worker, place, lambda _, where, ordered: seal_in(frontend, above, where, ordered))
+    return _go_on(worker, place, lambda _, where, ordered: seal_in(frontend, compiler, above, where, ordered))
 
 
 def _go_on(worker: socket.socket, place: Place, work: Work, workshop: Workshop | None = None) -> int:
@@ -222,13 +224,14 @@ def silence(*descriptors: int) -> None:
     os.close(nothing)
 
 
-def _ready(header: str, frontend: Frontend) -> Kernel:
+def _ready(header: str, frontend: Frontend) -> tuple[Compiler, Kernel]:
     """Have Lean import a header, and warm it up with programs of the farm."""
     frontend.import_header(header)
     _elaborate_some(frontend, header)
-    kernel = Kernel(environment=frontend.kernel_environment(), compiled=Compiler(frontend).evaluate)
+    compiler = Compiler(frontend)
+    kernel = Kernel(environment=frontend.kernel_environment())
     _seal_once_or_more(frontend, kernel, header)
-    return kernel
+    return compiler, kernel
 
 
 def _elaborate_some(frontend: Frontend, header: str) -> None:
@@ -308,6 +311,7 @@ def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Pl
         parent=0 if keepers else os.getpid(),
         check_calls=_filter(seccomp.filter_for(machine, in_cell=True)),
         seal_calls=_filter(seccomp.only_computing(machine)),
+        native_calls=_filter(seccomp.only_computing(machine, forks=True)),
         image_calls=_filter(seccomp.filter_for(machine, sockets=False)),
         workshop=None,
         kept=_librarys_descriptors(own),
@@ -417,7 +421,11 @@ class Server:
         self._poll.unregister(handle)
         os.close(handle)
         fork = self._forks.pop(handle)
+        if fork.what == protocol.SEAL:
+            _kill_group(fork.pid)
         _, status, used = os.wait4(fork.pid, 0)
+        if fork.what == protocol.SEAL:
+            _reap_group(fork.pid)
         said = f"{status} {int(used.ru_utime * 1e6)} {int(used.ru_stime * 1e6)}".encode()
         try:
             if fork.keeper:
@@ -457,6 +465,19 @@ class Server:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.001)
+
+
+def _kill_group(leader: int) -> None:
+    """Kill the processes of a group whose leader has ended and keeps its number, for it is not reaped."""
+    with contextlib.suppress(ProcessLookupError):  # it was never a leader
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _reap_group(leader: int) -> None:
+    """Wait for the ends of all that a group's leader left to this process."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-leader, 0)
 
 
 def kill_all() -> None:

@@ -14,7 +14,14 @@ from farm_workers.box.copy import taken
 from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.environments.lean_environment import environment_variables
 from farm_workers.lean.listed import declared_names
-from farm_workers.lean.messages import LIST, MODULE, compile_command, completes, with_end_mark
+from farm_workers.lean.messages import (
+    LIST,
+    MODULE,
+    compile_command,
+    completes,
+    is_its_only_error,
+    with_end_mark,
+)
 from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply
 
 #: The reading time of at most this many headers is cached.
@@ -64,14 +71,16 @@ def in_a_process(question: Question, isolation: Isolation, snapshot: Path | None
     """Run the command `lean` on a program, from a snapshot of its header if there is one.
 
     The mark stands behind the program. If Lean cannot parse the two apart, it gets the program alone, and
-    that reply counts: such a program is incomplete.
+    that reply counts: such a program is incomplete, unless the mark was the only error.
     """
-    marked = with_end_mark(question.program, question.mark)
-    run, module, declared = _in_a_box(question, marked, isolation, snapshot)
-    if _has_failed(run) and not completes(run.stdout, program=question.program, mark=question.mark):
-        run, module, declared = _in_a_box(question, question.program, isolation, snapshot)
+    program, mark = question.program, question.mark
+    run, module, declared = _in_a_box(question, with_end_mark(program, mark), isolation, snapshot)
+    has_end = False
+    if _has_failed(run) and not completes(run.stdout, program=program, mark=mark):
+        has_end = is_its_only_error(run.stdout, program=program, mark=mark)
+        run, module, declared = _in_a_box(question, program, isolation, snapshot)
     reply = Reply.of(question, run, SNAPSHOT if snapshot else COLD, lambda: module)
-    return replace(reply, declared=declared)
+    return replace(reply.with_end() if has_end else reply, declared=declared)
 
 
 def _has_failed(run: Execution) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -22,28 +23,52 @@ _MOST_STARTS = 16
 
 
 def with_end_mark(program: str, mark: str) -> str:
-    """Return a program followed by commands that print a mark; `completes` looks for it in the output.
+    """Return a program with a mark behind it; `completes` and `parse` look for it in Lean's answer.
 
-    Lean ends with status 0 and no message when a program stops it early (``#exit``, or a call that ends the
-    process): only a mark that the program could not know proves that Lean read it to its end. A program that
-    ends in ``open A in`` makes the first command part of itself, and the universe declared there ends with
-    it: then the second command fails.
+    Lean ends with status 0 and no message when a program stops it early (a call that ends the process): only
+    a mark that the program could not know proves that Lean read it to its end. The mark is an ``#exit`` at a
+    random place, where Lean warns of it. Lean stops at a command that is an ``#exit``, but not at one that
+    contains it: if a command of the program takes the mark as a part of itself, Lean continues to a bracket
+    that begins no command, which is an error.
     """
-    return f'{program}\nuniverse {_LEVEL}{mark}\n#check Sort {_LEVEL}{mark}\n#print "{mark}"\n'
+    lines, column = _beyond(mark)
+    return f"{program}\n" + "\n" * lines + " " * column + f"#exit\n) {mark}\n"
 
 
-_LEVEL = "farm_"
+#: Places of a mark: so many lines behind the program at most, and so many columns.
+_MOST_LINES = _MOST_COLUMNS = 1 << 12
+
+
+def _beyond(mark: str) -> tuple[int, int]:
+    """Return how many empty lines, and then columns, stand before a mark."""
+    drawn = int.from_bytes(hashlib.sha256(mark.encode()).digest())
+    return drawn % _MOST_LINES, drawn // _MOST_LINES % _MOST_COLUMNS
+
+
+def _mark_place(program: str, mark: str) -> tuple[int, int]:
+    """Return line, from 1, and column, from 0, of the mark behind a program."""
+    lines, column = _beyond(mark)
+    return program.count("\n") + 2 + lines, column
 
 
 def completes(stdout: bytes, *, program: str, mark: str) -> bool:
     """Return whether Lean's output for `with_end_mark` shows that it read the program apart from the mark.
 
-    If not, the mark broke the program's last command, or was parsed as a part of it.
+    If not, the mark broke the program's last command or was parsed as a part of it, or the program turns
+    all warnings into errors, including the mark's.
     """
     said, _ = _separated(stdout)
     last = program.count("\n") + 1
     behind = (each for each in said if max(each.line, each.end_line or 0) > last)
-    return _has_mark(said, mark) and all(each.severity != "error" for each in behind)
+    has_mark = len(_without_mark(said, program, mark)) < len(said)
+    return has_mark and all(each.severity != "error" for each in behind)
+
+
+def is_its_only_error(stdout: bytes, *, program: str, mark: str) -> bool:
+    """Tell from Lean's answer to `with_end_mark` whether the mark is all that Lean takes for an error."""
+    said, _ = _separated(stdout)
+    wrong = [(each.line, each.column) for each in said if each.severity == "error"]
+    return wrong == [_mark_place(program, mark)]
 
 
 #: One core per check, because the farm runs one check per core. Proofs are elaborated in order, so that the
@@ -96,14 +121,14 @@ def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end:
     """
     messages, foreign = _separated(stdout)
     foreign.append(stderr.decode("utf-8", errors="replace"))
-    said = [message for message in messages if not _is_of_mark(message, mark)]
+    said = _without_mark(messages, program, mark)
     lines = Positions(program if said else "")
     ends = lines.position(context_end) if context_end and said else (0, 0)
     plain = sorted((_plain(each, lines) for each in said if not _is_talk(each, ends)), key=_place_of)
     return Answer(
         messages=_most_telling(plain),
         foreign_output=_clean("\n".join(foreign).strip()),
-        reached_end=_has_mark(messages, mark),
+        reached_end=len(said) < len(messages),
     )
 
 
@@ -119,14 +144,10 @@ def _separated(stdout: bytes) -> tuple[list[Message], list[str]]:
     return messages, foreign
 
 
-def _has_mark(messages: list[Message], mark: str) -> bool:
-    return any(message.text.strip() == mark for message in messages)
-
-
-def _is_of_mark(message: Message, mark: str) -> bool:
-    """Whether a message comes from the commands that print the mark."""
-    text = message.text.strip()
-    return text in (mark, f"Sort {_LEVEL}{mark} : Type {_LEVEL}{mark}")
+def _without_mark(messages: list[Message], program: str, mark: str) -> list[Message]:
+    """Return the messages but for the mark, which a fork prints, and of which a fresh Lean warns."""
+    place = _mark_place(program, mark)
+    return [each for each in messages if each.text.strip() != mark and (each.line, each.column) != place]
 
 
 def _place_of(message: Message) -> tuple[bool, int, int]:

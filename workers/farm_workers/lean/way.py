@@ -138,6 +138,11 @@ class Reply:
             module=module() if run.is_undisturbed and run.exit_status == 0 else None,
         )
 
+    def with_end(self) -> Reply:
+        """Return the reply of a Lean that is known to have read the program to its end."""
+        answer = replace(self.report.answer, reached_end=True)
+        return replace(self, report=replace(self.report, answer=answer))
+
 
 class Doubtful(Exception):
     """A way cannot reply; the caller falls back to another one."""

@@ -32,22 +32,29 @@ class Bell:
         self._connecting = connecting
         self._app, self._where = app, app.connection().as_uri()
         self._lock = threading.Lock()
-        self._is_lost = False
+        self._is_lost = self._has_answered = False
 
     def lost(self, error: BaseException) -> None:
-        """Log why Redis cannot be used, unless that is logged already."""
+        """Log why Redis cannot be used, unless that is logged already.
+
+        A Redis that begins to refuse may first close its connections: its own words are logged later.
+        """
         with self._lock:
+            if self._is_lost and self._has_answered:
+                return
+            words = refusal(self._app, error)
+            refuses = words and f"refuses what the farm writes at {self._where}: {words}"
             if not self._is_lost:
                 _log.warning(
                     "Redis %s. Busy threads go on with what waits in PostgreSQL; idle ones look there every "
                     "few seconds.",
-                    self._fault(error),
+                    refuses or self._unreachable(error),
                 )
-            self._is_lost = True
+            elif refuses:
+                _log.warning("Redis %s", refuses)
+            self._is_lost, self._has_answered = True, refuses is not None
 
-    def _fault(self, error: BaseException) -> str:
-        if (words := refusal(error)) is not None:
-            return f"refuses the farm's commands at {self._where}: {words}"
+    def _unreachable(self, error: BaseException) -> str:
         words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         return f"cannot be reached at {self._where}: {words}; start it, or correct FARM_BROKER_URL"
 

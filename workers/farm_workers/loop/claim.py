@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from farm import tracing
 from farm.judging.states import Priority
@@ -38,10 +38,18 @@ class Claims:
     """Claims checks for the threads of one worker."""
 
     def __init__(
-        self, store: Store, leases: Leases, *, worker: str, environments: Tiers, lease_seconds: float
+        self,
+        store: Store,
+        leases: Leases,
+        *,
+        worker: str,
+        environments: Tiers,
+        lease_seconds: float,
+        is_fit: Callable[[str], bool] = bool,
     ) -> None:
+        """Claim checks of the `environments`, while each of them `is_fit`."""
         self._store, self._leases, self._worker = store, leases, worker
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._is_fit = lease_seconds, is_fit
         self._environments, self._tiers = deque(environments), environments
         # The heartbeat reads the prefetched checks; it must not wait for a claim, which may hang with
         # PostgreSQL.
@@ -74,13 +82,24 @@ class Claims:
 
     def _next(self) -> Claim | None:
         with self._lock:
-            claim, claimed_at = self._prefetched.popleft() if self._prefetched else (None, 0.0)
+            fit = (
+                place for place, (claim, _) in enumerate(self._prefetched) if self._is_fit(claim.environment)
+            )
+            claim, claimed_at = self._taken(next(fit, None))
         if claim is not None:
             self._leases.begin(claim)
             if not claim.failures:  # the wait of a retried check was not all for a worker
                 since = time.monotonic() - claimed_at
                 events.begun(claim, waited_seconds=claim.waited_seconds + since)
         return claim
+
+    def _taken(self, place: int | None) -> tuple[Claim | None, float]:
+        """Take out what was claimed ahead, by its place."""
+        if place is None:
+            return None, 0.0
+        taken = self._prefetched[place]
+        del self._prefetched[place]
+        return taken
 
     def note(self, seconds: float) -> None:
         """Note the duration of a check."""
@@ -115,14 +134,14 @@ class Claims:
 
         A check of a higher class always comes first, whether or not its image is loaded.
         """
-        if not self._environments:
+        if not self._fit():
             return []
         looked = set[int]()
         for wish in self._affinity.wishes():
             if wish.priority not in looked and self._is_overtaken(wish.priority):
                 break
             looked.add(wish.priority)
-            claims = self._claim_once(most, wish)
+            claims = self._claim_once(most, wish) if self._is_fit(wish.environment) else []
             self._affinity.found(wish, claims)
             if claims:
                 return claims
@@ -148,15 +167,13 @@ class Claims:
 
     def _is_overtaken(self, priority: int) -> bool:
         """Return whether a check of a higher class waits; if one does, the next look is soon."""
-        found = self._store.is_overtaken(
-            tuple(self._environments), priority, front=self._front, tiers=self._tiers
-        )
+        found = self._store.is_overtaken(self._fit(), priority, front=self._front, tiers=self._tiers)
         self._looked_at = 0.0 if found else time.monotonic()
         return found
 
     def _claim_once(self, most: int, alike: Alike | None = None) -> list[Claim]:
         return self._store.claim(
-            tuple(self._environments),
+            self._fit(),
             worker=self._worker,
             lease_seconds=self._lease_seconds,
             most=most,
@@ -166,6 +183,10 @@ class Claims:
             traced=tracing.is_on(),
             alike=alike,
         )
+
+    def _fit(self) -> tuple[str, ...]:
+        """Return the environments of which checks are claimed, in their turn."""
+        return tuple(filter(self._is_fit, self._environments))
 
     def _how_many(self, busy: int) -> int:
         if not self._mean_seconds:

@@ -92,13 +92,23 @@ class Context:
         self.environments[environment.name] = environment
         self.claims.serve(environment.name, environment.tiers)
 
+    @property
+    def fit(self) -> dict[str, Environment]:
+        """The environments of which checks may be taken."""
+        return {name: each for name, each in list(self.environments.items()) if self.health.is_fit(name)}
+
+    @property
+    def is_well(self) -> bool:
+        """Whether checks may be taken of any environment."""
+        return bool(self.fit) or not self.environments
+
     def waiting(self) -> list[str]:
         """Return the served environments with waiting checks that this worker can do."""
-        served = tiers(self.environments)
+        served = tiers(self.fit)
         return self.store.waiting(list(served), served)
 
     def served(self) -> list[Served]:
-        """Return this worker's environments in the form of the store."""
+        """Return the environments that this worker serves and is fit for, in the form of the store."""
         return [
             Served(
                 name=e.name,
@@ -109,7 +119,7 @@ class Context:
                 checker_version=VERSION,
                 kind=e.kind,
             )
-            for e in list(self.environments.values())
+            for e in self.fit.values()
         ]
 
 

@@ -100,7 +100,7 @@ class Heartbeat:
     def poll(self) -> None:
         """Have idle threads claim waiting work from PostgreSQL without being called."""
         context = self._context
-        if not (context.threads.has_idle and context.health.is_well):
+        if not (context.threads.has_idle and context.is_well):
             return
         if context.waiting() or context.claims.prefetched():
             context.threads.begin(lambda: self._work(context))
@@ -111,8 +111,7 @@ class Heartbeat:
         self._beaten_at = time.monotonic()
         if held := context.leases.all():
             context.store.extend(held, lease_seconds=context.lease_seconds)
-        if context.health.is_well:
-            context.store.register(context.served())
+        context.store.register(context.served())
         self._presence.say()
         self._memory.look()
         self._grace.answered()
@@ -130,7 +129,7 @@ class Heartbeat:
         context.health.look_again()
         if self._bell.is_lost and not self._look_for_redis():
             return
-        if context.calling.is_set() or (context.threads.has_idle and context.health.is_well):
+        if context.calling.is_set() or (context.threads.has_idle and context.is_well):
             context.calling.clear()
             self._call_who_is_waited_for()
 

@@ -63,4 +63,4 @@ class Presence:
     def _state(self) -> State:
         if self._context.threads.stopping:
             return State.STOPPING
-        return State.SERVING if self._context.health.is_well else State.UNWELL
+        return State.SERVING if self._context.is_well else State.UNWELL

@@ -57,23 +57,28 @@ def new_context(
     pending: Callable[[], Sequence[Pending]] = tuple,
 ) -> Context:
     """Return a complete context; its recorder runs already, and calls `completed`."""
-    leases, calling = Leases(), threading.Event()
+    leases, calling, health = Leases(), threading.Event(), Health(judges.trial)
     recorder = Recorder(store, leases, waiting=calling.set, completed=completed)
     recorder.start()
     return Context(
         store=store,
         environments=dict(environments),
         judges=judges,
-        pending=pending,
+        pending=lambda: [*pending(), *health.unfit()],
         name=name,
         lease_seconds=lease_seconds,
         threads=Threads(concurrency),
         leases=leases,
         claims=Claims(
-            store, leases, worker=name, environments=tiers(environments), lease_seconds=lease_seconds
+            store,
+            leases,
+            worker=name,
+            environments=tiers(environments),
+            lease_seconds=lease_seconds,
+            is_fit=health.is_fit,
         ),
         recorder=recorder,
-        health=Health(judges.trial),
+        health=health,
         pending_reports=PendingReports(lambda: leases.is_recalled),
         calling=calling,
     )
@@ -189,10 +194,10 @@ def _state(context: Context, bell: Bell) -> State:
         slots=context.threads.size,
         busy=context.threads.busy,
         leases=len(context.leases),
-        is_healthy=context.health.is_well,
+        is_healthy=context.is_well,
         is_broker_up=not bell.is_lost,
         images=context.judges.images(),
-        serving=tuple(context.environments),
+        serving=tuple(context.fit),
         pending=context.pending(),
     )
 

@@ -39,7 +39,7 @@ def work(context: Context) -> None:
 
 
 def _next(context: Context) -> Claim | None:
-    if context.threads.stopping or not context.health.is_well:
+    if context.threads.stopping or not context.is_well:
         return None
     try:
         return retrying(

@@ -34,7 +34,8 @@ class Kernel:
 
     `axioms` are those that each of the context's constants rests on, where there are any, `admitted` the
     constants with a sorry that it rests on; `left_out` are its constants that no kernel checks; `has_sorry`
-    tells that it leaves something open. `memory` holds it. `compiled` evaluates terms of imported constants.
+    tells that it leaves something open. `memory` holds it. `compiled` evaluates terms of imported
+    constants: it runs what they compile to, and so in another process.
     """
 
     environment: int
@@ -74,7 +75,6 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
         left_out=rebuilt.left_out,
         has_sorry=SORRY in rebuilt.mentioned,
         memory=memory,
-        compiled=kernel.compiled,
     )
 
 
