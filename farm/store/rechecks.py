@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from sqlalchemy import Connection, Engine, text
 
 from farm.judging.judgement import Judgement
+from farm.judging.verdict import Outcome, Reason, Verdict
+from farm.store.new_lines import CHECK_COLUMNS, NewCheck, NewJob
 from farm.store.postgres import hashing, reaching
 from farm.store.records import SHOWN_STATUS
 
@@ -48,13 +50,13 @@ _KINDS = """
     GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7 DESC, 1
 """
 
-# Each line is looked up in the indexes, whatever the planner thinks of the tables' sizes. A verdict of
-# attempt 0 was known from the text alone.
-_LINES = """
-    SELECT home.manifest, home.line, name, group_name, segments::text, fallback_segments::text,
-           restated_segments::text, warnings::text, asked.*, known.*
+# LIMIT has PostgreSQL use the indexes for each line, whatever the planner assumes about the tables' sizes. A
+# verdict of attempt 0 was known from the text alone.
+_LINES = f"""
+    SELECT home.manifest, home.line, is_cancelled, verdict, reason, detail,
+           {", ".join(NewJob._fields)}, {", ".join(CHECK_COLUMNS)}
     FROM (
-        SELECT * FROM ({homes}) AS every WHERE (manifest, line) > (:manifest, :line)
+        SELECT * FROM ({{homes}}) AS every WHERE (manifest, line) > (:manifest, :line)
         ORDER BY manifest, line LIMIT :most
     ) AS home
     JOIN LATERAL (
@@ -62,10 +64,7 @@ _LINES = """
         WHERE (run_id, jobs.manifest, jobs.line) = (run, home_manifest, home_line) LIMIT 1
     ) AS job ON true
     JOIN LATERAL (
-        SELECT program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256,
-               restated_submitted, challenge_sha256, challenge_name, context_end, environment, wall_seconds,
-               cpu_seconds, memory_mib, image,
-               cancelled IS NOT NULL AS is_cancelled
+        SELECT {", ".join(CHECK_COLUMNS)}, cancelled IS NOT NULL AS is_cancelled
         FROM checks WHERE id = check_id LIMIT 1
     ) AS asked ON true
     LEFT JOIN LATERAL (
@@ -73,7 +72,12 @@ _LINES = """
         WHERE verdicts.check_id = job.check_id AND attempt = 0 LIMIT 1
     ) AS known ON true
     ORDER BY home.manifest, home.line
-"""
+"""  # noqa: S608 - constants
+
+_MANIFESTS = text("""
+    INSERT INTO manifests (run_id, number, path, sha256, size, next_sha256, next_size)
+    SELECT :new, number, path, sha256, size, next_sha256, next_size FROM manifests WHERE run_id = :old
+""")
 
 _SIDE = f"""
     SELECT {SHOWN_STATUS} AS status, verdict, reason, left(detail, 400) AS detail
@@ -111,34 +115,14 @@ class Sort:
 
 
 class OldLine(NamedTuple):
-    """A line of a run as it was judged, or is to be; `verdict` is there where its text alone decided."""
+    """A line of a run as it was submitted; it has a `verdict` where its text alone decided."""
 
     manifest: int
     line: int
-    name: str
-    group: str | None
-    segments: str
-    fallback_segments: str | None
-    restated_segments: str | None
-    warnings: str
-    program_sha256: bytes
-    submitted: list[tuple[int, int]]
-    fallback_sha256: bytes | None
-    fallback_submitted: list[tuple[int, int]] | None
-    restated_sha256: bytes | None
-    restated_submitted: list[tuple[int, int]] | None
-    challenge_sha256: bytes | None
-    challenge_name: str | None
-    context_end: int
-    environment: str
-    wall_seconds: float
-    cpu_seconds: float
-    memory_mib: int
-    image: int
     is_cancelled: bool
-    verdict: str | None
-    reason: str | None
-    detail: str | None
+    verdict: Verdict | None
+    job: NewJob
+    check: NewCheck
 
 
 class Turned(NamedTuple):
@@ -169,9 +153,30 @@ def old_lines(connection: Connection, run_id: str) -> Iterator[list[OldLine]]:
         rows = connection.execute(asked, {"run": run_id, **place}).all()
         if not rows:
             return
-        page = [OldLine._make(row) for row in rows]
+        page = [_old_line(*row) for row in rows]
         yield page
         manifest, line = page[-1].manifest, page[-1].line
+
+
+def _old_line(
+    manifest: int,
+    line: int,
+    is_cancelled: bool,
+    verdict: str | None,
+    reason: str | None,
+    detail: str | None,
+    *columns: Any,
+) -> OldLine:
+    known = None
+    if verdict is not None and reason is not None:
+        known = Verdict(outcome=Outcome(verdict), reason=Reason(reason), detail=detail or "")
+    job, check = columns[: len(NewJob._fields)], columns[len(NewJob._fields) :]
+    return OldLine(manifest, line, is_cancelled, known, NewJob._make(job), NewCheck._make(check))
+
+
+def copy_manifests(connection: Connection, *, of: str, to: str) -> None:
+    """Give the run `to` the manifests of the run `of`, with their fingerprints."""
+    connection.execute(_MANIFESTS, {"old": of, "new": to})
 
 
 def turned(engine: Engine, before: str, now: str) -> Generator[Turned]:

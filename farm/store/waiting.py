@@ -16,16 +16,10 @@ from sqlalchemy import Connection, Row, text
 
 from farm.characters import storable
 from farm.judging.states import Cancelled
+from farm.store.new_runs import WORK
 from farm.store.postgres import hashing
 
-#: What a check is made of, apart from its state and its identity.
-WORK = (
-    "program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256, restated_submitted,"
-    " challenge_sha256, challenge_name,"
-    " context_end,"
-    " environment, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,"
-    " environment_digest, checker_version, priority"
-)
+_WORK = ", ".join(WORK)
 
 # Every job but the first of each check; the one that brought the check is the first.
 _OTHERS = """
@@ -175,7 +169,7 @@ def part(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> int:
     For what came out by chance: what a clock or a full machine decided about one line says nothing about
     another. The checks are locked.
     """
-    return cursor.execute(_PART.format(parting=_OTHERS, work=WORK), {"ids": list(check_ids)}).rowcount
+    return cursor.execute(_PART.format(parting=_OTHERS, work=_WORK), {"ids": list(check_ids)}).rowcount
 
 
 def part_left_alone(connection: Connection, run_id: str) -> None:
@@ -184,7 +178,7 @@ def part_left_alone(connection: Connection, run_id: str) -> None:
     A run that is being loaded is seen by nobody: what it attached itself to can end meanwhile with a verdict
     that is not to be shared, or be cancelled.
     """
-    connection.execute(text(_PART.format(parting=_LEFT_ALONE, work=WORK)), {"run_id": run_id})
+    connection.execute(text(_PART.format(parting=_LEFT_ALONE, work=_WORK)), {"run_id": run_id})
 
 
 def any_races(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> bool:

@@ -7,15 +7,16 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from farm.errors import ManifestError
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.entries import empty
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Lines
 from farm.runs.children.pieces import Piece, pieces
 from farm.runs.children.pool import Pool
 from farm.runs.prepare.blocks import preparer
-from farm.runs.prepare.options import Problem, SubmitOptions, problem_of
-from farm.runs.prepare.rows import Block
+from farm.runs.prepare.problems import Problem, problem_of
 from farm.store.environments import ServedEnvironment
+from farm.store.new_lines import Block
 
 #: Gives the blocks of an open manifest, which has this number, in bounded memory.
 Prepare = Callable[[Lines, int], Iterator[Block]]

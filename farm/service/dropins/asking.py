@@ -10,12 +10,12 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
-from farm.runs.batch import Batch
 from farm.service import requests
 from farm.service.bodies import aside
 from farm.service.dropins.reading import Reading, read, refused
 from farm.service.exchange import Exchange, wait
 from farm.service.spelling import words_of
+from farm.store.batches import Batch
 
 #: Programs of one request that are read at once: more are read in a thread, others are answered meanwhile.
 _QUICK = 256

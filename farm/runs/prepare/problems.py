@@ -1,87 +1,20 @@
-"""Preparation step, what a run asks for, and which environments can give it."""
+"""Preparation step: whether an environment can give the assurance that a run requires."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
-from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
 from farm.judging.advisories import advisories
 from farm.judging.assurance import Assurance
-from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.kinds import Kind
-from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.manifest.lines import printable
 from farm.store.environments import ServedEnvironment
 
-#: Of the reasons of workers so many characters are shown.
+#: Longest part of a worker's reason that a message quotes, in characters.
 _MOST_WORDS = 1000
-#: What may become of lines without a generation.
-NO_ANSWER = ("error", "reject")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubmitOptions:
-    """How the lines of a run are assembled and checked, where a line does not say so itself.
-
-    Without `cpu_seconds` the limit of processor time follows each line's wall limit. With `share` a line
-    whose check is the same as one that was done already gets the verdict of that. What has not begun
-    `deadline_seconds` after the submit is cancelled, and with `stop_on_first_proof` what is left of a group
-    when one of it is proved. `no_answer` says what becomes of lines without a generation: they are an
-    "error", or are judged, as "reject" says. With `goals` checks also tell the goals at errors and sorries.
-    """
-
-    assembly: AssemblyOptions
-    environment: str
-    wall_seconds: float = 30.0
-    cpu_seconds: float | None = None
-    memory_mib: int = 4096
-    assurance: Assurance = field(default_factory=Assurance)
-    share: bool = True
-    priority: Priority = Priority.BATCH
-    deadline_seconds: float | None = None
-    stop_on_first_proof: bool = False
-    no_answer: str = "error"
-    goals: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise `UsageError` for a limit that is none, and for an unknown `no_answer`."""
-        if self.no_answer not in NO_ANSWER:
-            raise UsageError(f"--no-answer {self.no_answer}: choose one of {', '.join(NO_ANSWER)}")
-        require_possible(
-            wall_seconds=self.wall_seconds, memory_mib=self.memory_mib, cpu_seconds=self.cpu_seconds
-        )
-
-    @property
-    def columns(self) -> dict[str, object]:
-        """What the store keeps with each check, the same for all of the run; JSON as text."""
-        return {
-            "goals": self.goals,
-            "tier": self.assurance.tier,
-            "native": self.assurance.native,
-            "axioms": json.dumps(list(self.assurance.axioms)),
-            "policy": json.dumps(self.assurance.stored_policy),
-        }
-
-    @property
-    def told(self) -> dict[str, object]:
-        """What a span tells of a run that is submitted with these."""
-        named = self.priority.name.lower()
-        return {"environment": self.environment, "tier": self.assurance.tier, "priority": named}
-
-    def stored(self, *, traceparent: str | None, **more: object) -> str:
-        """Return what the store keeps with a run, as JSON; no check and no other run depends on its trace."""
-        traced = {} if traceparent is None else {"traceparent": traceparent}
-        return json.dumps(asdict(self) | more | traced)
-
-    def limits(self, timeout: float | None) -> Limits:
-        """Return the limits of a line with this ``timeout`` of its own, in seconds, or with none."""
-        wall = timeout if timeout is not None else self.wall_seconds
-        cpu = CPU_PER_WALL * wall if self.cpu_seconds is None else self.cpu_seconds
-        return Limits(wall_seconds=wall, cpu_seconds=cpu, memory_mib=self.memory_mib)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
