@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import psycopg
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from farm.errors import FarmError
 from farm.judging.verdict import Outcome
@@ -79,8 +77,7 @@ class FarmMetrics(Collector):
     def _new(self) -> Reading | None:
         try:
             return self._read()
-        except (FarmError, SQLAlchemyError, psycopg.Error) as error:
-            # A database of another revision, too, may lack what is read.
+        except FarmError as error:
             _log.warning("The metrics could not be read: %s", str(error).partition("\n")[0])
             return None
 

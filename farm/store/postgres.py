@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from psycopg import Cursor
 from psycopg.rows import DictRow, dict_row
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Engine as Engine  # named by modules outside the store, which do not import SQLAlchemy
 from sqlalchemy.exc import (
     DBAPIError,
     DisconnectionError,
@@ -141,17 +142,6 @@ def _set_locally(pooled: PoolProxiedConnection) -> None:
 _IDLE_SECONDS = 5.0
 
 
-def _look_up(connection: Any, _record: ConnectionPoolEntry) -> None:
-    connection.execute("SET enable_seqscan = off")
-    connection.execute("SET jit = off")  # it would pay for what seems dear only because it is off
-    connection.commit()
-
-
-def _plan_once(connection: Any, _record: ConnectionPoolEntry) -> None:
-    connection.execute("SET plan_cache_mode = force_generic_plan")
-    connection.commit()
-
-
 def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
     record.info["used_at"] = time.monotonic()
 
@@ -196,6 +186,14 @@ def _sqlstate(error: Exception) -> str:
 def _is_too_much(error: Exception) -> bool:
     """Whether PostgreSQL answers, and refuses what it was asked as beyond its limits."""
     return _sqlstate(error).startswith(_LIMIT_EXCEEDED)
+
+
+@contextmanager
+def autocommitting(engine: Engine) -> Iterator[psycopg.Connection[Any]]:
+    """Give a driver's connection on which each statement is a transaction; raises as `reaching` does."""
+    with reaching(engine), engine.connect() as connection:
+        pooled = connection.execution_options(isolation_level="AUTOCOMMIT").connection
+        yield cast("psycopg.Connection[Any]", pooled.driver_connection)
 
 
 #: In the FROM of a statement, it has the statement's transaction not wait for the disk: for what may be lost

@@ -6,12 +6,16 @@ However much is stored, a bounded number of rows is read, apart from one count o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import psycopg
 from sqlalchemy import Connection, Engine, RowMapping, text
+from sqlalchemy.exc import SQLAlchemyError
 
+from farm.errors import FarmError
 from farm.judging.states import Priority
 from farm.store.postgres import reaching, revision
 
@@ -134,9 +138,12 @@ _LAGS = """
 
 
 def read(engine: Engine) -> Reading:
-    """Read all of it, as of one moment; raises `ServerDown`, also when it takes too long."""
+    """Return the state of the farm at this moment.
+
+    Raises `ServerDown`, and `FarmError` where reading takes too long or the database is of another revision.
+    """
     began = time.monotonic()
-    with reaching(engine), engine.connect() as connection:
+    with _readable(), reaching(engine), engine.connect() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         connection.execute(text(f"SET LOCAL statement_timeout = '{_MOST_SECONDS}s'"))
         # As of a worker's connections: no table is gone through because it seems small.
@@ -144,6 +151,15 @@ def read(engine: Engine) -> Reading:
         connection.execute(text("SET LOCAL jit = off"))
         connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
         return _read(connection, began)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise `FarmError` with the first line of PostgreSQL's message where a statement fails."""
+    try:
+        yield
+    except (SQLAlchemyError, psycopg.Error) as error:
+        raise FarmError(str(error).partition("\n")[0]) from error
 
 
 def _read(connection: Connection, began: float) -> Reading:

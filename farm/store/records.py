@@ -7,7 +7,8 @@ by who asks for it; and no more is imported here than the driver, for the childr
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import psycopg
@@ -203,6 +204,27 @@ def judged(
     # Binary rows, for programs are twice as long in text.
     for row in connection.cursor(binary=True).stream(_OF_A_MANIFEST, values, size=_ROWS):
         yield _judged(row)
+
+
+#: Gives lines of a manifest: of a run, by the manifest's number, from the first line to the last.
+LineReader = Callable[[str, int, int, int], Generator[Judged]]
+
+#: Raised by a `LineReader`.
+ReadError = psycopg.Error
+
+
+def line_reader(connected: Callable[[], psycopg.Connection[Any]]) -> LineReader:
+    """Return a reader of lines over a connection, which is opened at the first read."""
+
+    def read(run_id: str, manifest: int, first: int, last: int) -> Generator[Judged]:
+        return judged(connected(), run_id, manifest, first=first, last=last)
+
+    return read
+
+
+def own_line_reader(address: Mapping[str, Any]) -> LineReader:
+    """Return a reader of lines over a connection of its own; the address is of `driver_arguments`."""
+    return line_reader(cache(partial(psycopg.connect, autocommit=True, **address)))
 
 
 def judged_items(connection: psycopg.Connection[Any], items: Sequence[Item]) -> Iterator[Judged]:

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any, cast
-
-import psycopg
-from sqlalchemy import Engine
 
 from farm.errors import FarmError
 from farm.manifest.lines import Lines
@@ -16,7 +12,8 @@ from farm.runs.children.pieces import pieces
 from farm.runs.children.pool import Pool
 from farm.runs.writeback.editing import Written, connecting, write
 from farm.runs.writeback.fields import Marking
-from farm.store.postgres import driver_arguments, reaching
+from farm.store.postgres import Engine, autocommitting, driver_arguments
+from farm.store.records import ReadError, line_reader
 
 
 class Writing:
@@ -52,13 +49,12 @@ def writing(engine: Engine, marking: Marking, *, processes: int | None = None) -
 
     ``processes`` are those of `Pool`. Raises `ServerDown`.
     """
-    with reaching(engine), engine.connect() as connection:
-        # What is asked is asked of one piece: in between nothing is held open.
-        own = connection.execution_options(isolation_level="AUTOCOMMIT").connection.driver_connection
+    # Autocommit: no transaction stays open between the reads of two pieces.
+    with autocommitting(engine) as connection:
         pool = Pool(
-            here=partial(write, marking, lambda: cast("psycopg.Connection[Any]", own)),
+            here=partial(write, marking, line_reader(lambda: connection)),
             begin=partial(connecting, marking, driver_arguments(engine)),
-            errors=(FarmError, psycopg.Error),
+            errors=(FarmError, ReadError),
             doing="writes verdicts into manifest lines",
             outcome="the manifest is as it was: export again, with more memory free if it was short",
             processes=processes,
