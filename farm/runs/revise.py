@@ -83,19 +83,15 @@ def retry(
     lines cannot be had on the tier, and for a pick of all lines or of unfinished ones.
     """
     _require_finished(pick)
-    again = retrying.Again(
-        run_id=run_id,
-        **asdict(pick),
-        tier=None if tier is None else tier.assurance.tier,
-        wall_seconds=wall_seconds,
-        cpu_seconds=cpu_seconds,
-        memory_mib=memory_mib,
+    picked = {kind: list(words) for kind, words in asdict(pick).items()}
+    changes = retrying.Changes(
+        None if tier is None else tier.assurance.tier, wall_seconds, cpu_seconds, memory_mib
     )
     with store.transaction() as connection:
         pruning.hold(connection, run_id)
         if tier is not None:
-            tier.require_possible(retrying.environments_and_tiers(connection, again))
-        return retrying.retry(connection, again)
+            tier.require_possible(retrying.environments_and_tiers(connection, run_id, picked))
+        return retrying.retry(connection, run_id, picked, changes)
 
 
 def _require_finished(pick: Pick) -> None:

@@ -175,7 +175,7 @@ def unread(row: Mapping[str, Any], why: str) -> dict[str, object]:
 
 def _check(row: Mapping[str, Any]) -> Check:
     return Check(
-        program=decoded(row["source"]),
+        program=decoded(row["program"]),
         limits=Limits(
             wall_seconds=row["wall_seconds"],
             cpu_seconds=row["cpu_seconds"],

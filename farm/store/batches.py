@@ -47,24 +47,13 @@ _PLACES = """
     WHERE id = %(run_id)s
 """
 
-# What is there already is locked: nobody deletes it before the commit. So is a check whose verdict is known.
-_TEXTS = """
-    WITH known AS (
-        SELECT sha256 FROM programs WHERE sha256 = ANY(CAST(%(sha256s)s AS bytea[])) FOR KEY SHARE
-    )
-    INSERT INTO programs (sha256, source)
-    SELECT sha256, source FROM unnest(CAST(%(sha256s)s AS bytea[]), CAST(%(sources)s AS bytea[]))
-         AS asked (sha256, source)
-    WHERE sha256 NOT IN (SELECT sha256 FROM known)
-"""
-
 _ASKED = f"""
     jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
         {declared(STAGED_COLUMNS)}, check_id bigint, ordinal integer)
 """
 # Concurrent batches insert in the order of cache keys, so they wait for each other and do not deadlock.
 _CHECKS = (
-    f"WITH asked AS (SELECT * FROM {_ASKED}), begun AS ({begun('asked')})"  # noqa: S608 - constants
+    f"WITH asked AS (SELECT * FROM {_ASKED}), begun AS ({begun('asked')})"
     f"{INSERT_CHECKS.format(first='asked', order='ORDER BY identity, ordinal')} RETURNING id"
 )
 _VERDICTS = INSERT_VERDICTS.format(staged=_ASKED)
@@ -84,7 +73,7 @@ _HASTEN = f"""
         JOIN unnest(CAST(%(ids)s AS bigint[]), CAST(%(lines)s AS integer[])) AS asked (id, line) USING (id)
     ), begun AS ({begun("asked")})
     {HASTEN.format(wanted="(SELECT id, turn + line - 1 AS turn FROM asked JOIN begun USING (environment))")}
-"""  # noqa: S608 - constants
+"""
 
 _JOB = ", ".join(NewJob._fields)
 _JOBS = f"""
@@ -92,7 +81,7 @@ _JOBS = f"""
     SELECT %(run_id)s, 0, %(races)s, line, check_id, shared, {_JOB}
     FROM jsonb_to_recordset(CAST(%(jobs)s AS jsonb)) AS asked (
         line integer, check_id bigint, shared boolean, {declared(columns_of(NewJob))})
-"""  # noqa: S608 - constants
+"""
 
 _TALLY = "INSERT INTO tallies SELECT 'lines', * FROM unnest(%(words)s::text[], %(numbers)s::bigint[])"
 
@@ -253,10 +242,6 @@ class BatchRows(NewRun):
             raise KeyReused(odd)
         found = {each.line: known[each.key][1] for each in keys}
         return {line: item for line, item in found.items() if item != (self.run_id, line)}
-
-    def add_texts(self, texts: Mapping[bytes, bytes]) -> None:
-        """Store the texts that are not stored yet, by their sha256."""
-        self._execute(_TEXTS, sha256s=list(texts), sources=list(texts.values()))
 
     def add_checks(self, checks: Mapping[int, tuple[int, NewLine]]) -> dict[int, int]:
         """Insert checks, or find equal ones of other runs; returns the id of each item's check.

@@ -117,7 +117,7 @@ class Keys:
 
     def _read(self, where: str) -> list[StoredKey]:
         with single(self.engine) as cursor:
-            cursor.execute(f"SELECT * FROM api_keys {where} ORDER BY created_at, id")  # noqa: S608 - constants
+            cursor.execute(f"SELECT * FROM api_keys {where} ORDER BY created_at, id")
             return [_stored(row) for row in cursor]
 
 

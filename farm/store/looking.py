@@ -187,7 +187,7 @@ _SUBMITTED = f"""
     {_RUN} WHERE owner IS NULL AND (
         %(before)s = '' OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = %(before)s))
     ORDER BY created_at DESC, id DESC LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 # A single check is a batch of one item without a name: a person looks at them together, an hour at a time.
 _SINGLE = """(NOT jsonb_exists(CAST(options AS jsonb), 'batch_name') AND NOT EXISTS (
     SELECT 1 FROM jobs WHERE run_id = runs.id AND manifest = 0 AND line > 1))"""
@@ -207,7 +207,7 @@ _HOURS = f"""
         LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
         WHERE {_SINGLE}
     ) AS checks GROUP BY 1, 2 ORDER BY 1 DESC, 2
-"""  # noqa: S608 - constants
+"""
 _CHECKS = f"""
     SELECT runs.id, runs.created_at, name, cancelled, {SHOWN_STATUS} AS status, verdict, reason,
            left(detail, 400) AS detail
@@ -219,7 +219,7 @@ _CHECKS = f"""
       AND (%(before)s = '' OR (runs.created_at, runs.id) < (
           SELECT created_at, id FROM runs WHERE id = %(before)s AND owner = %(owner)s))
     ORDER BY runs.created_at DESC, runs.id DESC LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 
 # All of it is in the indexes. `farm.store.queries` counts more, and takes three times as long.
 _COUNTS = """
@@ -259,7 +259,7 @@ _LINES = f"""
         WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     ORDER BY manifest, line
-"""  # noqa: S608 - constants
+"""
 
 # All lines of a group are answers to one problem; without a group, all of a name; else a line is one.
 _PROBLEM = "coalesce('g' || group_name, 'n' || nullif(name, ''), manifest || ':' || line)"
@@ -269,14 +269,14 @@ _OF_PROBLEMS = f"""
            count(*) AS samples, count(verdict) AS judged, count(*) FILTER (WHERE verdict = 'proved') AS proved
     FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
     WHERE run_id = %(run)s GROUP BY 1
-"""  # noqa: S608 - constants
+"""
 _PROBLEMS = f"""
     SELECT place >> 32 AS manifest, place & 4294967295 AS line, name, group_name, samples, judged, proved
     FROM ({_OF_PROBLEMS}) AS problems
     WHERE place > %(place)s AND CASE CAST(%(state)s AS text)
         WHEN 'solved' THEN proved > 0 WHEN 'unsolved' THEN proved = 0 ELSE true END
     ORDER BY place LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 _LIMITS = """
     SELECT checks.wall_seconds, checks.cpu_seconds, memory_mib, queued_at, decided_at
     FROM jobs JOIN checks ON checks.id = jobs.check_id LEFT JOIN verdicts ON verdicts.check_id = checks.id
@@ -305,7 +305,7 @@ _PROBLEMS_DIFFER = f"""
     FROM ({_OF_PROBLEMS.replace("%(run)s", "%(one)s")}) AS a
     JOIN ({_OF_PROBLEMS.replace("%(run)s", "%(other)s")}) AS b USING (problem)
     WHERE (a.proved > 0) <> (b.proved > 0) AND a.place > %(place)s ORDER BY a.place LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 
 
 class Looking:

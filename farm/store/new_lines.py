@@ -94,6 +94,9 @@ JOB_COLUMNS = {**columns_of(_Place), **columns_of(NewJob)}
 CHECK_COLUMNS = columns_of(NewCheck)
 STAGED_COLUMNS = {**columns_of(_Place), **CHECK_COLUMNS, **columns_of(_Verdict)}
 
+#: Columns of a check that refer to the texts of `programs`.
+TEXT_COLUMNS = tuple(name for name in CHECK_COLUMNS if name.endswith("_sha256"))
+
 _job_fields, _check_fields = encoder(JOB_COLUMNS), encoder(STAGED_COLUMNS)
 
 

@@ -36,7 +36,7 @@ _TURN = """
 def begun(environments: str) -> str:
     """Return the query for the head of the queue of each environment, for checks of the run's class."""
     turn = _TURN.format(priority="%(priority)s")
-    return f"SELECT environment, {turn} FROM (SELECT DISTINCT environment FROM {environments}) AS named"  # noqa: S608 - constants
+    return f"SELECT environment, {turn} FROM (SELECT DISTINCT environment FROM {environments}) AS named"
 
 
 def begun_by_class(checks: str) -> str:
@@ -45,7 +45,7 @@ def begun_by_class(checks: str) -> str:
     return f"""
         SELECT environment, priority, {turn}
         FROM (SELECT DISTINCT environment, priority FROM {checks}) AS named
-    """  # noqa: S608 - constants
+    """
 
 
 #: Makes checks of the rows of `first`, which has the columns of `CHECK_COLUMNS`, `check_id` and `ordinal`.
@@ -58,7 +58,7 @@ INSERT_CHECKS = f"""
     FROM {{first}} JOIN begun USING (environment) JOIN environments ON environments.name = environment
     {{order}}
     ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
-"""  # noqa: S608 - constants
+"""
 
 #: Stores the verdicts of checks whose text alone decides.
 INSERT_VERDICTS = """
@@ -84,6 +84,13 @@ _RUN = """
 # A check that keeps its cache key after its verdict keeps it for good. The lock prevents its deletion before
 # this transaction commits. %b is a binary argument: https://www.psycopg.org/psycopg3/docs/basic/params.html
 _JUDGED = "SELECT identity, id FROM checks WHERE identity = ANY(%(keys)b) AND status = 'done' FOR KEY SHARE"
+# Texts that are stored already are locked as well.
+_TEXTS = """
+    WITH known AS (SELECT sha256 FROM programs WHERE sha256 = ANY(%(sha256s)b) FOR KEY SHARE)
+    INSERT INTO programs (sha256, source)
+    SELECT sha256, source FROM unnest(%(sha256s)b, %(sources)b) AS asked (sha256, source)
+    WHERE sha256 NOT IN (SELECT sha256 FROM known)
+"""
 _IDS = "SELECT nextval(pg_get_serial_sequence('checks', 'id')) FROM generate_series(1, %(count)s)"
 
 
@@ -126,6 +133,10 @@ class NewRun:
         """Return the checks with a verdict that others share, by cache key."""
         rows = self._execute(_JUDGED, keys=list(identities)) if identities else ()
         return {bytes(identity): check_id for identity, check_id in rows}
+
+    def add_texts(self, texts: Mapping[bytes, bytes]) -> None:
+        """Store the texts that are not stored yet, by their sha256."""
+        self._execute(_TEXTS, sha256s=list(texts), sources=list(texts.values()))
 
     def ids(self, count: int) -> list[int]:
         """Return ids for new checks."""

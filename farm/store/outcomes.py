@@ -30,7 +30,7 @@ _OUTCOMES = f"""
     ) AS verdict ON true
     WHERE jobs.run_id = %(run_id)s
     ORDER BY manifest, line
-"""  # noqa: S608 - nothing of a user's is in it
+"""
 
 
 class Outcome(NamedTuple):

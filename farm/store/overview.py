@@ -104,7 +104,7 @@ _RUNNING = """
 _LONGEST_OF_EACH = f"""
     SELECT * FROM ({_RUNNING.format(of_each='DISTINCT ON (worker COLLATE "C")')}) AS longest
     ORDER BY seconds DESC, check_id LIMIT %(most)s
-"""  # noqa: S608 - a constant
+"""
 _WITH_LINES = """
     SELECT worker, check_id, attempt, environment, seconds, run_id, line, left(name, 200) AS name
     FROM ({held}) AS held

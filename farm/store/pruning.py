@@ -18,6 +18,7 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, text
 
 from farm.errors import gone
+from farm.store.new_lines import TEXT_COLUMNS
 from farm.store.postgres import reaching
 
 #: Why an old run stays: some of it is unfinished; it was judged, exported or cancelled since; verdicts of it
@@ -147,22 +148,19 @@ _LOCK_CHECKS = text("""
         SELECT id FROM checks WHERE id = ANY(CAST(:ids AS bigint[])) FOR UPDATE SKIP LOCKED
     ) AS locked
 """)
-_DELETE_CHECKS = text("""
+_DELETE_CHECKS = text(f"""
     WITH gone AS (
         DELETE FROM checks
         WHERE id = ANY(CAST(:ids AS bigint[]))
           AND NOT EXISTS (SELECT FROM jobs WHERE jobs.check_id = checks.id OFFSET 0)
-        RETURNING id, program_sha256, fallback_sha256, restated_sha256, challenge_sha256
+        RETURNING id, {", ".join(TEXT_COLUMNS)}
     ), attempts_gone AS (
         DELETE FROM attempts USING gone WHERE check_id = id
     ), verdicts_gone AS (
         DELETE FROM verdicts USING gone WHERE check_id = id
     )
     SELECT (SELECT count(*) FROM gone) AS checks, ARRAY(
-        SELECT program_sha256 FROM gone
-        UNION SELECT fallback_sha256 FROM gone WHERE fallback_sha256 IS NOT NULL
-        UNION SELECT restated_sha256 FROM gone WHERE restated_sha256 IS NOT NULL
-        UNION SELECT challenge_sha256 FROM gone WHERE challenge_sha256 IS NOT NULL
+        {" UNION ".join(f"SELECT {name} FROM gone WHERE {name} IS NOT NULL" for name in TEXT_COLUMNS)}
     )::text AS texts
 """)
 # Locked first, and asked about by a statement of its own: that sees what was stored until the lock was there.
@@ -173,13 +171,15 @@ _LOCK_TEXTS = text("""
         FOR UPDATE OF programs SKIP LOCKED
     ) AS locked
 """)
-_DELETE_TEXTS = text("""
+_DELETE_TEXTS = text(f"""
     DELETE FROM programs
     WHERE ctid = ANY(CAST(:places AS tid[]))
-      AND NOT EXISTS (SELECT FROM checks WHERE program_sha256 = programs.sha256 OFFSET 0)
-      AND NOT EXISTS (SELECT FROM checks WHERE fallback_sha256 = programs.sha256 OFFSET 0)
-      AND NOT EXISTS (SELECT FROM checks WHERE restated_sha256 = programs.sha256 OFFSET 0)
-      AND NOT EXISTS (SELECT FROM checks WHERE challenge_sha256 = programs.sha256 OFFSET 0)
+      {
+    " ".join(
+        f"AND NOT EXISTS (SELECT FROM checks WHERE {name} = programs.sha256 OFFSET 0)"
+        for name in TEXT_COLUMNS
+    )
+}
 """)
 
 

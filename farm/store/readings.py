@@ -6,12 +6,10 @@ However much is stored, a bounded number of rows is read, apart from one count o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import psycopg
 from sqlalchemy import Connection, Engine, RowMapping, text
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -143,22 +141,15 @@ def read(engine: Engine) -> Reading:
     Raises `ServerDown`, and `FarmError` where reading takes too long or the database is of another revision.
     """
     began = time.monotonic()
-    with _readable(), reaching(engine), engine.connect() as connection:
-        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        connection.execute(text(f"SET LOCAL statement_timeout = '{_MOST_SECONDS}s'"))
-        # As of a worker's connections: no table is gone through because it seems small.
-        connection.execute(text("SET LOCAL enable_seqscan = off"))
-        connection.execute(text("SET LOCAL jit = off"))
-        connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-        return _read(connection, began)
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Raise `FarmError` with the first line of PostgreSQL's message where a statement fails."""
     try:
-        yield
-    except (SQLAlchemyError, psycopg.Error) as error:
+        with reaching(engine), engine.connect() as connection:
+            connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            connection.execute(text(f"SET LOCAL statement_timeout = '{_MOST_SECONDS}s'"))
+            # As for a worker's connections: PostgreSQL scans no table because it seems small.
+            for setting in ("enable_seqscan = off", "jit = off", "plan_cache_mode = force_custom_plan"):
+                connection.execute(text(f"SET LOCAL {setting}"))
+            return _read(connection, began)
+    except SQLAlchemyError as error:
         raise FarmError(str(error).partition("\n")[0]) from error
 
 

@@ -72,7 +72,7 @@ _LINES = f"""
         WHERE verdicts.check_id = job.check_id AND attempt = 0 LIMIT 1
     ) AS known ON true
     ORDER BY home.manifest, home.line
-"""  # noqa: S608 - constants
+"""
 
 _MANIFESTS = text("""
     INSERT INTO manifests (run_id, number, path, sha256, size, next_sha256, next_size)
@@ -86,7 +86,7 @@ _SIDE = f"""
         SELECT verdict, reason, detail FROM verdicts
         WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
-"""  # noqa: S608 - a constant
+"""
 _TURNED = f"""
     SELECT job.manifest, job.line, job.name, before.status, before.verdict, before.reason,
            now.status, now.verdict, now.reason, now.detail
@@ -98,7 +98,7 @@ _TURNED = f"""
                       AND line = job.line LIMIT 1) AS now ON true
     WHERE old.id = %(before)s
     ORDER BY job.manifest, job.line
-"""  # noqa: S608 - constants
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,19 +158,10 @@ def old_lines(connection: Connection, run_id: str) -> Iterator[list[OldLine]]:
         manifest, line = page[-1].manifest, page[-1].line
 
 
-def _old_line(
-    manifest: int,
-    line: int,
-    is_cancelled: bool,
-    verdict: str | None,
-    reason: str | None,
-    detail: str | None,
-    *columns: Any,
-) -> OldLine:
-    known = None
-    if verdict is not None and reason is not None:
-        known = Verdict(outcome=Outcome(verdict), reason=Reason(reason), detail=detail or "")
-    job, check = columns[: len(NewJob._fields)], columns[len(NewJob._fields) :]
+def _old_line(manifest: int, line: int, is_cancelled: bool, *columns: Any) -> OldLine:
+    verdict, reason, detail, *rest = columns
+    known = verdict and Verdict(outcome=Outcome(verdict), reason=Reason(reason), detail=detail or "")
+    job, check = rest[: len(NewJob._fields)], rest[len(NewJob._fields) :]
     return OldLine(manifest, line, is_cancelled, known, NewJob._make(job), NewCheck._make(check))
 
 

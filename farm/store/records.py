@@ -206,7 +206,7 @@ def judged(
         yield _judged(row)
 
 
-#: Gives lines of a manifest: of a run, by the manifest's number, from the first line to the last.
+#: Reads lines of a manifest, as `judged` does over a connection of its own.
 LineReader = Callable[[str, int, int, int], Generator[Judged]]
 
 #: Raised by a `LineReader`.
@@ -214,16 +214,12 @@ ReadError = psycopg.Error
 
 
 def line_reader(connected: Callable[[], psycopg.Connection[Any]]) -> LineReader:
-    """Return a reader of lines over a connection, which is opened at the first read."""
-
-    def read(run_id: str, manifest: int, first: int, last: int) -> Generator[Judged]:
-        return judged(connected(), run_id, manifest, first=first, last=last)
-
-    return read
+    """Return a reader over the connection that is given at each read."""
+    return lambda run_id, manifest, first, last: judged(connected(), run_id, manifest, first=first, last=last)
 
 
 def own_line_reader(address: Mapping[str, Any]) -> LineReader:
-    """Return a reader of lines over a connection of its own; the address is of `driver_arguments`."""
+    """Return a reader that connects at its first read; the address is that of `driver_arguments`."""
     return line_reader(cache(partial(psycopg.connect, autocommit=True, **address)))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -23,7 +23,7 @@ _CHOSEN = """
 _ASKED = text(f"""
     SELECT DISTINCT environment, tier
     FROM jobs JOIN checks ON checks.id = check_id LEFT JOIN verdicts USING (check_id) WHERE {_CHOSEN}
-""")  # noqa: S608 - a constant
+""")
 
 # The columns in which a new check can differ from the old one. Only on the tier lean may a rule reject.
 _CHANGED = {
@@ -56,45 +56,37 @@ _RETRY = text(f"""
     UPDATE jobs SET check_id = new_id, shared = false, cancelled = NULL FROM chosen
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (chosen.run_id, chosen.manifest, chosen.line)
     RETURNING chosen.check_id
-""")  # noqa: S608 - constants
+""")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Again:
-    """The finished lines of a run to retry, and the tier and limits of their new checks; None keeps the old.
+class Changes(NamedTuple):
+    """The tier and the limits of new checks; None keeps the old check's.
 
     Without `cpu_seconds` the limit of processor time grows with that of time.
     """
 
-    run_id: str
-    verdict: Sequence[str]
-    reason: Sequence[str]
-    status: Sequence[str]
-    tier: str | None
-    wall_seconds: float | None
-    cpu_seconds: float | None
-    memory_mib: int | None
-
-    @property
-    def values(self) -> dict[str, object]:
-        """The values as the statements name them."""
-        values = asdict(self)
-        return values | {name: list(values[name]) for name in ("verdict", "reason", "status")}
+    tier: str | None = None
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_mib: int | None = None
 
 
-def environments_and_tiers(connection: Connection, again: Again) -> list[tuple[str, str]]:
-    """Return the environments and tiers of the lines."""
+def environments_and_tiers(
+    connection: Connection, run_id: str, picked: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Return the environments and tiers of lines, which are picked by `verdict`, `reason` and `status`."""
     with hashing(connection):
-        return [(environment, tier) for environment, tier in connection.execute(_ASKED, again.values)]
+        rows = connection.execute(_ASKED, {"run_id": run_id, **picked})
+        return [(environment, tier) for environment, tier in rows]
 
 
-def retry(connection: Connection, again: Again) -> int:
+def retry(connection: Connection, run_id: str, picked: Mapping[str, Sequence[str]], changes: Changes) -> int:
     """Give the lines new checks, and return their number."""
     with hashing(connection):
-        left = connection.scalars(_RETRY, again.values).all()
+        left = connection.scalars(_RETRY, {"run_id": run_id, **picked, **changes._asdict()}).all()
     if left:
         waiting.leave_behind(connection, left)
-        connection.execute(_GOES_ON, {"run_id": again.run_id})
+        connection.execute(_GOES_ON, {"run_id": run_id})
     return len(left)
 
 

@@ -31,6 +31,8 @@ from farm.log import logger
 from farm.store import waiting
 from farm.store.attempt import Alike, Claim, Decision, Hold, Returned, unread
 from farm.store.environments import Served
+from farm.store.new_lines import TEXT_COLUMNS
+from farm.store.new_runs import WORK
 from farm.store.postgres import UNHURRIED, reaching, single
 from farm.store.sweeping import Swept, sweep
 from farm.store.watermark import Front, Place
@@ -118,7 +120,7 @@ _BY_TURN = f"""
               AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
             ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
         ) AS queued
-"""  # noqa: S608 - a constant
+"""
 # Those of one class in one environment that need one image, unless something of a class before it waits: the
 # image of the number that is asked for, or the next one after it.
 _ALIKE = f"""
@@ -139,7 +141,7 @@ _ALIKE = f"""
                   WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
                     AND tier = ANY(string_to_array(queue.tiers, ' ')) AND turn >= queue.front))
         ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
-"""  # noqa: S608 - a constant
+"""
 _CLAIM = """
     WITH first AS ({first}), chosen AS (
         SELECT id, priority, turn, suspect FROM first
@@ -152,33 +154,28 @@ _CLAIM = """
             lease_until = now() + %(lease)s * interval '1 second',
             ahead = chosen.id <> (SELECT id FROM chosen ORDER BY suspect DESC, priority, turn, id LIMIT 1)
         FROM chosen WHERE checks.id = chosen.id
-        RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
-                  fallback_sha256, fallback_submitted, restated_sha256, restated_submitted,
-                  challenge_sha256, challenge_name, tier,
-                  native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,
-                  context_end,
-                  checks.priority, checks.turn,
+        RETURNING checks.id, attempt, started_at, failures, ahead, checks.turn, {work},
                   extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
-    SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
-           fallback.source AS fallback, restated.source AS restated, CASE WHEN %(traced)s THEN (
+    SELECT claimed.*, failures >= %(last)s AS suspect, {sources}, CASE WHEN %(traced)s THEN (
         SELECT options ->> 'traceparent' FROM runs WHERE id = (
             SELECT run_id FROM jobs WHERE check_id = claimed.id AND NOT shared LIMIT 1)
     ) END AS traceparent, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
     FROM {unhurried}, claimed
-    JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
-    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
-    ON true
-    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = fallback_sha256 LIMIT 1) AS fallback
-    ON true
-    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = restated_sha256 LIMIT 1) AS restated
-    ON true
     ORDER BY priority, turn, id
 """
-_CLAIM_BY_TURN = _CLAIM.format(first=_BY_TURN, unhurried=UNHURRIED)
-_CLAIM_ALIKE = _CLAIM.format(first=_ALIKE, unhurried=UNHURRIED)
+_ASKED = {
+    "work": ", ".join(f"checks.{name}" for name in WORK),
+    # The text of `fallback_sha256` is called `fallback`, and so on.
+    "sources": ", ".join(
+        f"(SELECT source FROM programs WHERE sha256 = {name} LIMIT 1) AS {name.removesuffix('_sha256')}"
+        for name in TEXT_COLUMNS
+    ),
+    "unhurried": UNHURRIED,
+}
+_CLAIM_BY_TURN, _CLAIM_ALIKE = (_CLAIM.format(first=first, **_ASKED) for first in (_BY_TURN, _ALIKE))
 
 _BEFORE = f"""
     SELECT place, found.turn
@@ -189,7 +186,7 @@ _BEFORE = f"""
           AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
         ORDER BY turn, id LIMIT 1
     ) AS found
-"""  # noqa: S608 - a constant
+"""
 
 _WAITING = """
     SELECT name FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[])) AS served (name, tiers)
@@ -212,7 +209,7 @@ _LOST = f"""
           AND status = 'running' LIMIT 1
     ) AS found ON true
     WHERE is_ours IS NULL
-"""  # noqa: S608 - a constant
+"""
 
 # One that a crash loses is extended again in seconds.
 _EXTEND = f"""
@@ -227,7 +224,7 @@ _EXTEND = f"""
             FOR NO KEY UPDATE SKIP LOCKED
         ) AS locked
     ) AS kept WHERE checks.id = kept.id
-"""  # noqa: S608 - a constant
+"""
 
 # Those that are locked are being finished, or can be marked the next time.
 _BEGUN = f"""
@@ -239,7 +236,7 @@ _BEGUN = f"""
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked
     WHERE checks.id = locked.id
-"""  # noqa: S608 - a constant
+"""
 
 # The verdict stays in the identity when it would come out the same again, and was come to with what the
 # identity names.

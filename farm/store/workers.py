@@ -144,7 +144,7 @@ _SAY = f"""
     ON CONFLICT (name, since) DO UPDATE SET
         busy = excluded.busy, state = excluded.state, environments = excluded.environments,
         pending = excluded.pending, seen_at = now()
-"""  # noqa: S608 - a constant
+"""
 
 _LEAVE = "DELETE FROM workers WHERE name = %(name)s AND since = to_timestamp(%(since)s)"
 
@@ -162,14 +162,14 @@ _FORGET = f"""
                 SELECT FROM workers AS next WHERE next.name = gone.name AND next.since > gone.since))
     )
     SELECT count(*) AS here FROM workers WHERE seen_at >= now() - lease_seconds * interval '1 second'
-"""  # noqa: S608 - a constant
+"""
 
 _WORKERS = f"""
     SELECT name, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
            pending, extract(epoch FROM now() - since)::float8 AS age_seconds,
            extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
     FROM workers WHERE NOT ({_IS_FORGOTTEN}) ORDER BY node COLLATE "C", pid, since
-"""  # noqa: S608 - a constant
+"""
 
 
 class Workers:
