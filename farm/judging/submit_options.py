@@ -11,19 +11,19 @@ from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 
-#: What may become of lines without a generation.
+#: Treatments of lines without a generation.
 NO_ANSWER = ("error", "reject")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubmitOptions:
-    """How the lines of a run are assembled and checked, where a line does not say so itself.
+    """How the lines of a run are assembled and checked; a line's own fields override some of them.
 
-    Without `cpu_seconds` the limit of processor time follows each line's wall limit. With `share` a line
-    whose check is the same as one that was done already gets the verdict of that. What has not begun
-    `deadline_seconds` after the submit is cancelled, and with `stop_on_first_proof` what is left of a group
-    when one of it is proved. `no_answer` says what becomes of lines without a generation: they are an
-    "error", or are judged, as "reject" says. With `goals` checks also tell the goals at errors and sorries.
+    Without `cpu_seconds` the limit of processor time follows each line's wall limit. With `share` equal
+    checks share one verdict. Checks that have not begun `deadline_seconds` after the submit are cancelled;
+    with `stop_on_first_proof` so are the unfinished lines of a group with a proved one. Lines without a
+    generation are an error, or are rejected if `no_answer` is "reject". With `goals` checks also report the
+    goals at errors and sorries.
     """
 
     assembly: AssemblyOptions
@@ -49,7 +49,7 @@ class SubmitOptions:
 
     @property
     def columns(self) -> dict[str, object]:
-        """What the store keeps with each check, the same for all of the run; JSON as text."""
+        """The columns that all checks of the run share; JSON as text."""
         return {
             "goals": self.goals,
             "tier": self.assurance.tier,
@@ -60,12 +60,12 @@ class SubmitOptions:
 
     @property
     def told(self) -> dict[str, object]:
-        """What a span tells of a run that is submitted with these."""
+        """Attributes of the span of a submit."""
         named = self.priority.name.lower()
         return {"environment": self.environment, "tier": self.assurance.tier, "priority": named}
 
     def stored(self, *, traceparent: str | None, **more: object) -> str:
-        """Return what the store keeps with a run, as JSON; no check and no other run depends on its trace."""
+        """Return the options of a run as the store keeps them, as JSON, with its trace and `more`."""
         traced = {} if traceparent is None else {"traceparent": traceparent}
         return json.dumps(asdict(self) | more | traced)
 

@@ -1,4 +1,4 @@
-"""Metrics step, the farm: what PostgreSQL knows of it, read when Prometheus asks."""
+"""Metrics step, the farm: its state in PostgreSQL, read at each scrape of Prometheus."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from farm.log import logger
 from farm.store.readings import Reading
 from farm.version import VERSION
 
-#: Whoever asks within so many seconds of a reading gets that one,
+#: Seconds for which a snapshot is reused,
 _FRESH_SECONDS = 1.0
-#: and within so many times as long as it took: PostgreSQL has other work.
+#: or this multiple of the time it took, if longer: PostgreSQL has other work,
 _PAUSES = 20.0
-#: but for no longer than this: a reading also says that PostgreSQL answers.
+#: but no longer than this: a snapshot also shows that PostgreSQL answers.
 _MOST_SECONDS = 30.0
-#: So long one waits for another's reading.
+#: Seconds that a scrape waits for another's snapshot.
 _WAIT_SECONDS = 5.0
 
-#: How attempts end, and what answers lines. What has not happened yet is told as 0: a counter that began with
-#: its first event would hide that event from `increase`.
+#: Ends of attempts, and the checks that answer lines. They are reported as 0 before their first event: a
+#: counter that began with its first event would hide that event from `increase`.
 _ENDS = (*Outcome, "returned", "cancelled", "lost")
 _ANSWERS = ("own", "shared")
 
@@ -38,7 +38,7 @@ _F = TypeVar("_F", bound=GaugeMetricFamily | CounterMetricFamily)
 
 
 class FarmMetrics(Collector):
-    """Tells the state of the farm by `read`; many threads may ask at once."""
+    """Collects the state of the farm with `read`; threads may scrape at once."""
 
     def __init__(self, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock
@@ -96,7 +96,7 @@ def exposition(metrics: FarmMetrics, accepted: str = "") -> tuple[bytes, str]:
 
 
 def _families(reading: Reading | None) -> Iterator[Metric]:
-    """Yield each metric with its values, with none where there is no reading."""
+    """Yield each metric with its values, without values if `reading` is None."""
     yield from _facts(reading)
     yield from _queue(reading)
     yield from _counted(reading)

@@ -1,4 +1,4 @@
-"""The glance step: what is unfinished in the whole farm, and how the newest run ended."""
+"""The glance step: the unfinished runs of the whole farm, and the result of the newest run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Progress = tuple[StoredRun, Tally]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Glance:
-    """What the whole farm is at; runs are those of manifests, the newest first, batches are only counted.
+    """The state of the whole farm; runs are those of manifests, the newest first, batches are only counted.
 
-    `newest` is the newest of all runs, finished or not; None where there were only batches so far.
+    `newest` is the newest of all runs, finished or not; None while there are only batches.
     """
 
     unfinished: Sequence[Progress]

@@ -1,8 +1,8 @@
 """The recheck step: the lines of a run become another run, judged under another environment.
 
-What was judged is judged again: the stored programs and challenges, for the manifests' files may have changed
-or be gone. No program depends on the environment, which only decides what its imports mean. The recheck is a
-run with the same lines in the same places, and writes into no manifest until somebody exports it.
+It checks the stored programs and challenges, because the manifests' files may have changed or be gone. No
+program depends on the environment, which only defines the meaning of its imports. The recheck is a run with
+the same lines in the same places, and writes into no manifest until a user exports it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STRENGTH = list(Tier)  # from the fewest that are believed to the most
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recheck:
-    """Under which environment the lines are to be judged, and what else is different; None stays as it was.
+    """The environment in which to judge the lines, and other changes; None keeps a value.
 
     `instead_of` is the environment whose lines are meant, where a run has lines in several.
     """
@@ -72,10 +72,10 @@ def recheck(
     queue_limit: int | None = None,
     seen: Callable[[int], None] = lambda _lines: None,
 ) -> Submitted:
-    """Load a run that judges the lines of another again, or find the one there is; not with `new_run`.
+    """Load a run that judges the lines of another again, or find an equal recheck, except with `new_run`.
 
-    Found is one of the same run with the same options, under the environment as it is now. Lines that were
-    cancelled are left out. Raises `UsageError` where nothing can be judged so, `QueueFull` and `ServerDown`.
+    A recheck is equal with the same run, the same options and the environment as it is now. Cancelled lines
+    are left out. Raises `UsageError` where no line can be judged so, `QueueFull` and `ServerDown`.
     """
     with (
         tracing.root("farm.submit", {"environment": asked.environment}) as span,
@@ -105,7 +105,7 @@ def recheck(
 
 
 class _Plan:
-    """How the lines of one run are judged again."""
+    """The options and the environment of a recheck."""
 
     def __init__(
         self, asked: Recheck, options: SubmitOptions, served: ServedEnvironment, more: Mapping[str, object]
@@ -117,7 +117,7 @@ class _Plan:
 
     @property
     def stored(self) -> dict[str, object]:
-        """What the store keeps with the run, without its trace."""
+        """The options as the store keeps them, without the trace."""
         return {**asdict(self.options), **self.more}
 
     def blocks(self, pages: Iterable[Sequence[OldLine]]) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""The revise step: what becomes of a run after it was submitted, because a user says so: cancel, retry."""
+"""The revise step: a user changes a submitted run: cancel, retry."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _ORDER = list(Tier)  # from the fewest that are believed to the most
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stronger:
-    """A tier on which lines are to be judged anew, and the environments that there are."""
+    """The tier of a retry, and the known environments."""
 
     assurance: Assurance
     known: Sequence[ServedEnvironment]
 
     def require_possible(self, asked: Collection[tuple[str, str]]) -> None:
-        """Raise `UsageError`, with all that speaks against it, for these environments and tiers of before.
+        """Raise `UsageError`, with every problem, for lines with these environments and tiers.
 
-        A weaker tier is another run: whoever submits this one again would take its verdicts for the run's.
+        A weaker tier needs another run: a second submit of this run would return its verdicts as the run's.
         """
         tier = self.assurance.tier
         places, before = {place for place, _ in asked}, {each for _, each in asked}
@@ -52,10 +52,10 @@ class Stronger:
 def cancel(
     store: Store, run_id: str, *, lines: Sequence[int] | None = None, groups: Sequence[str] | None = None
 ) -> int:
-    """Cancel what is unfinished of a run, and return how many lines that were; raises `ServerDown`.
+    """Cancel the unfinished lines of a run, and return their number; raises `ServerDown`.
 
-    Of those lines, or of those groups, where they are named. What is queued will not begin; the workers that
-    check the rest hear of it within a second. A check that lines of other runs wait for goes on.
+    With ``lines`` or ``groups`` only those. Queued checks will not begin; the workers of running ones are
+    notified within a second. A check that lines of other runs wait for continues.
     """
     statuses = (Status.QUEUED, Status.RUNNING)
     with store.transaction() as connection:
@@ -75,12 +75,12 @@ def retry(
     cpu_seconds: float | None = None,
     memory_mib: int | None = None,
 ) -> int:
-    """Check the lines of a run anew that are picked; returns how many.
+    """Check the picked lines of a run again; returns their number.
 
-    Each gets a check of its own, with other limits, or on another tier, where they are given: the limit of
-    processor time grows with that of time, unless it is given itself. What the old ones found stays in the
-    store. Raises `ServerDown`, `UnknownRun` when the run was deleted, and `UsageError` where some of the
-    lines cannot be had on the tier, and for a pick of all lines or of unfinished ones.
+    Each gets a check of its own, with the given limits and tier: the limit of processor time grows with that
+    of time, unless it is given itself. The old verdicts stay in the store. Raises `ServerDown`, `UnknownRun`
+    for a deleted run, and `UsageError` where an environment does not support the tier, and for a pick of all
+    lines or of unfinished ones.
     """
     _require_finished(pick)
     picked = {kind: list(words) for kind, words in asdict(pick).items()}

@@ -47,11 +47,11 @@ def submit(
     queue_limit: int | None = None,
     seen: Callable[[int], None] = lambda _lines: None,
 ) -> Submitted:
-    """Load a run of these manifests, or find the one there is; nothing is stored unless every line is right.
+    """Load a run of these manifests, or find an equal one; nothing is stored unless every line is valid.
 
-    A run is found when its files and options are the same, and the files are as they were submitted or as
-    the farm wrote them since; not with `new_run`. ``known`` are the environments that may be named; ``seen``
-    is told how many lines more have been read. More than `queue_limit` checks are not let wait.
+    A run is equal if its files and options are the same, and the files are as they were submitted or as the
+    farm wrote them since; with `new_run` none is searched. ``known`` are the valid environments; ``seen`` is
+    called with the number of lines read since its last call. At most `queue_limit` checks may wait.
     Raises `ManifestError` with file, line and field, `UsageError`, `QueueFull` and `ServerDown`.
     """
     with (
@@ -85,11 +85,11 @@ def _add(load: Load, paths: Sequence[Path], prepare: Prepare, seen: Callable[[in
 def watch(
     queries: Queries, run_id: str, *, completions: Completions, trouble: Callable[[str], None]
 ) -> Iterator[Tally]:
-    """Yield a run's tally now and then until every line has its verdict; the last one is complete.
+    """Yield a run's tally at intervals until every line has its verdict; the last one is complete.
 
-    ``completions`` ends a pause when the last lines may have ended; without Redis a pause takes its time.
-    ``trouble`` is told what holds the run up, once each time that it begins: PostgreSQL does not answer (the
-    watch goes on asking), or no worker serves an environment, or gives a tier, that lines wait for.
+    ``completions`` ends a pause when the last lines may have ended; without Redis a pause takes its full
+    time. ``trouble`` is called with a message when the run is held up: PostgreSQL does not answer (the watch
+    retries), or no worker serves an environment, or gives a tier, that lines wait for.
     """
     seconds, told = _FIRST_SECONDS, ""
     started = time.monotonic()
@@ -137,9 +137,9 @@ def _counted(queries: Queries, run_id: str) -> _Count:
 
 
 def unserved_words(queries: Queries, run_id: str, *, seconds: float) -> str:
-    """Return in words which worker lines of a run wait for, and what to do; "" where they wait for none.
+    """Return a message that names the missing worker of a run's lines, with a remedy; "" for none.
 
-    A worker that was silent for so many seconds serves nothing. Raises `ServerDown`.
+    A worker without a heartbeat for ``seconds`` serves nothing. Raises `ServerDown`.
     """
     words = [
         f"{each.lines} {'line asks' if each.lines == 1 else 'lines ask'} for the tier {each.tier}, but the "
@@ -153,7 +153,7 @@ def unserved_words(queries: Queries, run_id: str, *, seconds: float) -> str:
 
 
 def _no_worker(names: Sequence[str], pending: Sequence[Pending]) -> str:
-    """Return in words why no worker serves these environments, and what to do where none is about to."""
+    """Return a message: why no worker serves these environments, with a remedy where none is starting."""
     states = [f"{each.name} is {each.words}" for each in pending if each.name in names]
     if unknown := sorted(set(names) - {each.name for each in pending}):
         words = f"no worker serves {', '.join(unknown)} at the moment; start one with: farm worker"

@@ -21,7 +21,7 @@ from farm.store.postgres import together
 from farm.store.records import Item
 from farm.store.transitions import Store
 
-# Who asks for the same key at the same moment waits here until the other has stored it, or has not.
+# A concurrent batch with the same key waits here until the other transaction has ended.
 _TAKE_KEYS = """
     INSERT INTO item_keys (owner, key, request_sha256, run_id, line)
     SELECT %(owner)s, key, sha256, %(run_id)s, line
@@ -30,7 +30,7 @@ _TAKE_KEYS = """
     ORDER BY key ON CONFLICT DO NOTHING
     RETURNING line
 """
-# The batches are locked: nobody deletes one before this one is there to be seen, and refers to it.
+# The lock prevents the deletion of batches to which this one is about to refer.
 _KEYS = """
     SELECT key, request_sha256, run_id, line
     FROM item_keys JOIN runs ON runs.id = run_id
@@ -58,7 +58,7 @@ _CHECKS = (
 )
 _VERDICTS = INSERT_VERDICTS.format(staged=_ASKED)
 
-# What others brought is held until this batch is there to be seen, and comes as early as if it were its own.
+# Locks other runs' checks until this batch commits, and gives them the turns that its own would have.
 _JOIN = """
     SELECT locked.id, locked.identity FROM (
         SELECT id, identity FROM checks WHERE identity = ANY(%(identities)s) ORDER BY id
@@ -103,7 +103,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ItemKey:
-    """By which name a client knows an item, and the sha256 of what it asks for under that name."""
+    """The idempotency key of an item, and the sha256 of its body with the batch's options."""
 
     key: str
     sha256: bytes

@@ -1,7 +1,7 @@
-"""How fast the farm decides: the verdicts of the last minutes, counted by who looks again and again.
+"""Rolling rate of verdicts over the last minutes, polled incrementally.
 
-Each look asks PostgreSQL only for the seconds since the last one, and for a few before them: a verdict bears
-the time at which its transaction began, and is seen when that has ended.
+Each poll reads only the seconds since the last one and a few before them: a verdict bears the time at which
+its transaction began, and is visible when the transaction has ended.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 from farm.store.overview import Overview
 
-#: For how many seconds it is remembered what was decided.
+#: Length of the window, in seconds.
 REMEMBERED_SECONDS = 300
-#: A verdict is seen so many seconds after the time that it bears at the latest, or is not counted.
+#: A verdict that becomes visible later than this after its own time is not counted, in seconds.
 _LATE_SECONDS = 10
 
 
 class Pace:
-    """What was decided in the last minutes, by the second and the verdict."""
+    """Counts of the last minutes' verdicts, by second and verdict."""
 
     def __init__(self, overview: Overview) -> None:
         self._overview = overview
@@ -26,7 +26,7 @@ class Pace:
         self._seconds: dict[int, Counter[str]] = {}
 
     def look(self) -> None:
-        """Find out what was decided since the last look; raises `ServerDown`."""
+        """Read the verdicts since the last poll; raises `ServerDown`."""
         since = max(0, int(self._now) - _LATE_SECONDS)
         self._now, decided = self._overview.decided(since=since, most_seconds=REMEMBERED_SECONDS)
         oldest = self._now - REMEMBERED_SECONDS
@@ -37,7 +37,7 @@ class Pace:
             self._seconds.setdefault(each.second, Counter())[each.verdict] += each.checks
 
     def verdicts(self, *, seconds: int) -> Mapping[str, int]:
-        """Return how many checks came to each verdict in so many last seconds."""
+        """Return the number of checks by verdict in the last `seconds`."""
         total: Counter[str] = Counter()
         for second, counts in self._seconds.items():
             if second >= self._now - seconds:

@@ -1,6 +1,6 @@
-"""What the farm's metrics are made of, read from the store.
+"""A snapshot of the farm's state for its metrics.
 
-However much is stored, a bounded number of rows is read, apart from one count of the checks that wait.
+It reads a bounded number of rows whatever the size of the database, apart from one count of queued checks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from farm.errors import FarmError
 from farm.judging.states import Priority
 from farm.store.postgres import reaching, revision
 
-#: Of runs, so many of the newest are told.
+#: Number of the newest runs in a snapshot.
 NEWEST = 20
-#: The oldest is looked for among so many whose turn is next: a run that waits has a line among them.
+#: The oldest check is searched among this number of next ones: each waiting run has a line among them.
 _NEXT = 1000
-#: So many unfinished checks are looked at one by one; of more, every second, third and so on.
+#: Up to this number every unfinished check is counted; of more, every second, third and so on.
 _LOOKED_AT = 20_000
 #: Lines of a run, and manifests, whose verdicts are looked at to know since when an export is due.
 _LINES, _MANIFESTS = 100, 100
@@ -39,8 +39,8 @@ class Reading:
     """The state of a farm at one moment: `waiting` and `oldest_seconds` by queue, `held` by environment.
 
     `attempts` are counted by outcome and `lines` by the check that answers them, both since the farm was set
-    up. `oldest_run_seconds` is 0 where there is no run. `left` are the unfinished lines of runs, `lags` for
-    how long the oldest verdict has not been exported; both of the newest runs of manifests, by id.
+    up. `oldest_run_seconds` is 0 without any run. `left` are the unfinished lines of runs, `lags` the
+    ages of their oldest verdicts not yet exported; both for the newest runs of manifests, by id.
     """
 
     schema: str
@@ -91,7 +91,7 @@ _OLDEST_RUN = """
 
 _TALLIES = "SELECT subject, word, sum(number)::bigint AS n FROM tallies GROUP BY subject, word"
 
-# Each check is looked up by itself (OFFSET 0 keeps that apart): what the statistics know does not matter.
+# Each check is looked up by itself (OFFSET 0 separates the subquery), whatever the statistics say.
 _LEFT = """
     SELECT runs.id, count(*) * :each AS n FROM (
         SELECT id FROM checks WHERE status = 'queued' AND id % :each = 0
@@ -105,8 +105,8 @@ _LEFT = """
     GROUP BY runs.id, created_at ORDER BY created_at DESC
 """
 
-# Lines are begun in their order, so evenly chosen ones tell when the oldest verdict came. The verdicts of a
-# recheck are no manifest's until somebody wants that.
+# Lines are begun in their order, so a sample at even distances finds the time of the oldest verdict. Rechecks
+# are left out: their verdicts go into a manifest only when a user exports them.
 _LAGS = """
     SELECT newest.id, coalesce(extract(epoch FROM now() - min(since)), 0)::float8 AS lag
     FROM (

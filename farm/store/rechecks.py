@@ -1,7 +1,7 @@
-"""What a recheck asks of the store: the lines of a run that are to be judged again, and what became of them.
+"""Queries of a recheck: the lines of a run to judge again, and the changes of their verdicts.
 
-The items of a batch that were asked for before, under the same keys, are lines of other batches: `places` in
-the batch's options says which.
+Items of a batch whose idempotency keys were used before are lines of other batches: `places` in the batch's
+options has their places.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE = 1000
 # Rows the server sends at once.
 _ROWS = 500
 
-# Nobody may delete the run, and with it its programs, before the checks of the recheck need them.
+# The lock prevents the deletion of the run, and of its programs, before the recheck's checks refer to them.
 _HOLD = text("SELECT options FROM runs WHERE id = :run FOR KEY SHARE")
 
 _HOMES = """
@@ -103,7 +103,7 @@ _TURNED = f"""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sort:
-    """How many lines of a run were judged in this way."""
+    """The number of lines of a run that were judged with these options."""
 
     environment: str
     tier: str
@@ -126,7 +126,7 @@ class OldLine(NamedTuple):
 
 
 class Turned(NamedTuple):
-    """A line of a recheck: what became of it in the run of before, and now; `detail` is of now."""
+    """A line of a recheck with its old and its new verdict; `detail` belongs to the new one."""
 
     manifest: int
     line: int
@@ -137,7 +137,7 @@ class Turned(NamedTuple):
 
 
 def sorts(connection: Connection, run_id: str) -> list[Sort]:
-    """Return in which ways the lines of a run were judged, and keep the run for the transaction."""
+    """Return the options with which the lines of a run were judged, and lock the run."""
     homes = _homes(connection, run_id)
     with hashing(connection):
         rows = connection.execute(text(_KINDS.format(homes=homes)), {"run": run_id}).mappings().all()
@@ -171,12 +171,12 @@ def copy_manifests(connection: Connection, *, of: str, to: str) -> None:
 
 
 def turned(engine: Engine, before: str, now: str) -> Generator[Turned]:
-    """Yield the lines of a recheck in their order, with what they were before; raises `ServerDown`."""
+    """Yield the lines of a recheck in their order, with their old verdicts; raises `ServerDown`."""
     with reaching(engine), engine.connect() as connection:
         driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
         driver.execute("SET LOCAL jit = off")
         stream = driver.cursor(binary=True).stream(_TURNED, {"before": before, "now": now}, size=_ROWS)
-        # Who stops asking in the middle ends the query here, before the connection is given back.
+        # A caller that stops in the middle ends the query here, before the connection returns to the pool.
         with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
             for manifest, line, name, *sides, detail in rows:
                 before_, now_ = Judgement._make(sides[:3]), Judgement._make(sides[3:])
@@ -184,6 +184,6 @@ def turned(engine: Engine, before: str, now: str) -> Generator[Turned]:
 
 
 def _homes(connection: Connection, run_id: str) -> str:
-    """Return the question for where the lines of a run are."""
+    """Return the subquery for the places of a run's lines."""
     options = connection.scalar(_HOLD, {"run": run_id})
     return _HOMES if options and "places" in options else _OWN

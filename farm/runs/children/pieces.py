@@ -1,4 +1,4 @@
-"""Children, what they are given: pieces of a manifest, each some whole lines."""
+"""Children, their input: pieces of a manifest, each some whole lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from farm.manifest.lines import Lines
 
 #: The largest pipe that anybody may have: pipe(7).
 PIPE_BYTES = 1 << 20
-#: What a child is given at once: long enough to be worth the way, short enough to wait for it in a pipe.
+#: Size of a piece: large enough to be worth the transfer, small enough to wait in a pipe.
 PIECE_LINES, PIECE_BYTES = 500, PIPE_BYTES - (1 << 14)
 
 

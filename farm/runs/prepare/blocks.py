@@ -25,7 +25,7 @@ from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 
-#: Statements up to so many characters, header included, and so many of them, are remembered.
+#: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
 
 
@@ -187,9 +187,9 @@ class Preparer:
 
 
 def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
-    """Return a line from which no program can be made: its texts are kept as the line has them.
+    """Return a line from which no program can be made: it keeps the line's own texts.
 
-    Its challenge has no name, so that a judge that is asked again refuses it in the same way.
+    Its challenge has no name, so that a second judgement refuses it in the same way.
     """
     origin = "predicted_proof" if entry.predicted_proof else "generation"
     text = entry.predicted_proof or entry.generation

@@ -26,11 +26,11 @@ Prepare = Callable[[Lines, int], Iterator[Block]]
 def preparing(
     options: SubmitOptions, known: Iterable[ServedEnvironment], *, processes: int | None = None
 ) -> Iterator[Prepare]:
-    """Give what prepares manifests of a run, one after the other; no child is left at the end of the block.
+    """Give a function that prepares manifests of a run; no child outlives the block.
 
-    At the first line that is wrong no more blocks come, and `ManifestError` is raised when others have been
-    looked for; `FarmError` when a child dies. ``known``
-    are the environments that may be named; ``processes`` are those of `Pool`. Raises `UsageError` for the
+    After the first invalid line it yields no more blocks, and raises `ManifestError` when it has searched for
+    others; `FarmError` when a child dies. ``known`` are the valid environments; ``processes`` are those of
+    `Pool`. Raises `UsageError` for the
     run's own environment: at once where there is no other, else at the first line that needs it.
     """
     served = {each.name: each for each in known}
@@ -59,7 +59,7 @@ def _blocks(pool: Pool[Block | None], problem: Problem | None, lines: Lines, num
                     return
                 yield piece
         except ManifestError as error:
-            unread.append(error)  # what is wrong before it is told first
+            unread.append(error)  # errors in earlier lines are reported first
 
     block = None
     for answer in pool.answers(readable()):

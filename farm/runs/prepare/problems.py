@@ -19,7 +19,7 @@ _MOST_WORDS = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """Why lines cannot be checked in an environment, and what to do about it."""
+    """A reason why lines cannot be checked in an environment, with a remedy."""
 
     words: str
     remedy: str
@@ -30,7 +30,7 @@ class Problem:
 
 
 def problem_of(name: str, known: Mapping[str, ServedEnvironment], assurance: Assurance) -> Problem | None:
-    """Return what speaks against checking in an environment of this name, None when nothing does."""
+    """Return the problem with checks in the environment of this name, None without one."""
     if name not in known:
         words = f"no environment is called {printable(name)!r}"
         return Problem(words=words, remedy=_known_words(list(known)))
@@ -69,7 +69,7 @@ def unfit(environment: ServedEnvironment, assurance: Assurance) -> Problem | Non
     return None
 
 
-#: What an environment lacks that cannot give a tier.
+#: The reason why an environment lacks a tier.
 _WANTING = {
     Tier.KERNEL: "it has nothing to replay compiled modules through a kernel (checker in its table)",
     Tier.AUDIT: "its compiled modules cannot be audited",

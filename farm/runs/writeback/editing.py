@@ -21,9 +21,9 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """The text of a piece with its verdicts, and how many of its lines have one.
+    """The text of a piece with its verdicts, and the number of its lines with a verdict.
 
-    `rest` is what of the piece is still to be written, None for nothing.
+    `rest` is the part of the piece that is still to be written, None for nothing.
     """
 
     text: bytes
@@ -32,7 +32,7 @@ class Written:
 
 
 def connecting(marking: Marking, address: Mapping[str, Any]) -> Callable[[Piece], Written]:
-    """Return what writes verdicts into pieces over a connection of its own, opened at the first piece."""
+    """Return a function that writes verdicts into pieces; it connects at the first piece."""
     return partial(write, marking, own_line_reader(address))
 
 

@@ -27,9 +27,9 @@ class Writing:
         self.lines = 0
 
     def manifest(self, number: int) -> Callable[[Lines], Iterator[bytes]]:
-        """Return what gives the text of this manifest with its verdicts, in bounded memory.
+        """Return a function that yields this manifest's text with its verdicts, in bounded memory.
 
-        That raises `ManifestError`, `ServerDown`, and `FarmError` when a child dies.
+        It raises `ManifestError`, `ServerDown`, and `FarmError` when a child dies.
         """
         self.lines = 0
         return lambda lines: self._texts(lines, number)
@@ -45,7 +45,7 @@ class Writing:
 
 @contextmanager
 def writing(engine: Engine, marking: Marking, *, processes: int | None = None) -> Iterator[Writing]:
-    """Write a run's verdicts; no child is left at the end of the block.
+    """Write a run's verdicts; no child outlives the block.
 
     ``processes`` are those of `Pool`. Raises `ServerDown`.
     """
