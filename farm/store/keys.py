@@ -123,14 +123,10 @@ class Keys:
 
 def _stored(row: dict[str, Any]) -> StoredKey:
     key = Key(
-        id=row["id"],
-        name=row["name"],
+        **{name: row[name] for name in _FACTS},
         # A scope of a newer farm permits nothing here.
         scopes=frozenset(scope for scope in Scope if scope in row["scopes"]),
         classes=frozenset(row["classes"]),
-        per_second=row["per_second"],
-        in_flight=row["in_flight"],
-        most_seconds=row["most_seconds"],
     )
     return StoredKey(
         key=key,

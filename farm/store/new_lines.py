@@ -58,8 +58,8 @@ class NewCheck(NamedTuple):
     challenge_sha256: Bytes | None
     challenge_name: Text | None
     context_end: Integer
-    image: Bigint
-    identity: Bytes | None
+    image: Bigint = 0
+    identity: Bytes | None = None
 
 
 class _Place(NamedTuple):

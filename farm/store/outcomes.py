@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import NamedTuple
 
-from sqlalchemy import Engine
-
-from farm.store.postgres import reaching
+from farm.store.postgres import Engine, streamed
 from farm.store.records import SHOWN_STATUS
-
-if TYPE_CHECKING:
-    import psycopg
 
 # Rows the server sends at once.
 _ROWS = 500
@@ -58,11 +53,5 @@ class Outcome(NamedTuple):
 
 def outcomes(engine: Engine, run_id: str) -> Generator[Outcome]:
     """Yield the lines of a run in order of manifests and lines; raises `ServerDown`."""
-    with reaching(engine), engine.connect() as connection:
-        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        # The query returns many rows but is simple: compiling does not pay.
-        driver.execute("SET LOCAL jit = off")
-        # A caller that stops in the middle ends the query here, before the connection returns to the pool.
-        stream = driver.cursor(binary=True).stream(_OUTCOMES, {"run_id": run_id}, size=_ROWS)
-        with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
-            yield from map(Outcome._make, rows)
+    with closing(streamed(engine, _OUTCOMES, {"run_id": run_id}, rows=_ROWS)) as rows:
+        yield from map(Outcome._make, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from importlib import resources
@@ -193,6 +193,20 @@ def autocommitting(engine: Engine) -> Iterator[psycopg.Connection[Any]]:
     with reaching(engine), engine.connect() as connection:
         pooled = connection.execution_options(isolation_level="AUTOCOMMIT").connection
         yield cast("psycopg.Connection[Any]", pooled.driver_connection)
+
+
+def streamed(
+    engine: Engine, statement: str, values: Mapping[str, object], *, rows: int
+) -> Generator[tuple[Any, ...]]:
+    """Yield the rows of a query of a whole run, `rows` at a time; raises as `reaching` does."""
+    with reaching(engine), engine.connect() as connection:
+        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+        # Such a query returns many rows but is simple: compiling does not pay.
+        driver.execute("SET LOCAL jit = off")
+        stream = driver.cursor(binary=True).stream(statement, values, size=rows)
+        # A caller that stops in the middle ends the query here, before the connection returns to the pool.
+        with closing(cast("Generator[tuple[Any, ...]]", stream)) as found:
+            yield from found
 
 
 #: In the FROM of a statement, it commits without waiting for the disk: for writes that a crash of PostgreSQL

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, text
 
 from farm.judging.judgement import Judgement
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.new_lines import CHECK_COLUMNS, NewCheck, NewJob
-from farm.store.postgres import hashing, reaching
+from farm.store.postgres import hashing, streamed
 from farm.store.records import SHOWN_STATUS
-
-if TYPE_CHECKING:
-    import psycopg
 
 #: Lines that are read at once.
 PAGE = 1000
@@ -172,15 +169,10 @@ def copy_manifests(connection: Connection, *, of: str, to: str) -> None:
 
 def turned(engine: Engine, before: str, now: str) -> Generator[Turned]:
     """Yield the lines of a recheck in their order, with their old verdicts; raises `ServerDown`."""
-    with reaching(engine), engine.connect() as connection:
-        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        driver.execute("SET LOCAL jit = off")
-        stream = driver.cursor(binary=True).stream(_TURNED, {"before": before, "now": now}, size=_ROWS)
-        # A caller that stops in the middle ends the query here, before the connection returns to the pool.
-        with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
-            for manifest, line, name, *sides, detail in rows:
-                before_, now_ = Judgement._make(sides[:3]), Judgement._make(sides[3:])
-                yield Turned(manifest, line, name, before_, now_, detail)
+    with closing(streamed(engine, _TURNED, {"before": before, "now": now}, rows=_ROWS)) as rows:
+        for manifest, line, name, *sides, detail in rows:
+            before_, now_ = Judgement._make(sides[:3]), Judgement._make(sides[3:])
+            yield Turned(manifest, line, name, before_, now_, detail)
 
 
 def _homes(connection: Connection, run_id: str) -> str:

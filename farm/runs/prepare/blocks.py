@@ -111,29 +111,39 @@ class Preparer:
             verdict = LACKS_ANSWER
         if verdict is not None:  # no other program will be tried
             program = replace(program, restated=None, fallback=None)
-        first, last, second = _text(program, source), _text_of(program.fallback), _text_of(program.restated)
+        texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
+        check = self._check(environment, entry, texts, stated)
+        check = check._replace(image=assembling(kind).image(entry, program))
+        if self._options.share and verdict is None:
+            check = check._replace(identity=cache_key(self._keys[environment], check))
+        stored = [(each.sha256, each.source) for each in (*texts, stated) if each is not None]
+        return NewLine(entry.line, _job(entry, program), check, verdict, tuple(stored))
+
+    def _check(
+        self,
+        environment: str,
+        entry: Entry,
+        texts: tuple[Text, Text | None, Text | None],
+        stated: Stated | None,
+    ) -> NewCheck:
+        """Return an entry's check without its image and its cache key."""
+        first, last, second = texts
         limits = self._options.limits(entry.timeout)
-        check = NewCheck(
+        return NewCheck(
             environment=environment,
             wall_seconds=limits.wall_seconds,
             cpu_seconds=limits.cpu_seconds,
             memory_mib=limits.memory_mib,
             program_sha256=first.sha256,
-            submitted=program.submitted,
+            submitted=first.program.submitted,
             fallback_sha256=last and last.sha256,
             fallback_submitted=last and last.program.submitted,
             restated_sha256=second and second.sha256,
             restated_submitted=second and second.program.submitted,
             challenge_sha256=stated and stated.sha256,
             challenge_name=stated and stated.name,
-            context_end=program.context_end,
-            image=assembling(kind).image(entry, program),
-            identity=None,
+            context_end=first.program.context_end,
         )
-        if self._options.share and verdict is None:
-            check = check._replace(identity=cache_key(self._keys[environment], check))
-        texts = [(each.sha256, each.source) for each in (first, last, second, stated) if each is not None]
-        return NewLine(entry.line, _job(entry, program), check, verdict, tuple(texts))
 
     def _require(self, environment: str, entry: Entry) -> None:
         if (problem := self._problem(environment)) is not None:
