@@ -43,6 +43,8 @@ _COPY_JOBS = (
     f"COPY jobs ({', '.join(JOB_COLUMNS)}, run_id, races, check_id, shared) FROM STDIN (FORMAT BINARY)"
 )
 _JOB_FIELDS = len(JOB_COLUMNS) + 4
+_COPY_TEXTS = "COPY programs (sha256, source) FROM STDIN (FORMAT BINARY)"
+_KNOWN = "SELECT sha256 FROM programs WHERE sha256 = ANY(%(texts)b) FOR KEY SHARE"
 
 # Lines refer to their manifest, so it is stored first; its fingerprint is known only after its last line.
 _MANIFEST = """
@@ -151,9 +153,16 @@ class Load(NewRun):
         self._copy(_COPY_JOBS, _JOB_FIELDS, jobs)
         if staged:
             if block.texts:
-                self.add_texts(dict(block.texts))
+                self._copy_texts(dict(block.texts))
             self._copy(_COPY_STAGED, _STAGED_FIELDS, staged)
             self._staged += len(staged)
+
+    def _copy_texts(self, texts: Mapping[bytes, bytes]) -> None:
+        known = {sha256 for (sha256,) in self._execute(_KNOWN, texts=list(texts))}
+        with self._connection.cursor().copy(_COPY_TEXTS) as copy:
+            copy.set_types(["bytea", "bytea"])
+            for sha256 in texts.keys() - known:
+                copy.write_row((sha256, texts[sha256]))
 
     def _copy(self, statement: str, fields: int, rows: Sequence[bytes]) -> None:
         count = _count(fields)
