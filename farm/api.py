@@ -33,13 +33,13 @@ from farm.connections import Connections
 from farm.errors import ServerDown
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.log import logger
 from farm.manifest.entries import expand
 from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
-from farm.runs.prepare.options import SubmitOptions
 from farm.runs.revise import cancel
 from farm.runs.submit import submit, watch
 from farm.service.answers import result

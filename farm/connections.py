@@ -16,10 +16,10 @@ from farm.settings import Settings
 # SQLAlchemy, psycopg and Celery cost half a second to import: a command that needs none of them does not pay.
 if TYPE_CHECKING:
     from celery import Celery
-    from sqlalchemy import Engine
 
     from farm.completions import Completions
     from farm.store.environments import ServedEnvironment
+    from farm.store.postgres import Engine
     from farm.store.queries import Queries
     from farm.store.transitions import Store
 

@@ -13,14 +13,15 @@ from pathlib import Path
 from farm.assembly.challenge import challenge_to
 from farm.assembly.images import image_of
 from farm.assembly.program import AssemblyOptions, assemble
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
 from farm.judging.verdict import UNREADABLE_STATEMENT, judge_text
 from farm.manifest.entries import read
 from farm.manifest.lines import opened
 from farm.runs.prepare.manifests import preparing
-from farm.runs.prepare.options import SubmitOptions
-from farm.runs.prepare.rows import CHECK_COLUMNS, JOB_COLUMNS, Block
+from farm.store.columns import Column
 from farm.store.environments import ServedEnvironment
+from farm.store.new_lines import JOB_COLUMNS, STAGED_COLUMNS, Block
 
 CORE = ServedEnvironment(
     name="core", digest="0" * 64, toolchain="v4.35.0", silent_seconds=0.0, tiers=tuple(Tier)
@@ -87,7 +88,7 @@ def many(lines: int) -> bytes:
 def rows_of(blocks: Iterable[Block]) -> list[Row]:
     """Return the rows of blocks, decoded."""
     return [
-        _decoded(job, JOB_COLUMNS) | _decoded(check, CHECK_COLUMNS)
+        _decoded(job, JOB_COLUMNS) | _decoded(check, STAGED_COLUMNS)
         for block in blocks
         for job, check in zip(block.jobs, block.checks, strict=True)
     ]
@@ -108,13 +109,13 @@ _READ: dict[str, Callable[[bytes], object]] = {
 }
 
 
-def _decoded(fields: bytes, columns: Mapping[str, str]) -> Row:
+def _decoded(fields: bytes, columns: Mapping[str, Column]) -> Row:
     at = 0
     row: Row = {}
     for column, kind in columns.items():
         (length,) = struct.unpack_from("!i", fields, at)
         at += 4
-        row[column] = None if length < 0 else _READ[kind](fields[at : at + length])
+        row[column] = None if length < 0 else _READ[kind.type](fields[at : at + length])
         at += max(0, length)
     assert at == len(fields)
     return row

@@ -16,9 +16,9 @@ from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.embedded import Facts, status
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
 from farm.judging.verdict import judge
-from farm.runs.prepare.options import SubmitOptions
 from farm.runs.submit import Submitted, submit
 from farm.store import postgres
 from farm.store.attempt import Claim, Decision

@@ -17,7 +17,7 @@ from farm.errors import UsageError
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm.runs.prepare.options import SubmitOptions
+    from farm.judging.submit_options import SubmitOptions
     from farm.runs.submit import Submitted
     from farm.settings import Settings
     from farm.store.queries import StoredRun
@@ -75,7 +75,7 @@ def _options(
     usual: Settings, assembly: AssemblyFlags, limits: LimitFlags, trust: TrustFlags, schedule: ScheduleFlags
 ) -> SubmitOptions:
     from farm.judging.states import Priority
-    from farm.runs.prepare.options import SubmitOptions
+    from farm.judging.submit_options import SubmitOptions
 
     return SubmitOptions(
         assembly=assembly.options(),

@@ -22,7 +22,6 @@ from rich.progress import (
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import RowMapping
 
 from farm import log
 from farm.cli.doctor import Diagnosis
@@ -363,8 +362,8 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
     return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", words
 
 
-def print_line(job: Judged, attempts: Iterable[RowMapping]) -> None:
-    """Print one line whole: its numbered program, the messages of Lean and the assembly, every attempt."""
+def print_line(job: Judged, attempts: Iterable[Mapping[Any, Any]]) -> None:
+    """Print one line whole: its program with line numbers, what Lean and the assembly said, every attempt."""
     print_lines([job])
     out.print(
         Syntax(visible(job.program), "lean", line_numbers=True, theme="ansi_dark", background_color="default")

@@ -1,4 +1,4 @@
-"""Metrics step, the farm: reads the farm's figures from PostgreSQL when Prometheus scrapes."""
+"""Metrics step, the farm: its state in PostgreSQL, read at each scrape of Prometheus."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import psycopg
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from farm.errors import FarmError
 from farm.judging.verdict import Outcome
@@ -20,17 +18,17 @@ from farm.log import logger
 from farm.store.readings import Reading
 from farm.version import VERSION
 
-#: A scrape within this many seconds of a reading gets the same reading,
+#: Seconds for which a snapshot is reused,
 _FRESH_SECONDS = 1.0
-#: and so does one within this many times the reading's duration: PostgreSQL has other work.
+#: or this multiple of the time it took, if longer: PostgreSQL has other work,
 _PAUSES = 20.0
-#: but for no longer than this: a reading also shows that PostgreSQL answers.
+#: but no longer than this: a snapshot also shows that PostgreSQL answers.
 _MOST_SECONDS = 30.0
-#: The most seconds that a scrape waits for another one's reading.
+#: Seconds that a scrape waits for another's snapshot.
 _WAIT_SECONDS = 5.0
 
-#: The ends of attempts and the sources of lines' verdicts. Events that have not happened count as 0: a
-#: counter that appeared with its first event would hide that event from `increase`.
+#: Ends of attempts, and the checks that answer lines. They are reported as 0 before their first event: a
+#: counter that began with its first event would hide that event from `increase`.
 _ENDS = (*Outcome, "returned", "cancelled", "lost")
 _ANSWERS = ("own", "shared")
 
@@ -40,7 +38,7 @@ _F = TypeVar("_F", bound=GaugeMetricFamily | CounterMetricFamily)
 
 
 class FarmMetrics(Collector):
-    """Collects the state of the farm by `read`; several threads may scrape at once."""
+    """Collects the state of the farm with `read`; threads may scrape at once."""
 
     def __init__(self, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock
@@ -79,8 +77,7 @@ class FarmMetrics(Collector):
     def _new(self) -> Reading | None:
         try:
             return self._read()
-        except (FarmError, SQLAlchemyError, psycopg.Error) as error:
-            # A database of another revision may lack a table, too.
+        except FarmError as error:
             _log.warning("The metrics could not be read: %s", str(error).partition("\n")[0])
             return None
 
@@ -99,7 +96,7 @@ def exposition(metrics: FarmMetrics, accepted: str = "") -> tuple[bytes, str]:
 
 
 def _families(reading: Reading | None) -> Iterator[Metric]:
-    """Yield each metric with its values, without values if there is no reading."""
+    """Yield each metric with its values, without values if `reading` is None."""
     yield from _facts(reading)
     yield from _queue(reading)
     yield from _counted(reading)

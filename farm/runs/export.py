@@ -25,9 +25,9 @@ from farm.tracing.span import Span
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exported:
-    """What an export wrote: the file, and how many of its lines have a verdict now.
+    """The result of an export: the file, and the number of its lines with a verdict.
 
-    With `is_partial` the manifest could not be read, and the lines have only what the store knows of them.
+    With `is_partial` the manifest could not be read, and the lines have only the store's fields.
     """
 
     path: Path
@@ -40,7 +40,7 @@ def export(
 ) -> Iterator[Exported]:
     """Write a run's verdicts into its own manifests, each replaced as a whole or left as it was.
 
-    ``processes`` are those of `farm.runs.children.pool`. Yields what was written. Raises `NotExported`, which
+    ``processes`` are those of `farm.runs.children.pool`. Yields the results. Raises `NotExported`, which
     names every manifest that could not be written or is not the file that was submitted, after all others
     have been written; `FarmError` when a child dies, and `ServerDown`.
     """
@@ -79,7 +79,7 @@ def require_exportable(paths: Iterable[Path]) -> None:
 
 
 def marking(run: StoredRun) -> Marking:
-    """Return what of a run is written into every line."""
+    """Return the values of a run that are written into every line."""
     return Marking(run_id=run.id, profile=run.options["assembly"]["profile"])
 
 
@@ -96,7 +96,7 @@ def _export(
             manifest.path,
             manifest.path,
             verdicts.manifest(manifest.number),
-            # Another export may have been there a moment ago: the file is looked at while nobody writes.
+            # Another export may have replaced the file a moment ago: it is read under the lock.
             expected=lambda: queries.manifest(run.id, manifest.number).fingerprints,
             announce=announce,
             placed=lambda _: store.exported(run.id, manifest.number, began=began),
@@ -116,7 +116,7 @@ def export_to(
     """Write one manifest with its verdicts to another file; raises `ManifestError` and `ServerDown`.
 
     `source` is where the manifest is now, if it was moved. Of a manifest that has changed since it was
-    submitted, or is gone, what the store knows of its judged lines is written instead: name, line number,
+    submitted, or is gone, the store's fields of its judged lines are written instead: name, line number,
     program and verdict.
     """
     if source is None and not _is_as_submitted(manifest):

@@ -12,5 +12,5 @@ RUN_LETTERS = 8
 
 
 def new_id(letters: int) -> str:
-    """Return an id of so many letters that nobody has."""
+    """Return a new random id with this number of letters."""
     return "".join(secrets.choice(_LETTERS) for _ in range(letters))

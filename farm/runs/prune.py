@@ -1,8 +1,8 @@
-"""The prune step: finished runs go when nothing happened to them for long, and what only they needed.
+"""The prune step: deletes old finished runs, and the checks and texts that only they referred to.
 
-The run itself goes first, in one transaction with its manifests and keys: from then on nobody finds it. Its
-lines follow, then checks that no line waits for, in many short transactions. A prune that is killed leaves
-nothing that anybody sees, and the next one goes on where it ended.
+A run is deleted first, in one transaction with its manifests and keys, so that no query finds it any more.
+Its lines follow, then checks that no line waits for, in many short transactions. If a prune is killed, the
+next one continues; no query shows a half-deleted run.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from farm.store import pruning
 from farm.store.pruning import OldRun
 from farm.store.transitions import Store
 
-#: So many rows are deleted by one transaction: it takes a tenth of a second.
+#: Rows that one transaction deletes: it takes a tenth of a second.
 _LINES, _CHECKS = 5000, 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrunePlan:
-    """What is deleted: runs to which nothing has happened for so many seconds.
+    """Which runs to delete: those without a change for `older_than_seconds`.
 
-    With `keep_verdicts` only the runs go, and equal proofs are still answered without Lean; `unexported` runs
-    go only where that is asked for.
+    With `keep_verdicts` checks and verdicts stay, and still answer equal proofs without Lean. Runs that were
+    not exported stay, except with `unexported`.
     """
 
     older_than_seconds: float
@@ -35,7 +35,7 @@ class PrunePlan:
 
 @dataclass(kw_only=True, slots=True)
 class Pruned:
-    """How much was deleted, and the old runs that stay by the reason for it."""
+    """The numbers of deleted rows, and the old runs that stay, by reason."""
 
     runs: int = 0
     lines: int = 0
@@ -45,10 +45,9 @@ class Pruned:
 
 
 def prune(store: Store, plan: PrunePlan) -> Pruned:
-    """Delete what the plan says, and return what that was.
+    """Delete according to the plan, and return the numbers of deleted rows.
 
-    Safe at any time, also beside another prune. Raises `ServerDown`: what was deleted by then is gone, and
-    the rest goes with the next prune.
+    Safe at any time, also beside another prune. Raises `ServerDown`; the next prune continues then.
     """
     found = Pruned()
     before = pruning.moment(store.engine, seconds_ago=plan.older_than_seconds)
@@ -83,7 +82,7 @@ def _chosen(runs: Sequence[OldRun], plan: PrunePlan, found: Pruned) -> Iterator[
 
 
 def _groups(runs: Iterator[OldRun]) -> Iterator[list[OldRun]]:
-    """Put together runs that have as many lines as one transaction deletes; a longer one is alone."""
+    """Group runs up to the number of lines that one transaction deletes; a longer run is alone."""
     group: list[OldRun] = []
     lines = 0
     for run in runs:

@@ -1,8 +1,8 @@
 """The recheck step: the lines of a run become another run, judged under another environment.
 
-What was judged is judged again: the stored programs and challenges, for the manifests' files may have changed
-or be gone. No program depends on the environment, which only decides what its imports mean. The recheck is a
-run with the same lines in the same places, and writes into no manifest until somebody exports it.
+It checks the stored programs and challenges, because the manifests' files may have changed or be gone. No
+program depends on the environment, which only defines the meaning of its imports. The recheck is a run with
+the same lines in the same places, and writes into no manifest until a user exports it.
 """
 
 from __future__ import annotations
@@ -10,68 +10,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any
-
-from sqlalchemy import text
 
 from farm import tracing
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.lean_text.policy.rules import Action
 from farm.limits import Limits
 from farm.runs.ids import RUN_LETTERS, new_id
-from farm.runs.load import loading
-from farm.runs.prepare.identity import (
-    UNSTATED,
-    Part,
-    Programs,
-    Text,
-    challenge_part,
-    check_fields,
-    environment_part,
-    identity,
-    limits_part,
-)
-from farm.runs.prepare.options import SubmitOptions, problem_of
-from farm.runs.prepare.rows import (
-    NULL,
-    Block,
-    field,
-    image_field,
-    place_fields,
-    spans_json,
-    verdict_fields,
-    words_field,
-)
-from farm.runs.submit import Submitted, one_by_one
-from farm.store import pruning, rechecks
+from farm.runs.prepare.identity import cache_key, environment_key
+from farm.runs.prepare.problems import problem_of
+from farm.runs.submit import Submitted
+from farm.store import pruning, rechecks, submitting
 from farm.store.environments import ServedEnvironment
+from farm.store.loading import loading
+from farm.store.new_lines import Block, NewCheck, NewLine, block
 from farm.store.queries import StoredRun
 from farm.store.rechecks import OldLine, Sort
 from farm.store.transitions import Store
 
 _STRENGTH = list(Tier)  # from the fewest that are believed to the most
 
-_SAME = text("""
-    SELECT id FROM runs
-    WHERE owner IS NULL AND cancelled_at IS NULL AND options - 'traceparent' = CAST(:options AS jsonb)
-    ORDER BY created_at DESC LIMIT 1
-""")
-
-_MANIFESTS = text("""
-    INSERT INTO manifests (run_id, number, path, sha256, size, next_sha256, next_size)
-    SELECT :new, number, path, sha256, size, next_sha256, next_size FROM manifests WHERE run_id = :old
-""")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recheck:
-    """Under which environment the lines are to be judged, and what else is different; None stays as it was.
+    """The environment in which to judge the lines, and other changes; None keeps a value.
 
     `instead_of` is the environment whose lines are meant, where a run has lines in several.
     """
@@ -85,11 +52,13 @@ class Recheck:
     memory_mib: int | None = None
     priority: Priority = Priority.BATCH
 
-    def limits(self, line: OldLine) -> Limits:
-        """Return the limits of a line: processor time grows with time, unless it is given itself."""
-        wall = line.wall_seconds if self.wall_seconds is None else self.wall_seconds
-        cpu = line.cpu_seconds * (wall / line.wall_seconds) if self.cpu_seconds is None else self.cpu_seconds
-        memory = line.memory_mib if self.memory_mib is None else self.memory_mib
+    def limits(self, check: NewCheck) -> Limits:
+        """Return the limits of a check: processor time grows with time, unless it is given itself."""
+        wall = check.wall_seconds if self.wall_seconds is None else self.wall_seconds
+        cpu = (
+            check.cpu_seconds * (wall / check.wall_seconds) if self.cpu_seconds is None else self.cpu_seconds
+        )
+        memory = check.memory_mib if self.memory_mib is None else self.memory_mib
         return Limits(wall_seconds=wall, cpu_seconds=cpu, memory_mib=memory)
 
 
@@ -103,21 +72,21 @@ def recheck(
     queue_limit: int | None = None,
     seen: Callable[[int], None] = lambda _lines: None,
 ) -> Submitted:
-    """Load a run that judges the lines of another again, or find the one there is; not with `new_run`.
+    """Load a run that judges the lines of another again, or find an equal recheck, except with `new_run`.
 
-    Found is one of the same run with the same options, under the environment as it is now. Lines that were
-    cancelled are left out. Raises `UsageError` where nothing can be judged so, `QueueFull` and `ServerDown`.
+    A recheck is equal with the same run, the same options and the environment as it is now. Cancelled lines
+    are left out. Raises `UsageError` where no line can be judged so, `QueueFull` and `ServerDown`.
     """
     with (
         tracing.root("farm.submit", {"environment": asked.environment}) as span,
         store.transaction() as connection,
-        one_by_one(connection, f"recheck {run.id}".encode()),
+        submitting.one_by_one(connection, f"recheck {run.id}".encode()),
     ):
         pruning.hold(connection, run.id)
         plan = _plan(run, rechecks.sorts(connection, run.id), asked, known)
-        if not new_run and (found := connection.scalar(_SAME, {"options": json.dumps(plan.stored)})):
-            span.set_attributes(run_id=str(found), resumed=True)
-            return Submitted(run_id=str(found), resumed=True)
+        if not new_run and (found := submitting.recheck_of(connection, plan.stored)):
+            span.set_attributes(run_id=found, resumed=True)
+            return Submitted(run_id=found, resumed=True)
         run_id = new_id(RUN_LETTERS)
         with loading(
             connection,
@@ -127,7 +96,7 @@ def recheck(
             traceparent=span.traceparent,
             more=plan.more,
         ) as load:
-            connection.execute(_MANIFESTS, {"new": run_id, "old": run.id})
+            rechecks.copy_manifests(connection, of=run.id, to=run_id)
             for block in plan.blocks(rechecks.old_lines(connection, run.id)):
                 load.add(block)
                 seen(block.lines)
@@ -136,57 +105,45 @@ def recheck(
 
 
 class _Plan:
-    """How the lines of one run are judged again."""
+    """The options and the environment of a recheck."""
 
     def __init__(
         self, asked: Recheck, options: SubmitOptions, served: ServedEnvironment, more: Mapping[str, object]
     ) -> None:
         self.options, self.more = options, more
         self._asked = asked
-        self._environment = environment_part(served, options.assurance, goals=options.goals)
-        self._limits = lru_cache(maxsize=256)(limits_part)
-        self._challenge = lru_cache(maxsize=1024)(challenge_part)
+        self._name = served.name
+        self._key = environment_key(served, options.assurance, goals=options.goals)
 
     @property
     def stored(self) -> dict[str, object]:
-        """What the store keeps with the run, without its trace."""
+        """The options as the store keeps them, without the trace."""
         return {**asdict(self.options), **self.more}
 
     def blocks(self, pages: Iterable[Sequence[OldLine]]) -> Iterator[Block]:
         """Yield the lines that are meant, ready for the store."""
         for page in pages:
-            rows = [self._row(line) for line in page if self._is_meant(line)]
-            if rows:
-                jobs, checks, identities = zip(*rows, strict=True)
-                yield Block(jobs=jobs, checks=checks, identities=identities, texts=())
+            lines = [(line.manifest, self._line(line)) for line in page if self._is_meant(line)]
+            if lines:
+                yield block(lines)
 
     def _is_meant(self, line: OldLine) -> bool:
         if line.is_cancelled:
             return False
-        return self._asked.instead_of is None or line.environment == self._asked.instead_of
+        return self._asked.instead_of is None or line.check.environment == self._asked.instead_of
 
-    def _row(self, line: OldLine) -> tuple[bytes, bytes, bytes | None]:
-        """Return a line's job, its check, and what that has in common with equal ones."""
-        place = place_fields(line.manifest, line.line)
-        parts, verdict = self._parts(line), _verdict(line)
-        shared = identity(*parts) if self.options.share and verdict is None else None
-        check = check_fields(*parts) + (NULL if shared is None else field(shared))
-        check += image_field(line.image) + verdict_fields(verdict)
-        return place + _job(line), place + check, shared
-
-    def _parts(self, line: OldLine) -> tuple[Part, Part, Part, Programs]:
-        """Return what the check consists of."""
-        second, last = None, None
-        if line.restated_sha256 is not None:
-            second = _text(line.restated_sha256, line.restated_submitted or [])
-        if line.fallback_sha256 is not None:
-            last = _text(line.fallback_sha256, line.fallback_submitted or [])
-        stated = UNSTATED
-        if line.challenge_sha256 is not None:
-            stated = self._challenge(bytes(line.challenge_sha256), line.challenge_name or "")
-        limits = self._limits(self._asked.limits(line))
-        first = _text(line.program_sha256, line.submitted)._replace(context_end=line.context_end)
-        return self._environment, limits, stated, Programs(first, second, last)
+    def _line(self, line: OldLine) -> NewLine:
+        limits = self._asked.limits(line.check)
+        check = line.check._replace(
+            environment=self._name,
+            wall_seconds=limits.wall_seconds,
+            cpu_seconds=limits.cpu_seconds,
+            memory_mib=limits.memory_mib,
+            identity=None,
+        )
+        if self.options.share and line.verdict is None:
+            check = check._replace(identity=cache_key(self._key, check))
+        return NewLine(line.line, line.job, check, line.verdict)
 
 
 def _plan(run: StoredRun, sorts: Sequence[Sort], asked: Recheck, known: Sequence[ServedEnvironment]) -> _Plan:
@@ -281,27 +238,3 @@ def _require_same_kind(
                 f"the lines were judged in {each.name!r}, of the kind {each.kind}, but {served.name!r} is "
                 f"of the kind {served.kind}; name another environment of the kind {each.kind}"
             )
-
-
-def _job(line: OldLine) -> bytes:
-    """Return the fields of the job, without its place."""
-    words = (
-        line.name,
-        line.group,
-        line.segments,
-        line.fallback_segments,
-        line.restated_segments,
-        line.warnings,
-    )
-    return b"".join(map(words_field, words))
-
-
-def _text(sha256: bytes, submitted: Iterable[tuple[int, int]]) -> Text:
-    return Text(sha256=bytes(sha256), source=b"", submitted=spans_json(submitted), segments="")
-
-
-def _verdict(line: OldLine) -> Verdict | None:
-    """Return the verdict of a line that Lean need not be asked about."""
-    if line.verdict is None or line.reason is None:
-        return None
-    return Verdict(outcome=Outcome(line.verdict), reason=Reason(line.reason), detail=line.detail or "")

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
-
-from sqlalchemy import Connection, text
 
 from farm import tracing
 from farm.completions import Completions
 from farm.errors import ServerDown
-from farm.manifest.entries import fingerprint
-from farm.manifest.lines import Fingerprint, opened
+from farm.judging.submit_options import SubmitOptions
+from farm.manifest.lines import opened
 from farm.runs.ids import RUN_LETTERS, new_id
-from farm.runs.load import Load, loading
 from farm.runs.prepare.manifests import Prepare, preparing
-from farm.runs.prepare.options import SubmitOptions
 from farm.store.environments import UNSERVED_SECONDS, Pending, ServedEnvironment
+from farm.store.loading import Load, loading
 from farm.store.queries import Queries, Tally
+from farm.store.submitting import one_by_one, run_of
 from farm.store.transitions import Store
 
 # The pauses of a watch grow from the first to the longest.
@@ -32,20 +27,6 @@ _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 1.0
 _COUNTING = 20.0
 # Of a run with more unfinished lines a watch does not ask by which checks it will end.
 _MOST_AWAITED = 1000
-
-# Whoever submits the same files waits at the first until the other has ended: then the run is there to be
-# resumed. Nobody who only reads can hold this up, as with an advisory lock.
-_BEGIN = text("INSERT INTO submitting VALUES (:sha256)")
-_END = text("DELETE FROM submitting WHERE paths_sha256 = :sha256")
-
-_SAME = text("""
-    SELECT runs.id, array_agg(path ORDER BY number) AS paths,
-           array_agg(ARRAY[sha256, next_sha256] ORDER BY number) AS sha256s
-    FROM runs JOIN manifests ON manifests.run_id = runs.id
-    WHERE options - 'traceparent' = CAST(:options AS jsonb) AND cancelled_at IS NULL
-      AND runs.id IN (SELECT run_id FROM manifests WHERE number = 0 AND path = :first)
-    GROUP BY runs.id ORDER BY created_at DESC
-""")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,11 +47,11 @@ def submit(
     queue_limit: int | None = None,
     seen: Callable[[int], None] = lambda _lines: None,
 ) -> Submitted:
-    """Load a run of these manifests, or find the one there is; nothing is stored unless every line is right.
+    """Load a run of these manifests, or find an equal one; nothing is stored unless every line is valid.
 
-    A run is found when its files and options are the same, and the files are as they were submitted or as
-    the farm wrote them since; not with `new_run`. ``known`` are the environments that may be named; ``seen``
-    is told how many lines more have been read. More than `queue_limit` checks are not let wait.
+    A run is equal if its files and options are the same, and the files are as they were submitted or as the
+    farm wrote them since; with `new_run` none is searched. ``known`` are the valid environments; ``seen`` is
+    called with the number of lines read since its last call. At most `queue_limit` checks may wait.
     Raises `ManifestError` with file, line and field, `UsageError`, `QueueFull` and `ServerDown`.
     """
     with (
@@ -79,7 +60,7 @@ def submit(
         one_by_one(connection, b"\n".join(map(os.fsencode, paths))),
         preparing(options, known) as prepare,
     ):
-        if not new_run and (found := _same(connection, paths, options)) is not None:
+        if not new_run and (found := run_of(connection, paths, options)) is not None:
             span.set_attributes(run_id=found, resumed=True)
             return Submitted(run_id=found, resumed=True)
         run_id = new_id(RUN_LETTERS)
@@ -89,15 +70,6 @@ def submit(
             _add(load, paths, prepare, seen)
         span.set_attributes(run_id=run_id, lines=load.lines)
     return Submitted(run_id=run_id, resumed=False)
-
-
-@contextmanager
-def one_by_one(connection: Connection, what: bytes) -> Iterator[None]:
-    """Have nobody else submit the same inside the block, which is the rest of the transaction."""
-    value = {"sha256": sha256(what).digest()}
-    connection.execute(_BEGIN, value)
-    yield
-    connection.execute(_END, value)
 
 
 def _add(load: Load, paths: Sequence[Path], prepare: Prepare, seen: Callable[[int], None]) -> None:
@@ -110,27 +82,14 @@ def _add(load: Load, paths: Sequence[Path], prepare: Prepare, seen: Callable[[in
             load.close_manifest(lines.fingerprint())
 
 
-def _same(connection: Connection, paths: Sequence[Path], options: SubmitOptions) -> str | None:
-    """Return the newest run of the same files, as they are now, with the same options."""
-    values = {"options": json.dumps(asdict(options)), "first": str(paths[0])}
-    now: list[Fingerprint] | None = None
-    for run_id, stored, sha256s in connection.execute(_SAME, values):
-        if stored != [str(path) for path in paths]:
-            continue
-        now = now or [fingerprint(path) for path in paths]
-        if all(print_.sha256 in known for print_, known in zip(now, sha256s, strict=True)):
-            return str(run_id)
-    return None
-
-
 def watch(
     queries: Queries, run_id: str, *, completions: Completions, trouble: Callable[[str], None]
 ) -> Iterator[Tally]:
-    """Yield a run's tally now and then until every line has its verdict; the last one is complete.
+    """Yield a run's tally at intervals until every line has its verdict; the last one is complete.
 
-    ``completions`` ends a pause when the last lines may have ended; without Redis a pause takes its time.
-    ``trouble`` is told what holds the run up, once each time that it begins: PostgreSQL does not answer (the
-    watch goes on asking), or no worker serves an environment, or gives a tier, that lines wait for.
+    ``completions`` ends a pause when the last lines may have ended; without Redis a pause takes its full
+    time. ``trouble`` is called with a message when the run is held up: PostgreSQL does not answer (the watch
+    retries), or no worker serves an environment, or gives a tier, that lines wait for.
     """
     seconds, told = _FIRST_SECONDS, ""
     started = time.monotonic()
@@ -178,9 +137,9 @@ def _counted(queries: Queries, run_id: str) -> _Count:
 
 
 def unserved_words(queries: Queries, run_id: str, *, seconds: float) -> str:
-    """Return in words which worker lines of a run wait for, and what to do; "" where they wait for none.
+    """Return a message that names the missing worker of a run's lines, with a remedy; "" for none.
 
-    A worker that was silent for so many seconds serves nothing. Raises `ServerDown`.
+    A worker without a heartbeat for ``seconds`` serves nothing. Raises `ServerDown`.
     """
     words = [
         f"{each.lines} {'line asks' if each.lines == 1 else 'lines ask'} for the tier {each.tier}, but the "
@@ -194,7 +153,7 @@ def unserved_words(queries: Queries, run_id: str, *, seconds: float) -> str:
 
 
 def _no_worker(names: Sequence[str], pending: Sequence[Pending]) -> str:
-    """Return in words why no worker serves these environments, and what to do where none is about to."""
+    """Return a message: why no worker serves these environments, with a remedy where none is starting."""
     states = [f"{each.name} is {each.words}" for each in pending if each.name in names]
     if unknown := sorted(set(names) - {each.name for each in pending}):
         words = f"no worker serves {', '.join(unknown)} at the moment; start one with: farm worker"

@@ -1,4 +1,4 @@
-"""The summary step: what is told of a run at its end, or on the way there."""
+"""The summary step: the figures of a run at its end, or before."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from farm.store.queries import Queries, Solved, StoredRun, Tally
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """How far a run is, and what its verdicts are worth together.
+    """The progress of a run, and the worth of its verdicts.
 
-    `forgeable` verdicts were made where a proof could forge them. `brought` lines were judged by a
-    `predicted_proof` of the user's own. `holed` says how many lines were proved by the kernel of a toolchain
-    that has known holes.
+    `forgeable` counts verdicts that a proof could forge, `brought` lines whose program is the user's own
+    `predicted_proof`, and `holed`, by toolchain, lines that a kernel with known holes proved.
     """
 
     tally: Tally

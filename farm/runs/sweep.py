@@ -1,4 +1,4 @@
-"""The sweep step by hand: take back what dead workers hold, and nothing of those that were only cut off."""
+"""The sweep step by hand: requeues checks of dead workers, but none of workers that were only cut off."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LOOK_SECONDS = 1.0
 def sweep(
     store: Store, queries: Queries, *, lease_seconds: float, waits: Callable[[int], None] | None
 ) -> Swept:
-    """Sweep once every worker has had the time to extend its leases, and return what that did.
+    """Sweep once every worker has had the time to extend its leases, and return the result.
 
-    Where leases have run out, that is after `lease_seconds` of contact with PostgreSQL, or as soon as all of
-    them were extended; ``waits`` is told how many they are. None sweeps at once. Raises `ServerDown`.
+    Where leases have expired, it waits for `lease_seconds` of contact with PostgreSQL, or until all of them
+    are extended; ``waits`` is called with their number. With None it sweeps at once. Raises `ServerDown`.
     """
     pause, grace = threading.Event(), LeaseGrace(gap_seconds=lease_seconds / 2)
     # A worker extends a lease that is a fifth old: of a worker that is well none is about to run out either.

@@ -17,7 +17,7 @@ from farm.errors import FarmError, Forbidden, ManifestError, QueueFull, ServerDo
 from farm.log import about, logger
 from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
-from farm.runs.batch import Batch, Items, store_batch
+from farm.runs.batch import Items, store_batch
 from farm.runs.revise import cancel
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
@@ -25,7 +25,7 @@ from farm.service.auth.quotas import Quotas
 from farm.service.outage import Outage
 from farm.service.waiters import Waiter, Waiters
 from farm.store import readings
-from farm.store.batches import ItemKey
+from farm.store.batches import Batch, ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.keys import Key
 from farm.store.queries import BroughtBatch

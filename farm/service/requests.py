@@ -25,10 +25,10 @@ from farm.characters import first_unstorable
 from farm.errors import ManifestError, UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
-from farm.runs.prepare.options import SubmitOptions
 from farm.service.spelling import UNKNOWN_FIELD, suggesting, words_of
 
 #: Items that one batch may have.

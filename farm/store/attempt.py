@@ -1,4 +1,4 @@
-"""An attempt at a check, between the store and a worker: what it claims, and what it brings back."""
+"""An attempt at a check, between the store and a worker: its claim, and its verdict or release."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from farm.judging.verdict import Outcome, Verdict
 from farm.limits import Limits
 from farm.tracing.span import trace_id
 
-#: What a worker holds: a check's id, the number of the attempt, and the moment of the claim. Where PostgreSQL
-#: lost claims in a crash, or was restored from a backup, the numbers alone may be another claim's by now.
+#: A lease: a check's id, the number of the attempt, and the time of the claim. Where PostgreSQL lost claims
+#: in a crash, or was restored from a backup, the numbers alone may belong to another claim by now.
 Hold = tuple[int, int, datetime]
 
 
@@ -51,12 +51,11 @@ class Alike:
 class Claim:
     """A check that this worker holds: what to check, and the attempt under which to report it.
 
-    `failures` counts earlier attempts that the farm failed at. With one attempt left it is a `suspect`: it
-    may be what brings workers down. One that is claimed `ahead` waits until a thread of its worker is free.
-    Its `priority` is that of its class, and it has waited for `waited_seconds` since somebody first asked;
-    the `traceparent` is that of the run that did, None where that is not traced or nobody asks. Its `image`
-    is what it has in common with checks that can be forked from the same one, 0 where nobody knows; its
-    `turn` is its place in its queue.
+    `failures` counts earlier attempts in which the farm failed. With one attempt left it is a `suspect`: it
+    may be the check that crashes workers. One that is claimed `ahead` waits for a free thread of its worker.
+    Its `priority` is that of its class, and it has been queued for `waited_seconds`; the `traceparent` is
+    that of its run, None where the run is not traced. Its `image` is the number that it shares with checks
+    that can be forked from the same image, 0 where that is unknown; its `turn` is its place in its queue.
     """
 
     check_id: int
@@ -94,7 +93,7 @@ class Claim:
 
     @property
     def hold(self) -> Hold:
-        """By what it is held."""
+        """Its lease."""
         return self.check_id, self.attempt, self.claimed_at
 
 
@@ -143,7 +142,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Released:
-    """A claim that is given back: what became of the attempt, and whether the farm failed at it."""
+    """A claim that is given back: the outcome of the attempt, and whether the farm failed in it."""
 
     claim: Claim
     outcome: str
@@ -168,14 +167,14 @@ class Released:
 
 
 def unread(row: Mapping[str, Any], why: str) -> dict[str, object]:
-    """Return what the store is given of a claimed row that cannot be read: it goes back unharmed."""
+    """Return the release of a claimed row that cannot be read: the check is queued again unharmed."""
     held = {"id": row["id"], "attempt": row["attempt"], "claimed_at": row["started_at"].isoformat()}
     return held | {"outcome": "returned", "detail": why, "failed": False}
 
 
 def _check(row: Mapping[str, Any]) -> Check:
     return Check(
-        program=decoded(row["source"]),
+        program=decoded(row["program"]),
         limits=Limits(
             wall_seconds=row["wall_seconds"],
             cpu_seconds=row["cpu_seconds"],

@@ -1,7 +1,7 @@
-"""Batches in the store: a small run without files, its items and checks, in one short transaction.
+"""Batches: a small run without files, with its items and checks, is stored in one short transaction.
 
-A run of manifests is staged in a temporary table; a thousand batches a second would fill the catalogue with
-those. What equal checks have in common is settled as in `farm.runs.load`: one check for all who ask the same.
+A load of manifests stages its lines in a temporary table; a thousand batches a second would fill PostgreSQL's
+catalogue with those. So a batch passes its items as JSON.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
-from psycopg.rows import DictRow, dict_row
 
 from farm.errors import FarmError, UsageError
+from farm.judging.submit_options import SubmitOptions
+from farm.store import waiting
+from farm.store.columns import columns_of, declared
+from farm.store.new_lines import STAGED_COLUMNS, NewJob, NewLine, check_record, records_json
+from farm.store.new_runs import HASTEN, INSERT_CHECKS, INSERT_VERDICTS, NewRun, begun
+from farm.store.postgres import together
 from farm.store.records import Item
+from farm.store.transitions import Store
 
-_RUN = """
-    INSERT INTO runs (id, options, farm_version, deadline_at, owner)
-    VALUES (%(id)s, %(options)s, %(version)s, now() + %(deadline)s * interval '1 second', %(owner)s)
-"""
-
-# Who asks for the same key at the same moment waits here until the other has stored it, or has not.
+# A concurrent batch with the same key waits here until the other transaction has ended.
 _TAKE_KEYS = """
     INSERT INTO item_keys (owner, key, request_sha256, run_id, line)
-    SELECT %(owner)s, key, sha256, %(id)s, line
+    SELECT %(owner)s, key, sha256, %(run_id)s, line
     FROM unnest(CAST(%(keys)s AS text[]), CAST(%(sha256s)s AS bytea[]), CAST(%(lines)s AS integer[]))
          AS asked (key, sha256, line)
     ORDER BY key ON CONFLICT DO NOTHING
     RETURNING line
 """
-# The batches are locked: nobody deletes one before this one is there to be seen, and refers to it.
+# The lock prevents the deletion of batches to which this one is about to refer.
 _KEYS = """
     SELECT key, request_sha256, run_id, line
     FROM item_keys JOIN runs ON runs.id = run_id
@@ -42,72 +40,25 @@ _KEYS = """
 _IS_WHOLE = """
     SELECT NOT options::jsonb ? 'places' AND %(count)s = (SELECT count(*) FROM jobs WHERE run_id = runs.id)
            AS is_whole
-    FROM runs WHERE id = %(batch)s
+    FROM runs WHERE id = %(first)s
 """
 _PLACES = """
     UPDATE runs SET options = options::jsonb || jsonb_build_object('places', CAST(%(places)s AS jsonb))
-    WHERE id = %(id)s
+    WHERE id = %(run_id)s
 """
 
-# What is there already is locked: nobody deletes it before the commit. So is a check whose verdict is known.
-_TEXTS = """
-    WITH known AS (
-        SELECT sha256 FROM programs WHERE sha256 = ANY(CAST(%(sha256s)s AS bytea[])) FOR KEY SHARE
-    )
-    INSERT INTO programs (sha256, source)
-    SELECT sha256, source FROM unnest(CAST(%(sha256s)s AS bytea[]), CAST(%(sources)s AS bytea[]))
-         AS asked (sha256, source)
-    WHERE sha256 NOT IN (SELECT sha256 FROM known)
+_ASKED = f"""
+    jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
+        {declared(STAGED_COLUMNS)}, check_id bigint, ordinal integer)
 """
+# Concurrent batches insert in the order of cache keys, so they wait for each other and do not deadlock.
+_CHECKS = (
+    f"WITH asked AS (SELECT * FROM {_ASKED}), begun AS ({begun('asked')})"
+    f"{INSERT_CHECKS.format(first='asked', order='ORDER BY identity, ordinal')} RETURNING id"
+)
+_VERDICTS = INSERT_VERDICTS.format(staged=_ASKED)
 
-_JUDGED = """
-    SELECT id, identity FROM checks WHERE identity = ANY(%(identities)s) AND status = 'done' FOR KEY SHARE
-"""
-
-# A batch begins at the turn that its class and environment have come to, as any run does.
-_BEGUN = """
-    begun AS (
-        SELECT environment, coalesce((
-            SELECT turn FROM checks
-            WHERE status = 'queued' AND checks.environment = named.environment
-              AND priority = %(priority)s AND attempt = 0
-            ORDER BY turn LIMIT 1), 0) AS turn
-        FROM (SELECT DISTINCT environment FROM asked) AS named
-    )
-"""
-
-# Identities in their order, so that two batches wait for each other instead of locking up.
-_CHECKS = f"""
-    WITH asked AS (
-        SELECT * FROM jsonb_to_recordset(CAST(%(checks)s AS jsonb)) AS asked (
-            id bigint, line integer, identity text, program text, submitted json, fallback text,
-            fallback_submitted json, restated text, restated_submitted json,
-            context_end integer, challenge text, challenge_name text,
-            environment text,
-            wall_seconds float8, cpu_seconds float8, memory_mib integer, image bigint,
-            judged boolean)
-    ), {_BEGUN}
-    INSERT INTO checks (
-        id, identity, program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256,
-        restated_submitted, challenge_sha256, challenge_name, context_end, environment,
-        environment_digest, checker_version, tier, native, axioms,
-        policy, wall_seconds, cpu_seconds, memory_mib, image, goals, priority, turn, status)
-    SELECT id, decode(identity, 'hex'), decode(program, 'hex'), submitted, decode(fallback, 'hex'),
-           fallback_submitted, decode(restated, 'hex'), restated_submitted,
-           decode(challenge, 'hex'), challenge_name, context_end, environment,
-           environments.digest,
-           environments.checker_version, %(tier)s, %(native)s, %(axioms)s, %(policy)s, wall_seconds,
-           cpu_seconds, memory_mib, image, %(goals)s, %(priority)s, begun.turn + line - 1,
-           CASE WHEN judged THEN 'done' ELSE 'queued' END
-    FROM asked JOIN begun USING (environment) JOIN environments ON environments.name = environment
-    ORDER BY identity, line
-    ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
-    RETURNING id
-"""  # noqa: S608 - a constant
-
-_IDS = "SELECT nextval(pg_get_serial_sequence('checks', 'id')) AS id FROM generate_series(1, %(count)s)"
-
-# What others brought is held until this batch is there to be seen, and comes as early as if it were its own.
+# Locks other runs' checks until this batch commits, and gives them the turns that its own would have.
 _JOIN = """
     SELECT locked.id, locked.identity FROM (
         SELECT id, identity FROM checks WHERE identity = ANY(%(identities)s) ORDER BY id
@@ -120,39 +71,39 @@ _HASTEN = f"""
     WITH asked AS (
         SELECT checks.id, environment, line FROM checks
         JOIN unnest(CAST(%(ids)s AS bigint[]), CAST(%(lines)s AS integer[])) AS asked (id, line) USING (id)
-    ), {_BEGUN}
-    UPDATE checks SET priority = %(priority)s, turn = begun.turn + line - 1
-    FROM asked JOIN begun USING (environment)
-    WHERE checks.id = asked.id AND status = 'queued'
-      AND (checks.priority, checks.turn) > (%(priority)s, begun.turn + line - 1)
-"""  # noqa: S608 - a constant
+    ), begun AS ({begun("asked")})
+    {HASTEN.format(wanted="(SELECT id, turn + line - 1 AS turn FROM asked JOIN begun USING (environment))")}
+"""
 
-_JOBS = """
-    INSERT INTO jobs (
-        run_id, manifest, line, check_id, name, group_name, races, shared, segments, fallback_segments,
-        restated_segments, warnings)
-    SELECT %(id)s, 0, line, check_id, name, group_name, %(races)s, shared, segments, fallback_segments,
-           restated_segments, warnings
+_JOB = ", ".join(NewJob._fields)
+_JOBS = f"""
+    INSERT INTO jobs (run_id, manifest, races, line, check_id, shared, {_JOB})
+    SELECT %(run_id)s, 0, %(races)s, line, check_id, shared, {_JOB}
     FROM jsonb_to_recordset(CAST(%(jobs)s AS jsonb)) AS asked (
-        line integer, check_id bigint, name text, group_name text, shared boolean, segments json,
-        fallback_segments json, restated_segments json, warnings json)
+        line integer, check_id bigint, shared boolean, {declared(columns_of(NewJob))})
 """
 
 _TALLY = "INSERT INTO tallies SELECT 'lines', * FROM unnest(%(words)s::text[], %(numbers)s::bigint[])"
 
-_VERDICTS = """
-    INSERT INTO verdicts (
-        check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
-        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT check_id, 0, verdict, reason, detail, '[]', '[]', 0, 0, 0, '', '', '', %(version)s
-    FROM jsonb_to_recordset(CAST(%(verdicts)s AS jsonb)) AS judged (
-        check_id bigint, verdict text, reason text, detail text)
-"""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """A stored batch: its items in the order in which they came, and the check that each waits for.
+
+    An item whose idempotency key was used before is the earlier batch's item; where that holds for a whole
+    batch, the batch is the earlier one. `queued` are the environments in which checks wait now.
+    """
+
+    id: str
+    items: tuple[Item, ...]
+    checks: Mapping[Item, int]
+    judged: frozenset[Item]
+    queued: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ItemKey:
-    """By which name a client knows an item, and the sha256 of what it asks for under that name."""
+    """The idempotency key of an item, and the sha256 of its body with the batch's options."""
 
     key: str
     sha256: bytes
@@ -167,118 +118,184 @@ class KeyReused(FarmError):
         self.keys = tuple(keys)
 
 
-class BatchRows:
-    """Stores one batch, step by step, inside a transaction of whoever calls.
+def store_batch(
+    store: Store,
+    batch_id: str,
+    options: SubmitOptions,
+    lines: Sequence[NewLine],
+    *,
+    keys: Sequence[ItemKey] = (),
+    owner: str = "",
+    traceparent: str | None = None,
+    more: Mapping[str, object],
+) -> Batch:
+    """Store a batch, or find the items that were stored before under the same idempotency keys.
 
-    What a step need not know before the next is sent together with it, where the connection is in the
-    pipeline mode of libpq: only what is fetched is waited for.
+    Waits for PostgreSQL's disk only where something is queued. Raises `KeyReused`, `UsageError` for an
+    environment that is gone, and `ServerDown`.
+    """
+    with store.transaction() as connection:
+        with together(connection) as driver:
+            rows = BatchRows(driver, batch_id, options, owner=owner, traceparent=traceparent, more=more)
+            batch = rows.store(lines, keys)
+        if options.stop_on_first_proof:
+            waiting.stop_rivals_of_run(connection, batch.id)
+    return batch
+
+
+class BatchRows(NewRun):
+    """Stores one batch inside the caller's transaction.
+
+    In libpq's pipeline mode statements are sent together; only a fetch waits for their results.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], values: Mapping[str, object]) -> None:
-        """Take a connection, and what is the same for all of the batch: id, owner, options and the like."""
-        self._connection, self._values = connection, values
+    def store(self, lines: Sequence[NewLine], keys: Sequence[ItemKey]) -> Batch:
+        """Store the items that were not stored before, and return all of them."""
+        self.add_run()
+        before = self.take_keys(keys)
+        new = {number: each for number, each in enumerate(lines, 1) if number not in before}
+        places = {number: before.get(number, (self.run_id, number)) for number in range(1, len(lines) + 1)}
+        batch_id = self._resumed(list(places.values())) if before else self.run_id
+        judged = self.judged(
+            [each.check.identity for each in new.values() if each.check.identity is not None]
+        )
+        checks = self._checks(new, judged)
+        if new:
+            self.add_jobs(new, checks)
+        self.add_verdicts([(checks[number][0], each) for number, each in new.items() if each.verdict])
+        known = frozenset(judged.values())
+        done = {number for number, each in new.items() if each.verdict or checks[number][0] in known}
+        queued = frozenset(each.check.environment for number, each in new.items() if number not in done)
+        if not queued:
+            self.be_quick()
+        return Batch(
+            id=batch_id,
+            items=tuple(places.values()),
+            checks={places[number]: check_id for number, (check_id, _) in checks.items()},
+            judged=frozenset(places[number] for number in done),
+            queued=queued,
+        )
 
-    def _execute(self, statement: str, values: Mapping[str, object]) -> psycopg.Cursor[DictRow]:
-        # A cursor for each: of one, a statement would take the rows of the one before it.
-        return self._connection.cursor(row_factory=dict_row).execute(statement, values)
+    def _resumed(self, places: Sequence[Item]) -> str:
+        """Return the id of the batch that has these items, some of which were stored before."""
+        first = places[0][0]
+        if list(places) == [(first, number) for number in range(1, len(places) + 1)] and self.is_whole(
+            first, len(places)
+        ):
+            self.drop_run()
+            return first
+        self.add_places(places)
+        return self.run_id
 
-    def add_run(self) -> None:
-        """Store the run itself."""
-        self._execute(_RUN, self._values)
+    def _checks(self, new: Mapping[int, NewLine], judged: Mapping[bytes, int]) -> dict[int, tuple[int, bool]]:
+        """Return each item's check, and whether another item or run brought it; insert the missing checks."""
+        found = {
+            number: (judged[identity], True)
+            for number, each in new.items()
+            if (identity := each.check.identity) is not None and identity in judged
+        }
+        asked = {number: each for number, each in new.items() if number not in found}
+        if not asked:
+            return found
+        self.add_texts({sha256: source for each in asked.values() for sha256, source in each.texts})
+        own = dict(zip(asked, self.ids(len(asked)), strict=True))
+        same = {number: each.check.identity or own[number] for number, each in asked.items()}
+        first = {key: number for number, key in reversed(same.items())}
+        made = self.add_checks({number: (own[number], asked[number]) for number in sorted(first.values())})
+        for number, key in same.items():
+            check_id = made[first[key]]
+            found[number] = check_id, check_id != own[number]
+        return found
 
     def drop_run(self) -> None:
-        """Take the run back: it is one that was asked for before."""
-        self._execute("DELETE FROM runs WHERE id = %(id)s", self._values)
+        """Delete the run: its items are those of an earlier batch."""
+        self._execute("DELETE FROM runs WHERE id = %(run_id)s")
 
     def is_whole(self, batch_id: str, count: int) -> bool:
-        """Return whether a batch has so many items, and all of them are its own."""
-        row = self._execute(_IS_WHOLE, {"batch": batch_id, "count": count}).fetchone()
-        return row is not None and bool(row["is_whole"])
+        """Return whether a batch has this number of items, and none of another batch."""
+        row = self._execute(_IS_WHOLE, first=batch_id, count=count).fetchone()
+        return row is not None and bool(row[0])
 
     def add_places(self, places: Sequence[Item]) -> None:
-        """Note which items the batch is asked for, some of them in other batches."""
-        self._execute(_PLACES, {**self._values, "places": json.dumps(places)})
+        """Store which items, some of them of other batches, this batch consists of."""
+        self._execute(_PLACES, places=json.dumps(places))
 
     def take_keys(self, keys: Sequence[ItemKey]) -> dict[int, Item]:
-        """Return which lines were asked for before, under the same key, and where; take the other keys.
+        """Store idempotency keys; return for each line whose key was used before the item stored then.
 
-        Raises `KeyReused` where something else was asked for under a key.
+        Raises `KeyReused` where a key was used with another body.
         """
         if not keys:
             return {}
         values = {
-            **self._values,
             "keys": [each.key for each in keys],
             "sha256s": [each.sha256 for each in keys],
             "lines": [each.line for each in keys],
         }
-        known: dict[str, Mapping[str, Any]] = {}
-        while {each.key for each in keys} - known.keys():  # again where one was deleted meanwhile
-            if len(self._execute(_TAKE_KEYS, values).fetchall()) == len(keys):
+        known: dict[str, tuple[bytes, Item]] = {}
+        while {each.key for each in keys} - known.keys():  # again where another transaction deleted one
+            if len(self._execute(_TAKE_KEYS, **values).fetchall()) == len(keys):
                 return {}
-            known = {row["key"]: row for row in self._execute(_KEYS, values)}
-        if odd := [each.key for each in keys if bytes(known[each.key]["request_sha256"]) != each.sha256]:
+            rows = self._execute(_KEYS, **values)
+            known = {key: (bytes(sha256), (run_id, line)) for key, sha256, run_id, line in rows}
+        if odd := [each.key for each in keys if known[each.key][0] != each.sha256]:
             raise KeyReused(odd)
-        found = {each.line: (known[each.key]["run_id"], known[each.key]["line"]) for each in keys}
-        return {line: item for line, item in found.items() if item != (self._values["id"], line)}
+        found = {each.line: known[each.key][1] for each in keys}
+        return {line: item for line, item in found.items() if item != (self.run_id, line)}
 
-    def judged(self, identities: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the checks whose verdict is that of every equal check, by identity."""
-        rows = self._execute(_JUDGED, {"identities": list(identities)}) if identities else ()
-        return {bytes(row["identity"]): row["id"] for row in rows}
+    def add_checks(self, checks: Mapping[int, tuple[int, NewLine]]) -> dict[int, int]:
+        """Insert checks, or find equal ones of other runs; returns the id of each item's check.
 
-    def add_texts(self, texts: Mapping[bytes, bytes]) -> None:
-        """Store the texts that are not there yet, by their sha256."""
-        self._execute(_TEXTS, {"sha256s": list(texts), "sources": list(texts.values())})
-
-    def ids(self, count: int) -> list[int]:
-        """Return so many ids for new checks."""
-        return [row["id"] for row in self._execute(_IDS, {"count": count})]
-
-    def add_checks(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-        """Make checks, or find equal ones of others; returns by the id of each the id of the one that counts.
-
-        No two of them may be equal. Raises UsageError when an environment is gone.
+        ``checks`` are a new id and an item by the item's number; no two may have the same cache key. Raises
+        `UsageError` when an environment is gone.
         """
         found = self._insert(checks)
-        left = [each for each in checks if each["id"] not in found]
-        if left:
+        if left := {number: each for number, each in checks.items() if number not in found}:
             found |= self._join(left)
-            # What was there a moment ago is not to be shared any more. These are nobody's but this batch's:
-            # to insert them under their identities now, out of order, could lock up with another batch.
-            alone = [{**each, "identity": None} for each in left if each["id"] not in found]
+            # An equal check can no longer be shared. These checks get no cache key: to insert keys now, out
+            # of order, could deadlock with another batch.
+            alone = {
+                number: (check_id, new._replace(check=new.check._replace(identity=None)))
+                for number, (check_id, new) in left.items()
+                if number not in found
+            }
             found |= self._insert(alone)
         if len(found) < len(checks):
             raise UsageError("an environment of the batch is gone, and nothing was stored; name another")
         return found
 
-    def _insert(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    def _insert(self, checks: Mapping[int, tuple[int, NewLine]]) -> dict[int, int]:
         if not checks:
             return {}
-        rows = self._execute(_CHECKS, {**self._values, "checks": json.dumps(checks)})
-        return {row["id"]: row["id"] for row in rows}
+        rows = [check_record(new, check_id=id_, ordinal=number) for number, (id_, new) in checks.items()]
+        made = {check_id for (check_id,) in self._execute(_CHECKS, checks=records_json(rows))}
+        return {number: check_id for number, (check_id, _) in checks.items() if check_id in made}
 
-    def _join(self, checks: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-        """Hold the equal checks of others, as far as they are there, and have them come as early as these."""
-        asked = {bytes.fromhex(each["identity"]): each for each in checks if each["identity"]}
-        rows = self._execute(_JOIN, {"identities": list(asked)}).fetchall()
-        found = [(row["id"], asked[bytes(row["identity"])]) for row in rows]
+    def _join(self, checks: Mapping[int, tuple[int, NewLine]]) -> dict[int, int]:
+        """Lock the equal checks of other runs, as far as they exist, and raise their priority."""
+        asked = {new.check.identity: number for number, (_, new) in checks.items() if new.check.identity}
+        rows = self._execute(_JOIN, identities=list(asked)).fetchall()
+        found = {asked[bytes(identity)]: check_id for check_id, identity in rows}
         if found:
-            joined = {"ids": [id_ for id_, _ in found], "lines": [each["line"] for _, each in found]}
-            self._execute(_HASTEN, {**self._values, **joined})
-        return {each["id"]: id_ for id_, each in found}
+            self._execute(_HASTEN, ids=list(found.values()), lines=list(found))
+        return found
 
-    def add_jobs(self, jobs: Sequence[Mapping[str, object]]) -> None:
+    def add_jobs(self, new: Mapping[int, NewLine], checks: Mapping[int, tuple[int, bool]]) -> None:
         """Store the items, each with the check that it waits for, and count them."""
-        self._execute(_JOBS, {**self._values, "jobs": json.dumps(jobs)})
-        counted = Counter("shared" if each["shared"] else "own" for each in jobs)
-        self._execute(_TALLY, {"words": list(counted), "numbers": list(counted.values())})
+        rows = [
+            {"line": number, "check_id": check_id, "shared": shared, **new[number].job._asdict()}
+            for number, (check_id, shared) in checks.items()
+        ]
+        self._execute(_JOBS, jobs=records_json(rows))
+        counted = Counter("shared" if shared else "own" for _, shared in checks.values())
+        self._execute(_TALLY, words=list(counted), numbers=list(counted.values()))
 
     def be_quick(self) -> None:
-        """Do not wait for the disk: what is stored can be asked for again, and nothing has to be judged."""
-        self._execute("SET LOCAL synchronous_commit TO off", {})
+        """Do not wait for the disk: a client can ask again for verdicts that are known already."""
+        self._execute("SET LOCAL synchronous_commit TO off")
 
-    def add_verdicts(self, verdicts: Sequence[Mapping[str, object]]) -> None:
-        """Store the verdicts of what Lean need not be asked."""
-        if verdicts:
-            self._execute(_VERDICTS, {**self._values, "verdicts": json.dumps(verdicts)})
+    def add_verdicts(self, checks: Sequence[tuple[int, NewLine]]) -> None:
+        """Store the verdicts of items whose text alone decides, by the ids of their checks."""
+        if checks:
+            rows = [check_record(new, check_id=check_id) for check_id, new in checks]
+            self._execute(_VERDICTS, checks=records_json(rows))

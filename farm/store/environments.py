@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from farm.kinds import Kind
 
-#: Seconds without a worker's sign of life after which whoever waits for it is told.
+#: Seconds without a worker's heartbeat after which its waiting users get a message.
 UNSERVED_SECONDS = 30.0
 
 
@@ -16,9 +16,9 @@ UNSERVED_SECONDS = 30.0
 class Served:
     """An environment that a worker serves.
 
-    `kind` is a `farm.kinds.Kind`, or a newer farm's word for one. `tiers` are those that can be had there.
-    `checker` is what is asked there besides the first checker, such as what replays a compiled module through
-    the kernel; None where nothing is.
+    `kind` is a `farm.kinds.Kind`, or a newer farm's word for one. `tiers` are those that it supports.
+    `checker` is a second checker, such as one that replays compiled modules through the kernel; None without
+    one.
     """
 
     name: str
@@ -67,9 +67,9 @@ class Pending:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServedEnvironment(Served):
-    """An environment as its workers last told of it, and for how many seconds they have been silent since.
+    """An environment as its workers last reported it, and the seconds since then.
 
-    That is infinitely long for one that was only declared; nothing but its name is certain then. `pending`
+    These are infinite for one that was only declared; then nothing but its name is certain. `pending`
     are the workers that are configured with it and do not serve it.
     """
 

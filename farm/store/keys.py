@@ -1,6 +1,6 @@
-"""The keys of the HTTP service as PostgreSQL keeps them: who may do what, and the digest of each secret.
+"""The API keys of the HTTP service: their scopes and limits, and the digest of each secret.
 
-Each change is one statement, and a transaction by itself. No secret comes here, only its sha256.
+Each change is one statement, and a transaction by itself. The store has no secret, only its sha256.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from farm.store.postgres import single
 
 
 class Scope(StrEnum):
-    """What a key may do."""
+    """A permission of a key."""
 
     SUBMIT = "submit"
     READ = "read"
@@ -28,10 +28,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """Who asks, and what they may: `classes` are the names of the priority classes they may submit in.
+    """An API key: `classes` are the names of the priority classes in which its client may submit.
 
-    `per_second` is how many proofs they may submit a second, `in_flight` how many of theirs may be unfinished
-    at once; None for no limit. One of their checks may take `most_seconds`; None for the service's own limit.
+    `per_second` limits the proofs it may submit a second, `in_flight` its unfinished proofs; None for no
+    limit. One of its checks may take `most_seconds`; None for the service's own limit.
     """
 
     id: str
@@ -117,20 +117,16 @@ class Keys:
 
     def _read(self, where: str) -> list[StoredKey]:
         with single(self.engine) as cursor:
-            cursor.execute(f"SELECT * FROM api_keys {where} ORDER BY created_at, id")  # noqa: S608 - constants
+            cursor.execute(f"SELECT * FROM api_keys {where} ORDER BY created_at, id")
             return [_stored(row) for row in cursor]
 
 
 def _stored(row: dict[str, Any]) -> StoredKey:
     key = Key(
-        id=row["id"],
-        name=row["name"],
-        # What only a later farm knows is nothing that this one lets anybody do.
+        **{name: row[name] for name in _FACTS},
+        # A scope of a newer farm permits nothing here.
         scopes=frozenset(scope for scope in Scope if scope in row["scopes"]),
         classes=frozenset(row["classes"]),
-        per_second=row["per_second"],
-        in_flight=row["in_flight"],
-        most_seconds=row["most_seconds"],
     )
     return StoredKey(
         key=key,

@@ -1,7 +1,7 @@
-"""What a person asks who looks at runs in a browser: counts, pages of lines, problems, what differs.
+"""Queries of the browser page: counts, pages of lines, problems, differences between runs.
 
-A run may have a million lines, so pages go by what comes after a place (a keyset, no OFFSET), and what a
-page is picked by is in the indexes alone. Nothing here changes anything.
+A run may have a million lines, so a page is the rows after a key (keyset pagination, no OFFSET), and every
+filter is answered from indexes alone. These queries only read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ START = Place(0, 0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeenRun:
-    """A run or a batch; `owner` is the key that brought a batch, None for what `farm submit` stored."""
+    """A run or a batch; `owner` is the key that submitted a batch, None for a run of `farm submit`."""
 
     id: str
     created_at: datetime
@@ -82,7 +82,7 @@ class SeenCheck:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeenHour:
-    """The single checks that a key sent in the hour from `begins` on: how many came to what.
+    """The single checks that a key sent in the hour from `begins` on, counted by result.
 
     `newest` is the batch of the last of them, `name` the name of its item.
     """
@@ -95,9 +95,9 @@ class SeenHour:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """Which lines are asked for; "" stands for any.
+    """A filter of lines; "" stands for any.
 
-    `state` is a verdict, ``cancelled``, or ``waiting`` for what has no verdict yet. `name` is a part of a
+    `state` is a verdict, ``cancelled``, or ``waiting`` for lines without a verdict. `name` is a part of a
     name, `group` a whole group.
     """
 
@@ -148,7 +148,7 @@ class SeenProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a check may take, and since when it waits."""
+    """The limits of a check, and since when it waits."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -159,9 +159,9 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """A line, or a problem by its first line, of two runs, and what became of it in each.
+    """A line, or a problem by its first line, of two runs, with its results in each.
 
-    Of a line, the verdicts with their reasons; of a problem, how many answers are proved, of how many.
+    A line has verdicts with their reasons; a problem has the numbers of its proved answers and of all.
     """
 
     manifest: int
@@ -182,12 +182,12 @@ _RUN = """
            ARRAY(SELECT path FROM manifests WHERE run_id = runs.id ORDER BY number) AS manifests
     FROM runs
 """
-# There may be millions of batches; what `farm submit` stored has an index of its own.
+# There may be millions of batches; runs of `farm submit` have an index of their own.
 _SUBMITTED = f"""
     {_RUN} WHERE owner IS NULL AND (
         %(before)s = '' OR (created_at, id) < (SELECT created_at, id FROM runs WHERE id = %(before)s))
     ORDER BY created_at DESC, id DESC LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 # A single check is a batch of one item without a name: a person looks at them together, an hour at a time.
 _SINGLE = """(NOT jsonb_exists(CAST(options AS jsonb), 'batch_name') AND NOT EXISTS (
     SELECT 1 FROM jobs WHERE run_id = runs.id AND manifest = 0 AND line > 1))"""
@@ -207,7 +207,7 @@ _HOURS = f"""
         LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
         WHERE {_SINGLE}
     ) AS checks GROUP BY 1, 2 ORDER BY 1 DESC, 2
-"""  # noqa: S608 - constants
+"""
 _CHECKS = f"""
     SELECT runs.id, runs.created_at, name, cancelled, {SHOWN_STATUS} AS status, verdict, reason,
            left(detail, 400) AS detail
@@ -219,9 +219,9 @@ _CHECKS = f"""
       AND (%(before)s = '' OR (runs.created_at, runs.id) < (
           SELECT created_at, id FROM runs WHERE id = %(before)s AND owner = %(owner)s))
     ORDER BY runs.created_at DESC, runs.id DESC LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 
-# All of it is in the indexes. `farm.store.queries` counts more, and takes three times as long.
+# The indexes alone answer this. `farm.store.queries` counts more, and takes three times as long.
 _COUNTS = """
     SELECT cancelled IS NOT NULL AS is_cancelled, verdict, reason, count(*) AS n,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
@@ -259,7 +259,7 @@ _LINES = f"""
         WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     ORDER BY manifest, line
-"""  # noqa: S608 - constants
+"""
 
 # All lines of a group are answers to one problem; without a group, all of a name; else a line is one.
 _PROBLEM = "coalesce('g' || group_name, 'n' || nullif(name, ''), manifest || ':' || line)"
@@ -269,14 +269,14 @@ _OF_PROBLEMS = f"""
            count(*) AS samples, count(verdict) AS judged, count(*) FILTER (WHERE verdict = 'proved') AS proved
     FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
     WHERE run_id = %(run)s GROUP BY 1
-"""  # noqa: S608 - constants
+"""
 _PROBLEMS = f"""
     SELECT place >> 32 AS manifest, place & 4294967295 AS line, name, group_name, samples, judged, proved
     FROM ({_OF_PROBLEMS}) AS problems
     WHERE place > %(place)s AND CASE CAST(%(state)s AS text)
         WHEN 'solved' THEN proved > 0 WHEN 'unsolved' THEN proved = 0 ELSE true END
     ORDER BY place LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 _LIMITS = """
     SELECT checks.wall_seconds, checks.cpu_seconds, memory_mib, queued_at, decided_at
     FROM jobs JOIN checks ON checks.id = jobs.check_id LEFT JOIN verdicts ON verdicts.check_id = checks.id
@@ -305,7 +305,7 @@ _PROBLEMS_DIFFER = f"""
     FROM ({_OF_PROBLEMS.replace("%(run)s", "%(one)s")}) AS a
     JOIN ({_OF_PROBLEMS.replace("%(run)s", "%(other)s")}) AS b USING (problem)
     WHERE (a.proved > 0) <> (b.proved > 0) AND a.place > %(place)s ORDER BY a.place LIMIT %(most)s
-"""  # noqa: S608 - constants
+"""
 
 
 class Looking:
@@ -390,7 +390,7 @@ class Looking:
         return [SeenProblem(**row) for row in rows]
 
     def limits(self, run_id: str, place: Place) -> Limits:
-        """Return what the check of a line may take; raises `UnknownRun`."""
+        """Return the limits of a line's check; raises `UnknownRun`."""
         rows = self._all(_LIMITS, run=run_id, **place._asdict())
         if not rows:
             raise UnknownRun(f"the run has no line {place.line}")

@@ -1,24 +1,19 @@
-"""What the store knows of every line of a run in a few columns, streamed: what a report is made of."""
+"""The rows of a report: every line of a run in a few columns, streamed."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import NamedTuple
 
-from sqlalchemy import Engine
-
-from farm.store.postgres import reaching
+from farm.store.postgres import Engine, streamed
 from farm.store.records import SHOWN_STATUS
-
-if TYPE_CHECKING:
-    import psycopg
 
 # Rows the server sends at once.
 _ROWS = 500
 
 # Each is looked up in an index, for a run is a few of all the checks that there are; LIMIT keeps the planner,
-# whatever it thinks of the tables' sizes, from reading one whole to hash it.
+# whatever it assumes about the tables' sizes, from reading one whole to hash it.
 _OUTCOMES = f"""
     SELECT manifest, line, name, group_name, {SHOWN_STATUS}, coalesce(cancelled = 'group', false), shared,
            asked.wall_seconds, asked.cpu_seconds, asked.memory_mib, verdict.*
@@ -30,11 +25,11 @@ _OUTCOMES = f"""
     ) AS verdict ON true
     WHERE jobs.run_id = %(run_id)s
     ORDER BY manifest, line
-"""  # noqa: S608 - nothing of a user's is in it
+"""
 
 
 class Outcome(NamedTuple):
-    """What became of one line: where it stands, its limits, and its verdict, None where there is none.
+    """One line: its place, its limits, and its verdict, None for an unfinished line.
 
     `stopped` lines are cancelled because another line of their group is proved.
     """
@@ -58,11 +53,5 @@ class Outcome(NamedTuple):
 
 def outcomes(engine: Engine, run_id: str) -> Generator[Outcome]:
     """Yield the lines of a run in order of manifests and lines; raises `ServerDown`."""
-    with reaching(engine), engine.connect() as connection:
-        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        # What seems dear is only long, and is not compiled.
-        driver.execute("SET LOCAL jit = off")
-        # Who stops asking in the middle ends the query here, before the connection is given back.
-        stream = driver.cursor(binary=True).stream(_OUTCOMES, {"run_id": run_id}, size=_ROWS)
-        with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
-            yield from map(Outcome._make, rows)
+    with closing(streamed(engine, _OUTCOMES, {"run_id": run_id}, rows=_ROWS)) as rows:
+        yield from map(Outcome._make, rows)

@@ -1,7 +1,6 @@
-"""The whole farm at a glance: what waits, what is unfinished, what workers are at, what was decided lately.
+"""The state of the whole farm: queues, unfinished runs, running checks, recent verdicts.
 
-Each question costs what it tells of, not what the database holds: none goes through the verdicts or the runs
-of years.
+The cost of a query grows with its result and not with the database: none scans the verdicts or runs of years.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from farm.store.postgres import single
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queue:
-    """What waits of one class in one environment for one tier, and for how long its oldest check has.
+    """The queued checks of one class, environment and tier, and how long the oldest has waited.
 
     Where counting the checks of this class and environment was cut short (`is_cut`), there may be more.
     """
@@ -36,7 +35,7 @@ class Queue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unfinished:
-    """How much of what was asked for has no verdict yet: lines by the run, and what is left of batches."""
+    """The numbers of lines without a verdict by run, and of such items of batches."""
 
     runs: Mapping[str, int]
     batches: int
@@ -45,7 +44,7 @@ class Unfinished:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AtWork:
-    """A check that a worker is at, and one line that waits for it; None where nobody waits any more."""
+    """A running check, and one line that waits for it; None where no line waits any more."""
 
     worker: str
     check_id: int
@@ -79,7 +78,7 @@ _QUEUES = """
     GROUP BY 1, 2, 3 ORDER BY 2, 1, 3
 """
 
-# From the checks to those who wait for them: the finished runs of years are not looked at.
+# Joined from the checks to their lines, so that the finished runs of years are not scanned.
 _UNFINISHED = """
     WITH waited AS (
         SELECT run_id, count(*) AS items FROM (
@@ -94,7 +93,7 @@ _UNFINISHED = """
     FROM waited, LATERAL (SELECT owner FROM runs WHERE id = run_id OFFSET 0) AS run GROUP BY 1
 """
 
-# The lease's index leads to what runs; what was claimed ahead has not begun.
+# The index of leases finds claimed checks; those claimed ahead have not begun.
 _RUNNING = """
     SELECT {of_each} worker, id AS check_id, attempt, environment,
            extract(epoch FROM now() - started_at)::float8 AS seconds
@@ -104,7 +103,7 @@ _RUNNING = """
 _LONGEST_OF_EACH = f"""
     SELECT * FROM ({_RUNNING.format(of_each='DISTINCT ON (worker COLLATE "C")')}) AS longest
     ORDER BY seconds DESC, check_id LIMIT %(most)s
-"""  # noqa: S608 - a constant
+"""
 _WITH_LINES = """
     SELECT worker, check_id, attempt, environment, seconds, run_id, line, left(name, 200) AS name
     FROM ({held}) AS held
@@ -115,7 +114,7 @@ _WITH_LINES = """
     ORDER BY worker COLLATE "C", seconds DESC, check_id
 """
 
-# What was known at once came from no worker, and has no attempt.
+# A verdict that was known from the text came from no worker, and has no attempt.
 _DECIDED = """
     SELECT floor(extract(epoch FROM decided_at))::bigint AS second, verdict, count(*) AS checks
     FROM verdicts
@@ -144,7 +143,7 @@ class Overview:
             return cursor.execute(statement, values).fetchall()
 
     def queues(self, *, most: int | None = None) -> list[Queue]:
-        """Return what waits, the most urgent class first; of each environment and class at most `most`."""
+        """Return the queues, the most urgent class first; counts at most `most` checks of each."""
         rows = self._all(_QUEUES, classes=[int(each) for each in Priority], most=most)
         return [Queue(**{**row, "priority": Priority(row["priority"])}) for row in rows]
 
@@ -159,18 +158,18 @@ class Overview:
         )
 
     def at_work(self) -> list[AtWork]:
-        """Return what workers are at, by worker, the longest first."""
+        """Return running checks by worker, the longest first."""
         return [AtWork(**row) for row in self._all(_WITH_LINES.format(held=_RUNNING.format(of_each="")))]
 
     def longest_at_work(self, *, most: int) -> list[AtWork]:
-        """Return the check that each worker has been at for longest, of so many workers at most."""
+        """Return the longest running check of each worker, of at most `most` workers."""
         rows = self._all(_WITH_LINES.format(held=_LONGEST_OF_EACH), most=most)
         return [AtWork(**row) for row in rows]
 
     def decided(self, *, since: int, most_seconds: int) -> tuple[float, Sequence[Decided]]:
-        """Return PostgreSQL's time, and what workers have decided since this time, in seconds since 1970.
+        """Return PostgreSQL's time and the verdicts of workers since this time, in seconds since 1970.
 
-        What is more than `most_seconds` old is left out.
+        Verdicts older than `most_seconds` are left out.
         """
         with self._looking() as cursor:
             row = cursor.execute("SELECT extract(epoch FROM now())::float8 AS now").fetchone()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from psycopg import Cursor
 from psycopg.rows import DictRow, dict_row
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Engine as Engine  # named by modules outside the store, which do not import SQLAlchemy
 from sqlalchemy.exc import (
     DBAPIError,
     DisconnectionError,
@@ -35,12 +36,12 @@ _FIRST = "0014"
 
 _MIGRATIONS = "farm_migrations"
 
-# PostgreSQL's class "program_limit_exceeded": the driver has these among what is down, and no second try will
-# do. https://www.postgresql.org/docs/current/errcodes-appendix.html
+# PostgreSQL's class "program_limit_exceeded": the driver counts these as an outage, but a retry
+# does not help. https://www.postgresql.org/docs/current/errcodes-appendix.html
 _LIMIT_EXCEEDED = "54"
-# Its "lock_not_available" and "query_canceled": what ends a statement that waits, or takes, too long.
+# Its "lock_not_available" and "query_canceled": a statement waited or ran for too long.
 _OUT_OF_TIME = ("55P03", "57014")
-# Its "read_only_sql_transaction": what a server says that is being restored, or is a standby.
+# Its "read_only_sql_transaction": the server is being restored, or is a standby.
 _READ_ONLY = "25006"
 
 _CONNECT_SECONDS = 10
@@ -63,12 +64,11 @@ def connect(
 ) -> Engine:
     """Return an engine for the store; nothing is connected yet.
 
-    ``application`` is shown in `pg_stat_activity`; ``connections`` is how many threads may use it at once.
-    Before each use a connection is asked whether it is still there; of who `works`, and does again what
-    fails, only after some idle seconds. A worker asks for a few rows at a time, and PostgreSQL does not go
-    through a whole table for them: a plan made when that was small, or unknown, may last for minutes. Of who
-    asks the same few things all the time, each statement is planned once, whatever it is asked about: to
-    plan the question for an item takes PostgreSQL as long as to find it.
+    ``application`` is shown in `pg_stat_activity`; ``connections`` limits the threads that use it at once.
+    Connections are pinged before each use. With `works`, for workers and services, which retry, they are
+    pinged only after 5 s idle, and PostgreSQL plans no sequential scans: a plan made while a table was small,
+    or unknown, can last for minutes. With `plans_once` PostgreSQL plans each statement once for all values:
+    to plan the query for one item takes as long as to run it.
 
     Behind a pooler that keeps no sessions (PgBouncer in transaction mode) nothing is prepared, and each
     transaction gets the settings of its own.
@@ -92,9 +92,9 @@ def connect(
 
 
 def driver_arguments(engine: Engine) -> dict[str, Any]:
-    """Return what the driver is given to connect as the engine does, for a process without SQLAlchemy.
+    """Return the driver's arguments to connect as the engine does, for a process without SQLAlchemy.
 
-    Such a process asks few things, so it prepares no statement, which a pooler might not keep.
+    Such a process runs few statements, so it prepares none, which a pooler might not keep.
     """
     _, arguments = engine.dialect.create_connect_args(engine.url)
     # SQLAlchemy's own conversions of types stay here.
@@ -103,10 +103,10 @@ def driver_arguments(engine: Engine) -> dict[str, Any]:
     return {**theirs, **ours, **_TCP}
 
 
-# Compiling would pay for what seems dear only because the whole tables are not gone through.
+# Without sequential scans the estimated costs are so high that PostgreSQL would compile each statement.
 _LOOK_UP = ("enable_seqscan = off", "jit = off")
 _PLAN_ONCE = ("plan_cache_mode = force_generic_plan",)
-# What a connection's transactions begin with, where a pooler keeps no settings for it.
+# Settings that each transaction begins with, where a pooler keeps none for the session.
 _LOCAL = "farm_local_settings"
 
 
@@ -123,7 +123,7 @@ def _begin_session(settings: Sequence[str], connection: Any, record: ConnectionP
 def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
     """Whether a pooler is on the way, whose sessions may change from transaction to transaction.
 
-    A pooler gives each client a number of its own for cancelling, at random; a server tells its process id.
+    A pooler gives each client a number of its own for cancelling, at random; a server gives its process id.
     """
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] != connection.info.backend_pid
@@ -139,7 +139,7 @@ def _set_locally(pooled: PoolProxiedConnection) -> None:
         driver.execute(local)
 
 
-#: A connection that was not used for so many seconds is asked whether it still works.
+#: Seconds of idleness after which a connection is pinged before its next use.
 _IDLE_SECONDS = 5.0
 
 
@@ -148,9 +148,9 @@ def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
 
 
 def _ping_when_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
-    """Have the pool open another when PostgreSQL went away meanwhile.
+    """Ping an idle connection, and have the pool replace it when PostgreSQL closed it.
 
-    Asking each time is a way there and back, and a transaction, for every one that does something.
+    A ping before every use would double the round trips and the transactions.
     """
     used_at = record.info.get("used_at")
     if used_at is None or time.monotonic() - used_at < _IDLE_SECONDS:
@@ -185,22 +185,44 @@ def _sqlstate(error: Exception) -> str:
 
 
 def _is_too_much(error: Exception) -> bool:
-    """Whether PostgreSQL answers, and refuses what it was asked as beyond its limits."""
+    """Whether PostgreSQL answered that a statement exceeds its limits."""
     return _sqlstate(error).startswith(_LIMIT_EXCEEDED)
 
 
-#: In the FROM of a statement, it has the statement's transaction not wait for the disk: for what may be lost
-#: in a crash of PostgreSQL, because it is written again or done again.
+@contextmanager
+def autocommitting(engine: Engine) -> Iterator[psycopg.Connection[Any]]:
+    """Give a driver's connection on which each statement is a transaction; raises as `reaching` does."""
+    with reaching(engine), engine.connect() as connection:
+        pooled = connection.execution_options(isolation_level="AUTOCOMMIT").connection
+        yield cast("psycopg.Connection[Any]", pooled.driver_connection)
+
+
+def streamed(
+    engine: Engine, statement: str, values: Mapping[str, object], *, rows: int
+) -> Generator[tuple[Any, ...]]:
+    """Yield the rows of a query of a whole run, `rows` at a time; raises as `reaching` does."""
+    with reaching(engine), engine.connect() as connection:
+        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+        # Such a query returns many rows but is simple: compiling does not pay.
+        driver.execute("SET LOCAL jit = off")
+        stream = driver.cursor(binary=True).stream(statement, values, size=rows)
+        # A caller that stops in the middle ends the query here, before the connection returns to the pool.
+        with closing(cast("Generator[tuple[Any, ...]]", stream)) as found:
+            yield from found
+
+
+#: In the FROM of a statement, it commits without waiting for the disk: for writes that a crash of PostgreSQL
+#: may lose, because they are repeated.
 UNHURRIED = "(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried"
 
 
 @contextmanager
 def single(engine: Engine) -> Iterator[Cursor[DictRow]]:
-    """Give what carries out statements of which each is a transaction by itself; raises as `reaching` does.
+    """Give a cursor whose statements are each a transaction of their own; raises as `reaching` does.
 
-    For what is asked all the time: the way there and back is gone once and not three times, and SQLAlchemy,
-    which uses more of this process's time than all else of a statement, is passed by. Where a pooler keeps no
-    settings, all statements of the block are one transaction.
+    For the most frequent statements: one round trip instead of three, and without SQLAlchemy, which takes
+    most of a statement's processor time in this process. Behind a pooler that keeps no settings, all
+    statements of the block are one transaction.
     """
     with reaching(engine), closing(engine.raw_connection()) as pooled:
         connection: psycopg.Connection[Any] = pooled.driver_connection  # type: ignore[assignment]
@@ -239,11 +261,11 @@ def together(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
 
 @contextmanager
 def hashing(connection: Connection) -> Iterator[None]:
-    """Have what is asked inside the block, in a transaction, go once through each table that it joins.
+    """Use hash joins in the queries of the block, which is inside a transaction.
 
-    Of a run that is being loaded the tables' statistics know nothing. Where there seem to be no jobs at all,
-    the planner would go through another table anew for each. A loop without an alternative seems so dear then
-    that it would be compiled, which takes longer than most of what is asked.
+    The tables' statistics do not cover a run that is being loaded. Where a table seems empty, the planner
+    chooses nested loops, which scan the other table for each row. Compiling is off as well: with nested loops
+    disabled the estimated costs are so high that PostgreSQL would compile most queries.
     """
     connection.execute(text("SET LOCAL enable_nestloop = off"))
     connection.execute(text("SET LOCAL jit = off"))

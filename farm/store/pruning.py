@@ -1,11 +1,10 @@
-"""Deletes what is old: runs, their lines, and checks that no line waits for; nothing here commits.
+"""Deletes old runs, their lines, and checks that no line waits for; the caller commits.
 
-A prune waits for nobody: it skips what another transaction has locked, and the next prune finds that; only a
-text that is skipped while its last check goes may stay for good. Nobody
-waits long for a prune either: each of its transactions is short. It decides by what it sees after it has
-locked, and others lock (FOR KEY SHARE) what they are about to refer to: a check whose verdict answers a line,
-a text that is stored already, a batch that has an item, a run whose lines are to be judged again. So nothing
-is deleted that somebody is about to need.
+A prune skips rows that another transaction has locked, and the next prune finds them; only a text that is
+skipped while its last check is deleted may stay for good. Its transactions are short, so others do not wait
+long for it. It locks rows first and decides then, and other transactions lock (FOR KEY SHARE) the rows to
+which they are about to refer: a check whose verdict answers a line, a stored text, a batch that has an item,
+a run to recheck. So no row is deleted that another transaction is about to need.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, text
 
 from farm.errors import gone
+from farm.store.new_lines import TEXT_COLUMNS
 from farm.store.postgres import reaching
 
-#: Why an old run stays: some of it is unfinished; it was judged, exported or cancelled since; verdicts of it
-#: are not in its manifests; or it has items of a later batch, or somebody changed or held it meanwhile.
+#: Why an old run stays: it has unfinished lines; it was judged, exported or cancelled since; its manifests
+#: lack verdicts; or it has items of a later batch, or another transaction changed or locked it.
 Reason = Literal["unfinished", "recent", "unexported", "in_use"]
 
-#: So many runs are looked at together, and so many verdicts.
+#: Numbers of runs and of verdicts that one query reads.
 _RUNS, _VERDICTS = 500, 20_000
 
 # Each row is looked up in an index, whatever the statistics say of tables that just shrank or grew.
@@ -32,13 +32,13 @@ _LOOK_UP = text("""
     SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off;
     SET LOCAL enable_mergejoin = off; SET LOCAL jit = off
 """)
-# What is lost with the power is deleted by the next prune. And what a prune makes PostgreSQL write goes to
-# the disk at once: left to the end of a checkpoint, it would have everybody's commits wait for as long.
+# A deletion that a crash loses is repeated by the next prune. A prune's writes go to the disk at once: at the
+# end of a checkpoint they would delay the commits of all other transactions.
 _BE_QUICK = text("SET LOCAL synchronous_commit = off; SET LOCAL backend_flush_after = '256kB'")
 
 _AGO = text("SELECT now() - :seconds * interval '1 second'")
 
-# A run's version (xmin) tells whether it was changed since; whoever has lines judged anew changes the run.
+# A run's version (xmin) shows whether it was changed since; a retry changes the run.
 _OLD = """
     SELECT old.id, created_at, version, coalesce(lines, 0) AS lines, CASE
         WHEN unfinished THEN 'unfinished'
@@ -92,7 +92,7 @@ _DELETE_LINES = text("""
     DELETE FROM jobs WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM jobs WHERE run_id = ANY(:ids) FOR UPDATE SKIP LOCKED))
 """)
-# From the last line on: what was deleted before it is in the index until nobody can see it any more.
+# From the last line on: the index keeps entries of deleted lines until no transaction can see them.
 _DELETE_SOME_LINES = text("""
     WITH gone AS (
         DELETE FROM jobs WHERE ctid = ANY(ARRAY(
@@ -114,8 +114,8 @@ _UNTIL = text("""
         ORDER BY decided_at LIMIT :most
     ) AS next
 """)
-# What one statement finds for the next stays an array as PostgreSQL writes it: to read it and to write it
-# again would take Python as long as PostgreSQL takes to delete the rows.
+# The ids that one statement returns for the next stay PostgreSQL's text of an array: to parse and format it
+# would take Python as long as PostgreSQL takes to delete the rows.
 _IN_STEPS = """
     SELECT array_agg(id)::text AS ids, max(id) AS last FROM (
         SELECT id, (row_number() OVER (ORDER BY id) - 1) / :step AS step FROM ({found}) AS found
@@ -147,25 +147,22 @@ _LOCK_CHECKS = text("""
         SELECT id FROM checks WHERE id = ANY(CAST(:ids AS bigint[])) FOR UPDATE SKIP LOCKED
     ) AS locked
 """)
-_DELETE_CHECKS = text("""
+_DELETE_CHECKS = text(f"""
     WITH gone AS (
         DELETE FROM checks
         WHERE id = ANY(CAST(:ids AS bigint[]))
           AND NOT EXISTS (SELECT FROM jobs WHERE jobs.check_id = checks.id OFFSET 0)
-        RETURNING id, program_sha256, fallback_sha256, restated_sha256, challenge_sha256
+        RETURNING id, {", ".join(TEXT_COLUMNS)}
     ), attempts_gone AS (
         DELETE FROM attempts USING gone WHERE check_id = id
     ), verdicts_gone AS (
         DELETE FROM verdicts USING gone WHERE check_id = id
     )
     SELECT (SELECT count(*) FROM gone) AS checks, ARRAY(
-        SELECT program_sha256 FROM gone
-        UNION SELECT fallback_sha256 FROM gone WHERE fallback_sha256 IS NOT NULL
-        UNION SELECT restated_sha256 FROM gone WHERE restated_sha256 IS NOT NULL
-        UNION SELECT challenge_sha256 FROM gone WHERE challenge_sha256 IS NOT NULL
+        {" UNION ".join(f"SELECT {name} FROM gone WHERE {name} IS NOT NULL" for name in TEXT_COLUMNS)}
     )::text AS texts
 """)
-# Locked first, and asked about by a statement of its own: that sees what was stored until the lock was there.
+# Locked first, then checked by a second statement, which sees all rows stored before the lock.
 _LOCK_TEXTS = text("""
     SELECT array_agg(place)::text FROM (
         SELECT programs.ctid AS place FROM programs
@@ -173,13 +170,15 @@ _LOCK_TEXTS = text("""
         FOR UPDATE OF programs SKIP LOCKED
     ) AS locked
 """)
-_DELETE_TEXTS = text("""
+_DELETE_TEXTS = text(f"""
     DELETE FROM programs
     WHERE ctid = ANY(CAST(:places AS tid[]))
-      AND NOT EXISTS (SELECT FROM checks WHERE program_sha256 = programs.sha256 OFFSET 0)
-      AND NOT EXISTS (SELECT FROM checks WHERE fallback_sha256 = programs.sha256 OFFSET 0)
-      AND NOT EXISTS (SELECT FROM checks WHERE restated_sha256 = programs.sha256 OFFSET 0)
-      AND NOT EXISTS (SELECT FROM checks WHERE challenge_sha256 = programs.sha256 OFFSET 0)
+      {
+    " ".join(
+        f"AND NOT EXISTS (SELECT FROM checks WHERE {name} = programs.sha256 OFFSET 0)"
+        for name in TEXT_COLUMNS
+    )
+}
 """)
 
 
@@ -202,7 +201,7 @@ class Deleted:
 
 
 def moment(engine: Engine, *, seconds_ago: float) -> datetime:
-    """Return the time of so many seconds ago by PostgreSQL's clock; raises `ServerDown`."""
+    """Return the time `seconds_ago` before now by PostgreSQL's clock; raises `ServerDown`."""
     with reaching(engine), engine.connect() as connection:
         ago: datetime = connection.execute(_AGO, {"seconds": seconds_ago}).scalar_one()
         return ago
@@ -231,7 +230,7 @@ def old_runs(engine: Engine, before: datetime) -> Iterator[Sequence[OldRun]]:
 
 
 def hold(connection: Connection, run_id: str) -> None:
-    """Keep a run, its lines and what they refer to until the commit; raises `UnknownRun` when it is gone."""
+    """Lock a run with its lines and their checks until the commit; raises `UnknownRun` for a deleted run."""
     if not connection.execute(_HOLD, {"id": run_id}).rowcount:
         raise gone(run_id)
 
@@ -273,7 +272,7 @@ def forget(connection: Connection, run_ids: Sequence[str]) -> None:
 
 
 def unreferred_checks(engine: Engine, before: datetime, *, step: int) -> Iterator[str]:
-    """Yield the checks judged before then that no line waits for, so many at a time; raises `ServerDown`."""
+    """Yield the checks judged before then that no line waits for, `step` at a time; raises `ServerDown`."""
     after = datetime.min.replace(tzinfo=before.tzinfo)
     while True:
         with reaching(engine), engine.begin() as connection:
@@ -288,7 +287,7 @@ def unreferred_checks(engine: Engine, before: datetime, *, step: int) -> Iterato
 
 
 def cancelled_checks(engine: Engine, *, step: int) -> Iterator[str]:
-    """Yield the cancelled checks that no line has, so many at a time; raises `ServerDown`."""
+    """Yield the cancelled checks that no line has, `step` at a time; raises `ServerDown`."""
     after = 0
     while True:
         with reaching(engine), engine.begin() as connection:

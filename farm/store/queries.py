@@ -1,4 +1,4 @@
-"""What is asked of the store: runs, their progress, their verdicts. Nothing here changes anything."""
+"""Queries of the commands and the service: runs, their progress, their verdicts. They only read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
-    """One `farm submit` or `farm recheck`, or a batch; only what was submitted has `manifests`."""
+    """A run of `farm submit` or `farm recheck`, or a batch, which has no `manifests`."""
 
     id: str
     created_at: datetime
@@ -48,7 +48,7 @@ class StoredRun:
         return rechecked(self.options)
 
     def place(self, manifest: int, line: int) -> str:
-        """Return by what people know a line: its file and line, or that it is an item of a batch."""
+        """Return a line's name for people: its file and line, or its number in a batch."""
         return f"{self.manifests[manifest].name}:{line}" if self.manifests else f"item {line}"
 
 
@@ -61,8 +61,8 @@ def rechecked(options: Mapping[str, Any]) -> str | None:
 class Tally:
     """How far a run is: lines by status and by tier, and verdicts by (verdict, reason).
 
-    `shared` lines wait for, or were answered by, a check that another line brought. Of what is proved,
-    `unchecked` lines were compared with no statement, `open_below` ones rest on a sorry of
+    `shared` lines wait for, or were answered by, a check that another line brought. Among
+    proved lines, `unchecked` ones were compared with no statement, `open_below` ones rest on a sorry in
     the dataset, and `trusting` ones on something else besides the kernel.
     """
 
@@ -113,7 +113,7 @@ class Solved:
 class StoredManifest:
     """A manifest of a run, and the bytes it may have: as the farm last read or wrote it.
 
-    There are two when an export ended, nobody knows how, while it put the file in place.
+    It has two fingerprints if an export died between announcing the new file and renaming it.
     """
 
     number: int
@@ -131,9 +131,9 @@ class Waited:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BroughtBatch:
-    """What was asked of a batch: which weaker proofs will do, and the keys of its items by line.
+    """A batch's `accept`, the weaker proofs that earn a reward, and its idempotency keys by line.
 
-    `is_left`: its client went away before it was answered, and nobody has asked for it since.
+    `is_left`: its client disconnected before the answer, and has not asked for the batch since.
     """
 
     accept: tuple[str, ...]
@@ -271,9 +271,9 @@ class Queries:
         ]
 
     def signs_of_life(self, *, within_seconds: float) -> str:
-        """Return in words which environments workers serve and how long ago each was heard of; for people.
+        """Return a message that lists the served environments with the age of their last heartbeat.
 
-        Raises `ServerDown` when none was heard of within so many seconds.
+        Raises `ServerDown` when all heartbeats are older than `within_seconds`.
         """
         known = self.served()
         found = [each for each in known if not each.is_only_declared]
@@ -340,7 +340,7 @@ class Queries:
         return {row["toolchain"]: row["n"] for row in rows if advisories(row["toolchain"])}
 
     def expired(self, *, within_seconds: float = 0.0) -> int:
-        """Return how many leases have run out, or will within so many seconds."""
+        """Return the number of leases that have expired, or will within `within_seconds`."""
         (row,) = self._all(
             """
             SELECT count(*) AS n FROM checks
@@ -502,7 +502,7 @@ class Queries:
     ) -> Generator[Judged]:
         """Yield lines of a manifest in their order, as `farm.store.records.judged` does.
 
-        Raises `UnknownRun` at the end when the run was deleted meanwhile.
+        Raises `UnknownRun` at the end when the run was deleted while it was read.
         """
         with reaching(self.engine), self.engine.connect() as connection:
             driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
@@ -510,9 +510,9 @@ class Queries:
         self.require_there(run_id)
 
     def told(self, items: Sequence[Item], owner: str) -> tuple[dict[str, BroughtBatch], list[Judged]]:
-        """Return what this owner asked of the batches of items, and what is known of them.
+        """Return this owner's batches of these items, and the items in the order given.
 
-        The items are in the order given; those that there are not are left out.
+        Unknown items are left out.
         """
         with single(self.engine) as cursor, cursor.connection.pipeline():
             cursor.execute(_BROUGHT_BATCHES, {"ids": list({batch for batch, _ in items}), "owner": owner})
@@ -520,7 +520,7 @@ class Queries:
             return _asked_of(cursor), list(judged)
 
     def waited(self, items: Sequence[Item]) -> dict[Item, Waited]:
-        """Return what each of these items waits for; those that there are not are left out."""
+        """Return the check of each of these items; unknown items are left out."""
         values = {"runs": [run for run, _ in items], "lines": [line for _, line in items]}
         with single(self.engine) as cursor:
             return {
@@ -529,9 +529,9 @@ class Queries:
             }
 
     def batch(self, batch_id: str, owner: str) -> list[Item]:
-        """Return the items of a batch that this owner brought; raises `UnknownRun` when there is none.
+        """Return the items of a batch of this owner; raises `UnknownRun` for another or none.
 
-        Those that were asked for before, under the same keys, are items of other batches.
+        Items whose idempotency key was used before are items of other batches.
         """
         with single(self.engine) as cursor:
             row = cursor.execute(_BATCH, {"id": storable(batch_id), "owner": owner}).fetchone()
@@ -542,7 +542,7 @@ class Queries:
         return [(batch_id, line) for line in row["lines"] or ()]
 
     def asked_of(self, items: Sequence[Item], owner: str) -> dict[str, BroughtBatch]:
-        """Return what this owner asked of those of the batches of items that it brought."""
+        """Return those of the batches of items that belong to this owner."""
         values = {"ids": list({batch for batch, _ in items}), "owner": owner}
         with single(self.engine) as cursor:
             return _asked_of(cursor.execute(_BROUGHT_BATCHES, values))
@@ -561,7 +561,7 @@ class Queries:
         return found[0]
 
     def attempts(self, run_id: str, manifest: int, line: int) -> list[RowMapping]:
-        """Return what became of each attempt at a line: number, worker, times, outcome, detail."""
+        """Return each attempt at a line: number, worker, times, outcome, detail."""
         return self._all(
             """
             SELECT number, worker, started_at, ended_at, outcome, detail

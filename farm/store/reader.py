@@ -13,8 +13,8 @@ from farm.store.postgres import reaching
 #: The role's name; it is the same in every database of a server.
 ROLE = "farm_reader"
 
-# A dashboard's query that takes longer is a mistake, and must not hold back vacuum. What is asked for is the
-# lines of one run among many: an index finds them, and compiling the question takes longer than answering it.
+# A dashboard's query that takes longer is a mistake, and must not hold back vacuum. Its
+# queries read the lines of one run among many: an index finds them, and compiling takes longer than running.
 _SETTINGS = {
     "jit": "off",
     "random_page_cost": "1.1",
@@ -28,7 +28,7 @@ _CONNECTIONS = 20
 def make_reader(engine: Engine, *, password: str | None) -> bool:
     """Create the role `farm_reader`, let it read the views, and return whether it is new.
 
-    A second call repairs what an administrator changed, and without a ``password`` leaves the password as it
+    A second call repairs an administrator's changes, and without a ``password`` leaves the password as it
     is. The password leaves this process only as its SCRAM verifier, so no log of PostgreSQL contains it.
     Raises `FarmError` where the user of the farm's database may not create roles, and `ServerDown`.
     """

@@ -1,6 +1,6 @@
-"""What the farm's metrics are made of, read from the store.
+"""A snapshot of the farm's state for its metrics.
 
-However much is stored, a bounded number of rows is read, apart from one count of the checks that wait.
+It reads a bounded number of rows whatever the size of the database, apart from one count of queued checks.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, RowMapping, text
+from sqlalchemy.exc import SQLAlchemyError
 
+from farm.errors import FarmError
 from farm.judging.states import Priority
 from farm.store.postgres import reaching, revision
 
-#: Of runs, so many of the newest are told.
+#: Number of the newest runs in a snapshot.
 NEWEST = 20
-#: The oldest is looked for among so many whose turn is next: a run that waits has a line among them.
+#: The oldest check is searched among this number of next ones: each waiting run has a line among them.
 _NEXT = 1000
-#: So many unfinished checks are looked at one by one; of more, every second, third and so on.
+#: Up to this number every unfinished check is counted; of more, every second, third and so on.
 _LOOKED_AT = 20_000
 #: Lines of a run, and manifests, whose verdicts are looked at to know since when an export is due.
 _LINES, _MANIFESTS = 100, 100
@@ -37,8 +39,8 @@ class Reading:
     """The state of a farm at one moment: `waiting` and `oldest_seconds` by queue, `held` by environment.
 
     `attempts` are counted by outcome and `lines` by the check that answers them, both since the farm was set
-    up. `oldest_run_seconds` is 0 where there is no run. `left` are the unfinished lines of runs, `lags` for
-    how long the oldest verdict has not been exported; both of the newest runs of manifests, by id.
+    up. `oldest_run_seconds` is 0 without any run. `left` are the unfinished lines of runs, `lags` the
+    ages of their oldest verdicts not yet exported; both for the newest runs of manifests, by id.
     """
 
     schema: str
@@ -89,7 +91,7 @@ _OLDEST_RUN = """
 
 _TALLIES = "SELECT subject, word, sum(number)::bigint AS n FROM tallies GROUP BY subject, word"
 
-# Each check is looked up by itself (OFFSET 0 keeps that apart): what the statistics know does not matter.
+# Each check is looked up by itself (OFFSET 0 separates the subquery), whatever the statistics say.
 _LEFT = """
     SELECT runs.id, count(*) * :each AS n FROM (
         SELECT id FROM checks WHERE status = 'queued' AND id % :each = 0
@@ -103,8 +105,8 @@ _LEFT = """
     GROUP BY runs.id, created_at ORDER BY created_at DESC
 """
 
-# Lines are begun in their order, so evenly chosen ones tell when the oldest verdict came. The verdicts of a
-# recheck are no manifest's until somebody wants that.
+# Lines are begun in their order, so a sample at even distances finds the time of the oldest verdict. Rechecks
+# are left out: their verdicts go into a manifest only when a user exports them.
 _LAGS = """
     SELECT newest.id, coalesce(extract(epoch FROM now() - min(since)), 0)::float8 AS lag
     FROM (
@@ -134,16 +136,21 @@ _LAGS = """
 
 
 def read(engine: Engine) -> Reading:
-    """Read all of it, as of one moment; raises `ServerDown`, also when it takes too long."""
+    """Return the state of the farm at this moment.
+
+    Raises `ServerDown`, and `FarmError` where reading takes too long or the database is of another revision.
+    """
     began = time.monotonic()
-    with reaching(engine), engine.connect() as connection:
-        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        connection.execute(text(f"SET LOCAL statement_timeout = '{_MOST_SECONDS}s'"))
-        # As of a worker's connections: no table is gone through because it seems small.
-        connection.execute(text("SET LOCAL enable_seqscan = off"))
-        connection.execute(text("SET LOCAL jit = off"))
-        connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-        return _read(connection, began)
+    try:
+        with reaching(engine), engine.connect() as connection:
+            connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            connection.execute(text(f"SET LOCAL statement_timeout = '{_MOST_SECONDS}s'"))
+            # As for a worker's connections: PostgreSQL scans no table because it seems small.
+            for setting in ("enable_seqscan = off", "jit = off", "plan_cache_mode = force_custom_plan"):
+                connection.execute(text(f"SET LOCAL {setting}"))
+            return _read(connection, began)
+    except SQLAlchemyError as error:
+        raise FarmError(str(error).partition("\n")[0]) from error
 
 
 def _read(connection: Connection, began: float) -> Reading:

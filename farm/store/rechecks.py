@@ -1,7 +1,7 @@
-"""What a recheck asks of the store: the lines of a run that are to be judged again, and what became of them.
+"""Queries of a recheck: the lines of a run to judge again, and the changes of their verdicts.
 
-The items of a batch that were asked for before, under the same keys, are lines of other batches: `places` in
-the batch's options says which.
+Items of a batch whose idempotency keys were used before are lines of other batches: `places` in the batch's
+options has their places.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, text
 
 from farm.judging.judgement import Judgement
-from farm.store.postgres import hashing, reaching
+from farm.judging.verdict import Outcome, Reason, Verdict
+from farm.store.new_lines import CHECK_COLUMNS, NewCheck, NewJob
+from farm.store.postgres import hashing, streamed
 from farm.store.records import SHOWN_STATUS
-
-if TYPE_CHECKING:
-    import psycopg
 
 #: Lines that are read at once.
 PAGE = 1000
 # Rows the server sends at once.
 _ROWS = 500
 
-# Nobody may delete the run, and with it its programs, before the checks of the recheck need them.
+# The lock prevents the deletion of the run, and of its programs, before the recheck's checks refer to them.
 _HOLD = text("SELECT options FROM runs WHERE id = :run FOR KEY SHARE")
 
 _HOMES = """
@@ -48,13 +47,13 @@ _KINDS = """
     GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7 DESC, 1
 """
 
-# Each line is looked up in the indexes, whatever the planner thinks of the tables' sizes. A verdict of
-# attempt 0 was known from the text alone.
-_LINES = """
-    SELECT home.manifest, home.line, name, group_name, segments::text, fallback_segments::text,
-           restated_segments::text, warnings::text, asked.*, known.*
+# LIMIT has PostgreSQL use the indexes for each line, whatever the planner assumes about the tables' sizes. A
+# verdict of attempt 0 was known from the text alone.
+_LINES = f"""
+    SELECT home.manifest, home.line, is_cancelled, verdict, reason, detail,
+           {", ".join(NewJob._fields)}, {", ".join(CHECK_COLUMNS)}
     FROM (
-        SELECT * FROM ({homes}) AS every WHERE (manifest, line) > (:manifest, :line)
+        SELECT * FROM ({{homes}}) AS every WHERE (manifest, line) > (:manifest, :line)
         ORDER BY manifest, line LIMIT :most
     ) AS home
     JOIN LATERAL (
@@ -62,10 +61,7 @@ _LINES = """
         WHERE (run_id, jobs.manifest, jobs.line) = (run, home_manifest, home_line) LIMIT 1
     ) AS job ON true
     JOIN LATERAL (
-        SELECT program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256,
-               restated_submitted, challenge_sha256, challenge_name, context_end, environment, wall_seconds,
-               cpu_seconds, memory_mib, image,
-               cancelled IS NOT NULL AS is_cancelled
+        SELECT {", ".join(CHECK_COLUMNS)}, cancelled IS NOT NULL AS is_cancelled
         FROM checks WHERE id = check_id LIMIT 1
     ) AS asked ON true
     LEFT JOIN LATERAL (
@@ -75,6 +71,11 @@ _LINES = """
     ORDER BY home.manifest, home.line
 """
 
+_MANIFESTS = text("""
+    INSERT INTO manifests (run_id, number, path, sha256, size, next_sha256, next_size)
+    SELECT :new, number, path, sha256, size, next_sha256, next_size FROM manifests WHERE run_id = :old
+""")
+
 _SIDE = f"""
     SELECT {SHOWN_STATUS} AS status, verdict, reason, left(detail, 400) AS detail
     FROM jobs JOIN LATERAL (SELECT status, ahead FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
@@ -82,7 +83,7 @@ _SIDE = f"""
         SELECT verdict, reason, detail FROM verdicts
         WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
-"""  # noqa: S608 - a constant
+"""
 _TURNED = f"""
     SELECT job.manifest, job.line, job.name, before.status, before.verdict, before.reason,
            now.status, now.verdict, now.reason, now.detail
@@ -94,12 +95,12 @@ _TURNED = f"""
                       AND line = job.line LIMIT 1) AS now ON true
     WHERE old.id = %(before)s
     ORDER BY job.manifest, job.line
-"""  # noqa: S608 - constants
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sort:
-    """How many lines of a run were judged in this way."""
+    """The number of lines of a run that were judged with these options."""
 
     environment: str
     tier: str
@@ -111,38 +112,18 @@ class Sort:
 
 
 class OldLine(NamedTuple):
-    """A line of a run as it was judged, or is to be; `verdict` is there where its text alone decided."""
+    """A line of a run as it was submitted; it has a `verdict` where its text alone decided."""
 
     manifest: int
     line: int
-    name: str
-    group: str | None
-    segments: str
-    fallback_segments: str | None
-    restated_segments: str | None
-    warnings: str
-    program_sha256: bytes
-    submitted: list[tuple[int, int]]
-    fallback_sha256: bytes | None
-    fallback_submitted: list[tuple[int, int]] | None
-    restated_sha256: bytes | None
-    restated_submitted: list[tuple[int, int]] | None
-    challenge_sha256: bytes | None
-    challenge_name: str | None
-    context_end: int
-    environment: str
-    wall_seconds: float
-    cpu_seconds: float
-    memory_mib: int
-    image: int
     is_cancelled: bool
-    verdict: str | None
-    reason: str | None
-    detail: str | None
+    verdict: Verdict | None
+    job: NewJob
+    check: NewCheck
 
 
 class Turned(NamedTuple):
-    """A line of a recheck: what became of it in the run of before, and now; `detail` is of now."""
+    """A line of a recheck with its old and its new verdict; `detail` belongs to the new one."""
 
     manifest: int
     line: int
@@ -153,7 +134,7 @@ class Turned(NamedTuple):
 
 
 def sorts(connection: Connection, run_id: str) -> list[Sort]:
-    """Return in which ways the lines of a run were judged, and keep the run for the transaction."""
+    """Return the options with which the lines of a run were judged, and lock the run."""
     homes = _homes(connection, run_id)
     with hashing(connection):
         rows = connection.execute(text(_KINDS.format(homes=homes)), {"run": run_id}).mappings().all()
@@ -169,25 +150,32 @@ def old_lines(connection: Connection, run_id: str) -> Iterator[list[OldLine]]:
         rows = connection.execute(asked, {"run": run_id, **place}).all()
         if not rows:
             return
-        page = [OldLine._make(row) for row in rows]
+        page = [_old_line(*row) for row in rows]
         yield page
         manifest, line = page[-1].manifest, page[-1].line
 
 
+def _old_line(manifest: int, line: int, is_cancelled: bool, *columns: Any) -> OldLine:
+    verdict, reason, detail, *rest = columns
+    known = verdict and Verdict(outcome=Outcome(verdict), reason=Reason(reason), detail=detail or "")
+    job, check = rest[: len(NewJob._fields)], rest[len(NewJob._fields) :]
+    return OldLine(manifest, line, is_cancelled, known, NewJob._make(job), NewCheck._make(check))
+
+
+def copy_manifests(connection: Connection, *, of: str, to: str) -> None:
+    """Give the run `to` the manifests of the run `of`, with their fingerprints."""
+    connection.execute(_MANIFESTS, {"old": of, "new": to})
+
+
 def turned(engine: Engine, before: str, now: str) -> Generator[Turned]:
-    """Yield the lines of a recheck in their order, with what they were before; raises `ServerDown`."""
-    with reaching(engine), engine.connect() as connection:
-        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        driver.execute("SET LOCAL jit = off")
-        stream = driver.cursor(binary=True).stream(_TURNED, {"before": before, "now": now}, size=_ROWS)
-        # Who stops asking in the middle ends the query here, before the connection is given back.
-        with closing(cast("Generator[tuple[Any, ...]]", stream)) as rows:
-            for manifest, line, name, *sides, detail in rows:
-                before_, now_ = Judgement._make(sides[:3]), Judgement._make(sides[3:])
-                yield Turned(manifest, line, name, before_, now_, detail)
+    """Yield the lines of a recheck in their order, with their old verdicts; raises `ServerDown`."""
+    with closing(streamed(engine, _TURNED, {"before": before, "now": now}, rows=_ROWS)) as rows:
+        for manifest, line, name, *sides, detail in rows:
+            before_, now_ = Judgement._make(sides[:3]), Judgement._make(sides[3:])
+            yield Turned(manifest, line, name, before_, now_, detail)
 
 
 def _homes(connection: Connection, run_id: str) -> str:
-    """Return the question for where the lines of a run are."""
+    """Return the subquery for the places of a run's lines."""
     options = connection.scalar(_HOLD, {"run": run_id})
     return _HOMES if options and "places" in options else _OWN

@@ -1,13 +1,14 @@
-"""What the store knows of one line or item: its program, and its verdict where there is one.
+"""A stored line or item: its program and its verdict.
 
-An export reads this for every line. So a row stays as PostgreSQL sends it, and what of it is JSON is parsed
-by who asks for it; and no more is imported here than the driver, for the children of an export begin anew.
+An export reads one for every line. So a row stays as PostgreSQL sends it, and its JSON is parsed on use; and
+this module imports the driver alone, because the children of an export start a new interpreter.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import psycopg
@@ -18,20 +19,20 @@ from farm.judging.report import Message
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.lean_text.policy.rules import Action, Hit
 
-# What the segments of a program name that was not assembled; it can stand in them in no other sense.
+# The origin in the segments of a program that was not assembled; it has no other meaning there.
 _BROUGHT = '"predicted_proof"'
 
 # Rows the server sends at once.
 _ROWS = 100
 
-#: What people are shown as the state of a line: a check that its worker has not begun still waits.
+#: The state of a line as people see it: a check that its worker has not begun still waits.
 SHOWN_STATUS = """
     CASE WHEN cancelled IS NOT NULL THEN 'cancelled' WHEN status = 'running' AND ahead THEN 'queued'
          ELSE status END
 """
 
-# What is asked for is a few lines of many, or to be streamed in order: each is looked up in the indexes.
-# LIMIT keeps the planner, whatever it thinks of the tables' sizes, from reading one whole to hash it.
+# The query reads a few lines of many, or streams them in order: each is looked up in the indexes. LIMIT keeps
+# the planner, whatever it assumes about the tables' sizes, from hashing a whole table.
 _JUDGED = """
     SELECT jobs.run_id, jobs.line, name, group_name, {shown},
            cancelled, shared, attempt, environment, tier,
@@ -81,7 +82,7 @@ LAST_LINE = 2**31 - 1
 
 
 class StoredVerdict(NamedTuple):
-    """A recorded verdict: its columns, and what those hold that are JSON."""
+    """A recorded verdict: its columns, and the values of those that are JSON."""
 
     outcome: str
     reason: str
@@ -105,12 +106,12 @@ class StoredVerdict(NamedTuple):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What Lean said."""
+        """Lean's messages."""
         return tuple(Message(**message) for message in parsed(self.messages_json))
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        """What the policy found."""
+        """The policy's findings."""
         return tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in parsed(self.hits_json))
 
     @property
@@ -125,7 +126,7 @@ class StoredVerdict(NamedTuple):
 
     @property
     def goals(self) -> list[dict[str, Any]] | None:
-        """What was to be proved at errors and sorries, None when it was not asked or could not be had."""
+        """The goals at errors and sorries; None where they were not requested or not available."""
         return None if self.goals_json is None else parsed(self.goals_json)
 
     @property
@@ -135,7 +136,7 @@ class StoredVerdict(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A manifest line with its verdict, or with None for what is not known yet."""
+    """A manifest line or item with its verdict, None for an unfinished one."""
 
     run_id: str
     line: int
@@ -155,7 +156,7 @@ class Judged(NamedTuple):
 
     @property
     def program(self) -> str:
-        """The text that the verdict is about, or what Lean is given first."""
+        """The program that the verdict judges, or the first one that Lean will get."""
         return decoded(self.source)
 
     @property
@@ -175,7 +176,7 @@ class Judged(NamedTuple):
 
     @property
     def warnings(self) -> list[tuple[str, str, int, int]]:
-        """What was found in assembling it: a word, the field, line and column."""
+        """The warnings of the assembly: code, field, line and column."""
         return parsed(self.warnings_json)
 
 
@@ -205,8 +206,25 @@ def judged(
         yield _judged(row)
 
 
+#: Reads lines of a manifest, as `judged` does over a connection of its own.
+LineReader = Callable[[str, int, int, int], Generator[Judged]]
+
+#: Raised by a `LineReader`.
+ReadError = psycopg.Error
+
+
+def line_reader(connected: Callable[[], psycopg.Connection[Any]]) -> LineReader:
+    """Return a reader over the connection that is given at each read."""
+    return lambda run_id, manifest, first, last: judged(connected(), run_id, manifest, first=first, last=last)
+
+
+def own_line_reader(address: Mapping[str, Any]) -> LineReader:
+    """Return a reader that connects at its first read; the address is that of `driver_arguments`."""
+    return line_reader(cache(partial(psycopg.connect, autocommit=True, **address)))
+
+
 def judged_items(connection: psycopg.Connection[Any], items: Sequence[Item]) -> Iterator[Judged]:
-    """Ask for items of batches; returns what yields them in the order given, without those there are not."""
+    """Read items of batches; returns an iterator in the order given, without unknown ones."""
     values = {"runs": [run for run, _ in items], "lines": [line for _, line in items]}
     return map(_judged, connection.cursor(binary=True).execute(_OF_ITEMS, values))
 

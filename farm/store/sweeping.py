@@ -1,4 +1,4 @@
-"""Sweeps: what dead workers held goes back to the queue, and what is too late is cancelled."""
+"""Sweeps: checks of dead workers return to the queue, and lines past their deadline are cancelled."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from farm.store.postgres import reaching
 # One sweep at a time on a database: a row that is always there, which no reader of views can lock.
 _SWEEPING = text("SELECT 1 FROM alembic_version FOR NO KEY UPDATE SKIP LOCKED")
 
-# A worker that died took its lease with it. The last failure allowed ends the check instead of queueing it
-# again: what brings its worker down every time must not circle for ever.
+# A dead worker does not extend its leases. The last failure allowed ends the check instead of queueing it
+# again: a check that crashes every worker must not be retried for ever.
 _TAKE_BACK = text("""
     WITH expired AS (
         SELECT id, attempt, worker, started_at, environment, tier, failures + 1 >= :most AS spent FROM checks
@@ -47,7 +47,7 @@ _TAKE_BACK = text("""
 
 _LATE = text("SELECT id FROM runs WHERE deadline_at < now() ORDER BY id")
 
-# What runs may come back to the queue: the deadline stays until nothing of the run does.
+# Running checks may return to the queue, so the deadline stays until the run has none.
 _OVER = text("""
     UPDATE runs SET deadline_at = NULL
     WHERE deadline_at < now() AND NOT EXISTS (
@@ -67,7 +67,7 @@ class GivenUp:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Swept:
-    """What a sweep did: leases that had run out, and lines that were too late."""
+    """The result of a sweep: expired leases, and lines past their deadline."""
 
     taken_back: int = 0
     past_deadline: int = 0
@@ -75,11 +75,11 @@ class Swept:
 
 
 def sweep(engine: Engine, *, most: int, checker_version: str, answer_seconds: float = math.inf) -> Swept:
-    """Take back what dead workers held, and cancel what its deadline has passed by; raises `ServerDown`.
+    """Requeue checks of dead workers, and cancel lines past their deadline; raises `ServerDown`.
 
-    After `most` failed attempts a check ends as `judge_error`. One sweep runs at a time; another that finds
-    it under way leaves it alone. One whose transaction takes longer than `answer_seconds` to begin does
-    nothing: PostgreSQL hung, and with it all heartbeats.
+    After `most` failed attempts a check ends as `judge_error`. One sweep runs at a time; a second one does
+    nothing. Nor does one whose transaction takes longer than `answer_seconds` to begin: PostgreSQL hung, and
+    with it all heartbeats.
     """
     asked_at = time.monotonic()
     with reaching(engine), engine.begin() as connection:
@@ -103,6 +103,6 @@ def sweep(engine: Engine, *, most: int, checker_version: str, answer_seconds: fl
 
 
 def _past_deadline(engine: Engine, run_id: str) -> int:
-    """Cancel what of a run has not begun, in a transaction that locks nothing else."""
+    """Cancel the queued checks of a run, in a transaction that locks nothing else."""
     with reaching(engine), engine.begin() as connection:
         return waiting.cancel(connection, run_id, Cancelled.DEADLINE, (Status.QUEUED,))

@@ -1,8 +1,8 @@
-"""The store step: every change of state there is, each one transaction; only this and `sweeping` commit.
+"""The store step: every change of a check's state, each one transaction.
 
-PostgreSQL is the truth, and the queue: workers claim what has waited longest by class and turn, several
-checks at a time, each with an attempt number and a lease of its own. A check is finished, given back or
-taken back only by whoever names that attempt. The state machine is `farm.judging.states.TRANSITIONS`: it is
+PostgreSQL is the truth, and the queue: workers claim the first checks by class and turn, several at a time,
+each with an attempt number and a lease of its own. Only a statement that names this attempt finishes a check,
+gives it back or takes it back. The state machine is `farm.judging.states.TRANSITIONS`: it is
 repeated here as ``WHERE status = ...``, so that a late result, a second sweep or a worker that was given up
 changes nothing.
 """
@@ -31,6 +31,8 @@ from farm.log import logger
 from farm.store import waiting
 from farm.store.attempt import Alike, Claim, Decision, Hold, Released, unread
 from farm.store.environments import Served
+from farm.store.new_lines import TEXT_COLUMNS
+from farm.store.new_runs import WORK
 from farm.store.postgres import UNHURRIED, reaching, single
 from farm.store.sweeping import Swept, sweep
 from farm.store.watermark import Front, Place
@@ -41,13 +43,13 @@ Tiers = Mapping[str, Sequence[str]]
 
 _log = logger(__name__)
 
-#: After so many attempts that the farm itself failed, a check ends as `judge_error`.
+#: Number of attempts in which the farm itself fails, after which a check ends as `judge_error`.
 MAX_FAILURES = 3
 
-#: So many claims in a row may bring nothing but checks that this release cannot read.
+#: Most claims in a row that return nothing but checks which this release cannot read.
 _MOST_CLAIMS = 100
 
-#: What a worker said of an environment so long ago is as good as new.
+#: Age up to which another worker's registration of an environment is fresh, in seconds.
 _FRESH_SECONDS = 1.0
 
 
@@ -63,8 +65,8 @@ class Recorded:
     proved: tuple[int, ...] = ()
 
 
-# Who finds that another has just said the same need not wait for the row, which all workers have in common.
-# And a worker that stalls must not hold that row's lock: the statement is its own transaction.
+# Skips the upsert if another worker refreshed the row, which all workers share, within a second. The
+# statement is its own transaction, so that a worker that stalls does not hold the row's lock.
 _REGISTER = """
     WITH said AS (
         SELECT CAST(%(name)s AS text) AS name, CAST(%(digest)s AS text) AS digest,
@@ -86,8 +88,8 @@ _REGISTER = """
         checker_version = excluded.checker_version, seen_at = now()
 """
 
-# What no worker has served may be declared again, with another toolchain; what one has served is as it says.
-# A run may ask for every tier: what its workers turn out not to give waits, and `farm status` says so.
+# An environment that no worker has served may be declared again, with another toolchain; else the workers'
+# report counts. A run may use every tier: checks whose tier no worker gives wait, and `farm status` says so.
 _DECLARE = text("""
     INSERT INTO environments (name, kind, digest, toolchain, tiers, checker_version)
     VALUES (:name, :kind, '', :toolchain, :tiers, '')
@@ -96,12 +98,11 @@ _DECLARE = text("""
     WHERE environments.seen_at IS NULL
 """)
 
-# Of each environment and class the first in its queue, and of those the first by class. What has one attempt
-# left is claimed one by one: what brings workers down then does not end what only happened to be beside it.
-# A worker begins the first of them at once, which is such a one if there is any; it claims the others ahead.
-# A claim that a crash of PostgreSQL loses was never there: the check is claimed again, and the verdict of the
-# first claim is refused, because it was claimed at another moment. All of them need one image: others would
-# have to be made for the rest.
+# The first checks of each queue, and among those the first by class. Checks with one attempt left are claimed
+# one by one: a check that crashes workers then ends no other check that was claimed with it. A worker begins
+# the first check at once, which is such a one if any is; it claims the others ahead. If a crash of PostgreSQL
+# loses a claim, the check is claimed again, and the verdict of the first claim is refused, because its time
+# of claim differs. All checks of a claim share one image, so that a worker need not build another.
 _QUEUES = """
         FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[]), CAST(%(classes)s AS smallint[]),
                     CAST(%(turns)s AS bigint[]))
@@ -118,9 +119,9 @@ _BY_TURN = f"""
               AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
             ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
         ) AS queued
-"""  # noqa: S608 - a constant
-# Those of one class in one environment that need one image, unless something of a class before it waits: the
-# image of the number that is asked for, or the next one after it.
+"""
+# Checks of one class in one environment that share one image, unless a check of a more urgent class waits:
+# the image of the given number, or the next one after it.
 _ALIKE = f"""
         SELECT id, priority, 1 AS place, turn, image, false AS suspect, 1 AS nth FROM checks
         WHERE status = 'queued' AND image <> 0
@@ -139,7 +140,7 @@ _ALIKE = f"""
                   WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
                     AND tier = ANY(string_to_array(queue.tiers, ' ')) AND turn >= queue.front))
         ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
-"""  # noqa: S608 - a constant
+"""
 _CLAIM = """
     WITH first AS ({first}), chosen AS (
         SELECT id, priority, turn, suspect FROM first
@@ -152,33 +153,28 @@ _CLAIM = """
             lease_until = now() + %(lease)s * interval '1 second',
             ahead = chosen.id <> (SELECT id FROM chosen ORDER BY suspect DESC, priority, turn, id LIMIT 1)
         FROM chosen WHERE checks.id = chosen.id
-        RETURNING checks.id, attempt, started_at, failures, ahead, environment, program_sha256, submitted,
-                  fallback_sha256, fallback_submitted, restated_sha256, restated_submitted,
-                  challenge_sha256, challenge_name, tier,
-                  native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,
-                  context_end,
-                  checks.priority, checks.turn,
+        RETURNING checks.id, attempt, started_at, failures, ahead, checks.turn, {work},
                   extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
-    SELECT claimed.*, failures >= %(last)s AS suspect, program.source, challenge.source AS challenge,
-           fallback.source AS fallback, restated.source AS restated, CASE WHEN %(traced)s THEN (
+    SELECT claimed.*, failures >= %(last)s AS suspect, {sources}, CASE WHEN %(traced)s THEN (
         SELECT options ->> 'traceparent' FROM runs WHERE id = (
             SELECT run_id FROM jobs WHERE check_id = claimed.id AND NOT shared LIMIT 1)
     ) END AS traceparent, (
         SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
     ) AS fronts
     FROM {unhurried}, claimed
-    JOIN LATERAL (SELECT source FROM programs WHERE sha256 = program_sha256 LIMIT 1) AS program ON true
-    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = challenge_sha256 LIMIT 1) AS challenge
-    ON true
-    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = fallback_sha256 LIMIT 1) AS fallback
-    ON true
-    LEFT JOIN LATERAL (SELECT source FROM programs WHERE sha256 = restated_sha256 LIMIT 1) AS restated
-    ON true
     ORDER BY priority, turn, id
 """
-_CLAIM_BY_TURN = _CLAIM.format(first=_BY_TURN, unhurried=UNHURRIED)
-_CLAIM_ALIKE = _CLAIM.format(first=_ALIKE, unhurried=UNHURRIED)
+_ASKED = {
+    "work": ", ".join(f"checks.{name}" for name in WORK),
+    # The text of `fallback_sha256` is called `fallback`, and so on.
+    "sources": ", ".join(
+        f"(SELECT source FROM programs WHERE sha256 = {name} LIMIT 1) AS {name.removesuffix('_sha256')}"
+        for name in TEXT_COLUMNS
+    ),
+    "unhurried": UNHURRIED,
+}
+_CLAIM_BY_TURN, _CLAIM_ALIKE = (_CLAIM.format(first=first, **_ASKED) for first in (_BY_TURN, _ALIKE))
 
 _BEFORE = f"""
     SELECT place, found.turn
@@ -189,7 +185,7 @@ _BEFORE = f"""
           AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
         ORDER BY turn, id LIMIT 1
     ) AS found
-"""  # noqa: S608 - a constant
+"""
 
 _WAITING = """
     SELECT name FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[])) AS served (name, tiers)
@@ -212,7 +208,7 @@ _LOST = f"""
           AND status = 'running' LIMIT 1
     ) AS found ON true
     WHERE is_ours IS NULL
-"""  # noqa: S608 - a constant
+"""
 
 # One that a crash loses is extended again in seconds.
 _EXTEND = f"""
@@ -227,7 +223,7 @@ _EXTEND = f"""
             FOR NO KEY UPDATE SKIP LOCKED
         ) AS locked
     ) AS kept WHERE checks.id = kept.id
-"""  # noqa: S608 - a constant
+"""
 
 # Those that are locked are being finished, or can be marked the next time.
 _BEGUN = f"""
@@ -239,7 +235,7 @@ _BEGUN = f"""
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked
     WHERE checks.id = locked.id
-"""  # noqa: S608 - a constant
+"""
 
 # The verdict stays in the identity when it would come out the same again, and was come to with what the
 # identity names.
@@ -346,7 +342,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit what is done inside the block, all or nothing."""
+        """Commit the changes of the block, all or none."""
         with reaching(self.engine), self.engine.begin() as connection:
             yield connection
 
@@ -384,11 +380,11 @@ class Store:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
         Among equals, the environments come in the order given. Of checks that have one attempt left, one is
-        taken at most, and none without `suspects`. `front` is what this worker knows of the queues. With
-        `tiers` those checks are left that ask for another tier than can be had in their environment. A check
-        that this release cannot read, such as one with a newer release's option, is given back unharmed.
-        Claims have their `traceparent` where they are to be `traced`. With `alike` those are taken that need
-        one image, whatever their turn, and none while anything of a class before theirs waits.
+        taken at most, and none without `suspects`. `front` has this worker's cursors into the queues. With
+        `tiers` only checks are claimed whose tier this worker gives in their environment. A check that this
+        release cannot read, such as one with a newer release's option, is given back unharmed. Claims have
+        their `traceparent` if `traced`. With `alike` checks that share one image are claimed, whatever their
+        turn, and none while a check of a more urgent class waits.
         """
         front = front or Front()
         queues = [(name, priority) for priority in Priority for name in served]
@@ -429,7 +425,7 @@ class Store:
     def _claim(
         self, queues: Sequence[Place], front: Front, values: Mapping[str, object]
     ) -> tuple[bool, list[Claim]]:
-        """Claim once; returns whether anything was found, and what of it this release can read."""
+        """Claim once; returns whether a check was found, and the claims that this release can read."""
         asked = self._asked(queues, front.turns(queues), front)
         with single(self.engine) as cursor:
             rows = cursor.execute(_CLAIM_BY_TURN, {**values, **asked}).fetchall()
@@ -440,7 +436,7 @@ class Store:
     def _claim_alike(
         self, queues: Sequence[Place], front: Front, values: Mapping[str, object]
     ) -> list[Claim]:
-        """Claim once what is alike, and return what of it this release can read."""
+        """Claim checks of one image once, and return the claims that this release can read."""
         asked = self._asked(queues, front.known(queues), front)
         with single(self.engine) as cursor:
             return self._read(cursor.execute(_CLAIM_ALIKE, {**values, **asked}).fetchall(), front)
@@ -472,7 +468,7 @@ class Store:
     def _give_back_unread(self, unreadable: Sequence[Mapping[str, object]]) -> None:
         try:
             self._give_back(unreadable)
-        except ServerDown as error:  # what was claimed beside them must not be lost with them
+        except ServerDown as error:  # the other claims must not be lost with them
             _log.warning("%s; %d checks that cannot be read are left to their leases", error, len(unreadable))
 
     def waiting(self, served: Sequence[str], tiers: Tiers = MappingProxyType({})) -> list[str]:
@@ -487,19 +483,19 @@ class Store:
             return [_hold(row) for row in cursor.execute(_LOST, _held(held))]
 
     def extend(self, held: Sequence[Hold], *, lease_seconds: float) -> None:
-        """Extend the leases of what is held; one that is being changed at this moment waits for the next."""
+        """Extend leases; one that another transaction has locked is extended the next time."""
         with single(self.engine) as cursor:
             cursor.execute(_EXTEND, _held(held) | {"lease": lease_seconds})
 
     def begun(self, held: Sequence[Hold]) -> None:
-        """Mark checks that were claimed ahead as begun; only what people are shown depends on it."""
+        """Mark checks that were claimed ahead as begun, for display only."""
         with single(self.engine) as cursor:
             cursor.execute(_BEGUN, _held(held))
 
     def record(self, decisions: Sequence[tuple[Claim, Decision]]) -> Recorded:
         """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
 
-        A verdict by chance is one line's own: the other lines of that check are to be checked anew.
+        A verdict by chance is one line's own: the other lines of that check get new checks.
         """
         values = {"given": storable_json([decision.row(claim) for claim, decision in decisions])}
         verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
@@ -523,7 +519,7 @@ class Store:
                 waiting.stop_rivals(connection, proved)
 
     def give_back(self, returned: Sequence[Released]) -> frozenset[int]:
-        """Queue held checks again, saying what became of their attempts; returns those that were held."""
+        """Queue leased checks again, with the outcomes of attempts; returns those with a valid lease."""
         return self._give_back([each.row() for each in returned])
 
     def _give_back(self, given: Sequence[Mapping[str, object]]) -> frozenset[int]:
@@ -531,17 +527,17 @@ class Store:
             return frozenset(connection.scalars(_GIVE_BACK, {"given": storable_json(given)}))
 
     def sweep(self, *, checker_version: str, answer_seconds: float = math.inf) -> Swept:
-        """Take back what dead workers held, cancel what its deadline has passed by; see `sweeping.sweep`."""
+        """Requeue checks of dead workers, cancel lines past their deadline; see `sweeping.sweep`."""
         most = self.max_failures
         return sweep(self.engine, most=most, checker_version=checker_version, answer_seconds=answer_seconds)
 
     def leave(self, batch_id: str, *, seconds: float) -> None:
-        """Cancel in so many seconds what of a batch has not begun, unless somebody asks for it."""
+        """Cancel the queued checks of a batch after `seconds`, unless its client asks for it again."""
         with single(self.engine) as cursor:
             cursor.execute(_LEAVE, {"id": batch_id, "seconds": seconds})
 
     def ask_again(self, batch_ids: Sequence[str]) -> None:
-        """Give batches that were left their own deadline back: somebody asks for them."""
+        """Restore the deadlines of batches whose clients have asked for them again."""
         with single(self.engine) as cursor:
             cursor.execute(_ASK_AGAIN, {"ids": list(batch_ids)})
 

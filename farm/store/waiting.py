@@ -1,8 +1,7 @@
-"""Who waits for a check: lines that share one, part from it, win for their group, or are cancelled.
+"""Changes to the jobs that wait for a check: they share it, part from it, lose to a rival, or are cancelled.
 
-Several jobs may wait for one check. These are the changes to who does; each is a part of a transaction of
-`farm.store.transitions`, and nothing here commits. Whoever changes jobs locks their checks first, and in the
-order of their ids: so no two transactions wait for each other.
+Several jobs may wait for one check. Each change is a part of a caller's transaction. A transaction that
+changes jobs locks their checks first, in the order of their ids, which prevents deadlocks.
 """
 
 from __future__ import annotations
@@ -16,18 +15,12 @@ from sqlalchemy import Connection, Row, text
 
 from farm.characters import storable
 from farm.judging.states import Cancelled
+from farm.store.new_runs import WORK
 from farm.store.postgres import hashing
 
-#: What a check is made of, apart from its state and its identity.
-WORK = (
-    "program_sha256, submitted, fallback_sha256, fallback_submitted, restated_sha256, restated_submitted,"
-    " challenge_sha256, challenge_name,"
-    " context_end,"
-    " environment, tier, native, axioms, policy, wall_seconds, cpu_seconds, memory_mib, goals, image,"
-    " environment_digest, checker_version, priority"
-)
+_WORK = ", ".join(WORK)
 
-# Every job but the first of each check; the one that brought the check is the first.
+# Every job but the first of each check, which is the job that brought the check.
 _OTHERS = """
     SELECT run_id, manifest, line, check_id, nextval(pg_get_serial_sequence('checks', 'id')) AS new_id
     FROM (
@@ -36,7 +29,7 @@ _OTHERS = """
     ) AS waiting WHERE place > 1
 """
 
-# And the jobs of one run whose check went away, unshared, while the run was being loaded.
+# The jobs of one run whose check lost its cache key while the run was being loaded.
 _LEFT_ALONE = """
     SELECT run_id, manifest, line, check_id, nextval(pg_get_serial_sequence('checks', 'id')) AS new_id
     FROM jobs JOIN checks ON checks.id = check_id
@@ -52,8 +45,8 @@ _PART = """
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (parting.run_id, parting.manifest, parting.line)
 """
 
-# Nearly always nothing of it races, and this is all that a verdict costs then. Of an EXISTS the planner
-# believes, before it knows a table, that reading it from its beginning finds something soon.
+# Nearly always no line races, and a verdict costs only this query. With EXISTS the planner, without
+# statistics, would scan the table from its beginning.
 _RACES = "SELECT bool_or(races) AS any FROM jobs WHERE check_id = ANY(%(ids)s)"
 
 # Those of the rivals that have lost and are unfinished, their checks locked.
@@ -153,7 +146,7 @@ _DROP = text("""
     INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
 """)
 
-# Of the lines that wait for a check one is not shared: it counts for the check, and for what that costs.
+# One of the lines that wait for a check is not shared: the check and its cost count for this line's run.
 _HEIRS = text("""
     SELECT run_id, manifest, line FROM (
         SELECT DISTINCT ON (check_id) run_id, manifest, line, shared FROM jobs
@@ -170,21 +163,21 @@ _INHERIT = text("""
 
 
 def part(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> int:
-    """Give every job but the first of each check a new check of its own, and return how many were made.
+    """Give every job but the first of each check a new check of its own, and return their number.
 
-    For what came out by chance: what a clock or a full machine decided about one line says nothing about
-    another. The checks are locked.
+    For verdicts by chance: a timeout, or memory shortage, of one line proves nothing about another. The
+    caller has locked the checks.
     """
-    return cursor.execute(_PART.format(parting=_OTHERS, work=WORK), {"ids": list(check_ids)}).rowcount
+    return cursor.execute(_PART.format(parting=_OTHERS, work=_WORK), {"ids": list(check_ids)}).rowcount
 
 
 def part_left_alone(connection: Connection, run_id: str) -> None:
-    """Give jobs of a run a new check whose check was taken from under them.
+    """Give jobs of a run new checks in place of checks that can no longer be shared.
 
-    A run that is being loaded is seen by nobody: what it attached itself to can end meanwhile with a verdict
-    that is not to be shared, or be cancelled.
+    Other transactions do not see a run that is being loaded, so a check to which it attached a line can end
+    with a verdict that is not shared, or be cancelled.
     """
-    connection.execute(text(_PART.format(parting=_LEFT_ALONE, work=WORK)), {"run_id": run_id})
+    connection.execute(text(_PART.format(parting=_LEFT_ALONE, work=_WORK)), {"run_id": run_id})
 
 
 def any_races(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> bool:
@@ -194,23 +187,23 @@ def any_races(cursor: Cursor[DictRow], check_ids: Sequence[int]) -> bool:
 
 
 def stop_rivals(connection: Connection, check_ids: Sequence[int]) -> None:
-    """Cancel what is unfinished in the groups that these checks won.
+    """Cancel the unfinished lines of the groups that these checks won.
 
-    Nothing may be locked yet, or all that is unfinished of these groups: two proofs of one group, recorded at
-    the same moment, would wait for each other.
+    The caller has locked no row, or all unfinished checks of these groups: two proofs of one group, recorded
+    at the same moment, would deadlock otherwise.
     """
     _lose(connection, connection.execute(_LOST_TO_CHECKS, {"ids": list(check_ids)}).all())
 
 
 def stop_rivals_of_run(connection: Connection, run_id: str) -> None:
-    """Cancel what is unfinished in those groups of a run that are won already, as `stop_rivals` does."""
+    """Cancel the unfinished lines of the groups of a run that are won already, as `stop_rivals` does."""
     with hashing(connection):
         lost = connection.execute(_LOST_IN_RUN, {"run_id": run_id}).all()
     _lose(connection, lost)
 
 
 def _lose(connection: Connection, lost: Sequence[Row[Any]]) -> None:
-    """Cancel lines whose checks are locked; one that parted from its check meanwhile is left."""
+    """Cancel lines whose checks are locked, except lines that have another check by now."""
     if not lost:
         return
     runs, manifests, lines, check_ids = map(list, zip(*lost, strict=True))
@@ -249,8 +242,8 @@ def cancel(
 def leave_behind(connection: Connection, check_ids: Sequence[int]) -> None:
     """Settle checks, all locked, for which some lines wait no longer.
 
-    Unfinished ones that nobody waits for are cancelled. Of the others another line counts from now on, where
-    the one that did has left: else what they cost would be in no run.
+    Unfinished checks without a waiting line are cancelled. Where the line that was not shared has gone, the
+    next one takes its place: otherwise the check's cost would count for no run.
     """
     if not check_ids:
         return

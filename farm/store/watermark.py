@@ -1,12 +1,12 @@
-"""Where queues begin, as far as one worker has seen: what was claimed before need not be looked through.
+"""Cursors into the queues: the turn at which one worker found the first queued check of each.
 
-A check that is claimed leaves its place in the queue's index, but PostgreSQL keeps the entry until the oldest
-transaction has ended, and finds out about each one again at every claim: while a million lines are loaded, or
-a backup is made, a hundred thousand of them stand before the first that waits. So a worker remembers at which
-turn that one stood. What came back to the queue meanwhile may stand before it; the whole queue is looked
-through when nothing else is found, and else as often as that costs little.
+A claimed check leaves the queue's index, but PostgreSQL keeps the dead entry until the oldest transaction has
+ended, and every claim visits it: while a million lines are loaded, or a backup is made, a hundred thousand
+dead entries stand before the first queued check. So a worker starts at the turn of the last first check.
+A check that returned to the queue may stand before the cursor; so the whole queue is scanned when a claim
+finds nothing, and else as often as a scan costs little.
 
-A worker also remembers which checks it could not read, and claims them no more.
+A worker also remembers the checks that it could not read, and does not claim them again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from farm.judging.states import Priority
 #: The queue of one class in one environment.
 Place = tuple[str, Priority]
 
-#: A claim that takes less than so many seconds has nothing to look past.
+#: A claim faster than this visits no dead entries, in seconds.
 _CHEAP_SECONDS = 0.01
-#: Otherwise the whole queue is looked through again after so many times what it took.
+#: Pause between two scans of a whole queue, as a multiple of a scan's time.
 _PAUSES = 20.0
 
-#: Between two looks at the classes before, a worker pauses so many times as long as a look takes.
+#: Pause between two scans of the more urgent classes, as a multiple of a scan's time.
 _LOOK_PAUSES = 4.0
 
-#: So many checks that cannot be read are remembered.
+#: Number of unreadable checks that a worker remembers.
 _MOST_UNREADABLE = 10_000
 
 #: Turns are bigint.
@@ -35,7 +35,7 @@ _BEGINNING, _END = 0, 2**63 - 1
 
 
 class Front:
-    """The turns from which one worker looks for what waits; its claims come one after the other."""
+    """The cursors of one worker, whose claims are sequential."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -86,10 +86,10 @@ class Front:
         self._turns |= first
 
     def look(self, places: Sequence[Place]) -> list[int]:
-        """Return the turn from which to look in queues of the classes before that of the last claim.
+        """Return the turns from which to scan the queues of more urgent classes.
 
-        A check that comes to an empty queue stands before what was last seen there. So these queues are
-        looked through from their beginning, unless that was done a moment ago.
+        A check that is added to an empty queue stands before the cursor. So these queues are scanned from
+        their beginning, unless the last such scan was a moment ago.
         """
         self._looked_at = self._clock()
         return [_BEGINNING] * len(places) if self._looked_at >= self._look_at else self.known(places)
@@ -102,9 +102,9 @@ class Front:
         self._turns |= first
 
     def gives_up(self) -> bool:
-        """Whether who found nothing need not look again; when not, all is looked through next time.
+        """Whether a worker that found nothing stops here; if not, its next claim scans the whole queues.
 
-        Of the time at most half is spent on that.
+        Such scans take at most half of the time.
         """
         if self._is_whole or self._clock() < self._soonest_at:
             return True

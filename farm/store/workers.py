@@ -1,4 +1,4 @@
-"""Workers as the store knows them: each says every few seconds that it lives, and what it is at."""
+"""Heartbeats of workers: each reports its state every few seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from farm.store.environments import STARTING, Pending, Served
 from farm.store.postgres import UNHURRIED, single
 
-#: A worker that was killed is forgotten after so many of its leases, and after so many seconds at the least.
+#: A killed worker's row is deleted after this number of its leases, but not before this number of seconds.
 _FORGOTTEN_LEASES, _FORGOTTEN_SECONDS = 5, 60.0
 
 
@@ -27,9 +27,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignOfLife:
-    """What a worker says of itself. `since` is when its process began, in seconds since 1970.
+    """A worker's report on itself. `since` is the start of its process, in seconds since 1970.
 
-    Name and beginning together are one process: two containers on one node may both call themselves node:1.
+    Name and start together are one process: two containers on one node may both call themselves node:1.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Worker:
 
     @property
     def shown_state(self) -> str:
-        """Its state for people: `silent`, or what its environments are at where it serves none of them."""
+        """The state for people: `silent`, or the state of its environments where it serves none of them."""
         if self.is_silent:
             return "silent"
         if self.state != State.SERVING or self.environments or not self.pending:
@@ -132,7 +132,7 @@ class Worker:
         )
 
 
-# What a crash of PostgreSQL loses of this is said again seconds later.
+# A crash of PostgreSQL may lose a heartbeat: the next one follows seconds later.
 _SAY = f"""
     INSERT INTO workers (
         name, since, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
@@ -144,7 +144,7 @@ _SAY = f"""
     ON CONFLICT (name, since) DO UPDATE SET
         busy = excluded.busy, state = excluded.state, environments = excluded.environments,
         pending = excluded.pending, seen_at = now()
-"""  # noqa: S608 - a constant
+"""
 
 _LEAVE = "DELETE FROM workers WHERE name = %(name)s AND since = to_timestamp(%(since)s)"
 
@@ -162,14 +162,14 @@ _FORGET = f"""
                 SELECT FROM workers AS next WHERE next.name = gone.name AND next.since > gone.since))
     )
     SELECT count(*) AS here FROM workers WHERE seen_at >= now() - lease_seconds * interval '1 second'
-"""  # noqa: S608 - a constant
+"""
 
 _WORKERS = f"""
     SELECT name, node, pid, environments, isolation, farm_version, threads, busy, state, lease_seconds,
            pending, extract(epoch FROM now() - since)::float8 AS age_seconds,
            extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
     FROM workers WHERE NOT ({_IS_FORGOTTEN}) ORDER BY node COLLATE "C", pid, since
-"""  # noqa: S608 - a constant
+"""
 
 
 class Workers:
@@ -179,7 +179,7 @@ class Workers:
         self._engine = engine
 
     def say(self, sign: SignOfLife) -> None:
-        """Say that a worker lives, and what it is at."""
+        """Store a worker's heartbeat and state."""
         with single(self._engine) as cursor:
             cursor.execute(_SAY, sign.row())
 

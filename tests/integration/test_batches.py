@@ -17,12 +17,12 @@ from sqlalchemy import Engine, text
 from farm.assembly.program import AssemblyOptions
 from farm.errors import ManifestError, ServerDown, UsageError
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.entry import Entry
 from farm.runs import revise
-from farm.runs.batch import Batch, Items, store_batch
-from farm.runs.prepare.options import SubmitOptions
+from farm.runs.batch import Items, store_batch
 from farm.store.attempt import Claim
-from farm.store.batches import BatchRows, ItemKey, KeyReused
+from farm.store.batches import Batch, BatchRows, ItemKey, KeyReused
 from farm.store.queries import Queries
 from farm.store.records import Judged
 from farm.store.transitions import Store

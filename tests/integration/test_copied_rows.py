@@ -9,17 +9,18 @@ from binary_rows import CORE, OPTIONS, OTHER, Row, expected, many, prepared, row
 from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
-from farm.runs.prepare.rows import CHECK_COLUMNS, JOB_COLUMNS
+from farm.store.columns import Column, declared
+from farm.store.new_lines import JOB_COLUMNS, STAGED_COLUMNS
 
 # Of COPY's binary format: the signature, no flags, no extension; and the count that says the end.
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
 
 
-def copied(database: Engine, columns: Mapping[str, str], rows: Sequence[bytes]) -> list[Row]:
+def copied(database: Engine, columns: Mapping[str, Column], rows: Sequence[bytes]) -> list[Row]:
     """Return what a table of these columns holds after the rows have been copied there."""
     count = len(columns).to_bytes(2, "big")
-    listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    listed = declared(columns)
     with database.begin() as connection, connection.connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(f"CREATE TEMPORARY TABLE copied ({listed}) ON COMMIT DROP")
         with cursor.copy("COPY copied FROM STDIN (FORMAT BINARY)") as copy:
@@ -33,7 +34,7 @@ def test_postgres_reads_the_rows_of_blocks_as_they_were_computed(database: Engin
     with prepared(path, 5, OPTIONS, (CORE, OTHER), processes=2) as blocks:
         kept = list(blocks)
     jobs = copied(database, JOB_COLUMNS, [job for block in kept for job in block.jobs])
-    checks = copied(database, CHECK_COLUMNS, [check for block in kept for check in block.checks])
+    checks = copied(database, STAGED_COLUMNS, [check for block in kept for check in block.checks])
     found = [job | check for job, check in zip(jobs, checks, strict=True)]
     assert found == rows_of(kept)
     computed = expected(path, 5)

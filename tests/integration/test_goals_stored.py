@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from farm.assembly.program import AssemblyOptions
 from farm.judging.report import Goal
+from farm.judging.submit_options import SubmitOptions
 from farm.runs.batch import Items, store_batch
-from farm.runs.prepare.options import SubmitOptions
 from farm.service import requests
 from farm.service.answers import result
 from farm.store.queries import Queries

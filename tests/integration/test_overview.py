@@ -16,11 +16,11 @@ from farm.assembly.program import AssemblyOptions
 from farm.errors import UnknownRun
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
 from farm.manifest.entry import Entry
 from farm.runs.batch import Items, store_batch
 from farm.runs.farm_status import FarmStatus
-from farm.runs.prepare.options import SubmitOptions
 from farm.store.environments import Pending, Served
 from farm.store.overview import Overview, Queue
 from farm.store.queries import Queries

@@ -21,17 +21,17 @@ from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UnknownRun
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.entry import Entry
 from farm.reports.report import report
 from farm.runs import revise
-from farm.runs.batch import Batch, Items, store_batch
+from farm.runs.batch import Items, store_batch
 from farm.runs.export import export, export_to
 from farm.runs.pick import Pick
-from farm.runs.prepare.options import SubmitOptions
 from farm.runs.prune import Pruned, PrunePlan, look, prune
 from farm.runs.recheck import Recheck, recheck
 from farm.store import postgres, readings
-from farm.store.batches import ItemKey
+from farm.store.batches import Batch, ItemKey
 from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
 

@@ -16,15 +16,15 @@ from farms import CORE, a_decision
 from sqlalchemy import Engine, NullPool, create_engine, text
 
 from farm.assembly.program import AssemblyOptions
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.lines import opened
 from farm.reports.report import report
 from farm.runs import revise
-from farm.runs.load import loading
 from farm.runs.pick import Pick
 from farm.runs.prepare.manifests import preparing
-from farm.runs.prepare.options import SubmitOptions
 from farm.runs.prune import PrunePlan, prune
 from farm.store.attempt import Claim
+from farm.store.loading import loading
 from farm.store.postgres import connect, hashing
 from farm.store.queries import Queries
 from farm.store.transitions import Store

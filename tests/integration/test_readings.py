@@ -16,11 +16,11 @@ from sqlalchemy import Engine, text
 from farm.assembly.program import AssemblyOptions
 from farm.errors import ServerDown
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.entry import Entry
 from farm.runs import revise
 from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
-from farm.runs.prepare.options import SubmitOptions
 from farm.store import postgres, tallies
 from farm.store.attempt import Released
 from farm.store.queries import Queries

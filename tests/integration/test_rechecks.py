@@ -16,12 +16,12 @@ from sqlalchemy.exc import OperationalError
 from farm.assembly.program import AssemblyOptions
 from farm.errors import QueueFull, UsageError
 from farm.judging.assurance import Assurance
+from farm.judging.submit_options import SubmitOptions
 from farm.lean_text.policy.rules import Action
 from farm.lean_text.policy.screen import Policy
 from farm.manifest.entry import Entry
 from farm.runs.batch import Items, store_batch
 from farm.runs.pick import Pick
-from farm.runs.prepare.options import SubmitOptions
 from farm.runs.recheck import Recheck, recheck
 from farm.runs.revise import Stronger, cancel, retry
 from farm.runs.submit import submit

@@ -19,15 +19,15 @@ from farm.assembly.program import AssemblyOptions
 from farm.errors import FarmError, QueueFull
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.lines import opened
 from farm.reports.report import report
 from farm.runs import revise
-from farm.runs.load import loading
 from farm.runs.pick import Pick
 from farm.runs.prepare.manifests import preparing
-from farm.runs.prepare.options import SubmitOptions
 from farm.runs.submit import submit
 from farm.store.attempt import Claim, Released
+from farm.store.loading import loading
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from farm.store.watermark import Front

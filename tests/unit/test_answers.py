@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from farm.assembly.program import AssemblyOptions
 from farm.judging.report import COMPARED
+from farm.judging.submit_options import SubmitOptions
 from farm.lean_text.positions import line_and_column
-from farm.runs.batch import Items, _job  # what the store keeps of an item
-from farm.runs.prepare.options import SubmitOptions
+from farm.runs.batch import Items
 from farm.service.answers import MOST_CHARACTERS, MOST_MESSAGES, Result, item_id, item_of, result, waits_for
 from farm.service.requests import Item
 from farm.store.environments import ServedEnvironment
@@ -63,9 +63,9 @@ def judged(item: Item, told: StoredVerdict | None, *, status: str = "done", **mo
     """Return what the store would give of an item."""
     (prepared,) = Items([item.entry(1)], OPTIONS, [CORE]).prepared
     farms = told is not None and told.preamble == "farm"
-    program = prepared.programs.fallback if farms else prepared.programs.first
-    assert program is not None
-    job = _job(1, prepared, 1, False)
+    check, job = prepared.check, prepared.job
+    sha256 = check.fallback_sha256 if farms else check.program_sha256
+    assert sha256 is not None
     known = {
         "run_id": "b",
         "line": 1,
@@ -77,9 +77,9 @@ def judged(item: Item, told: StoredVerdict | None, *, status: str = "done", **mo
         "attempt": 1,
         "environment": "core",
         "tier": "kernel",
-        "source": program.source,
-        "sha256": program.sha256,
-        "segments_json": json.dumps(job["fallback_segments" if farms else "segments"]),
+        "source": dict(prepared.texts)[sha256],
+        "sha256": sha256,
+        "segments_json": json.dumps(job.fallback_segments if farms else job.segments),
         "warnings_json": "[]",
         "verdict": told,
     }
@@ -251,7 +251,7 @@ class TestADetail:
 def test_what_assembling_has_noticed_is_told_at_its_place_in_the_answer() -> None:
     item = Item(**STATED, generation="<think>only thoughts")
     (prepared,) = Items([item.entry(1)], OPTIONS, [CORE]).prepared
-    answer = told(item, warnings_json=prepared.warnings)
+    answer = told(item, warnings_json=json.dumps(prepared.job.warnings))
     assert {each["code"] for each in answer["warnings"]} >= {"unclosed_thinking"}
     assert {(each["origin"], each["line"]) for each in answer["warnings"]} == {("answer", 1)}
 

@@ -27,12 +27,12 @@ from processes import CODE, Process, eventually, processes
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.errors import FarmError, ManifestChanged, ManifestError, UsageError
 from farm.judging.assurance import Assurance
+from farm.judging.submit_options import SubmitOptions
 from farm.lean_text.policy.screen import Policy
 from farm.manifest.entries import fingerprint, read
 from farm.manifest.lines import opened
 from farm.runs.prepare.manifests import preparing
-from farm.runs.prepare.options import SubmitOptions
-from farm.runs.prepare.rows import Block
+from farm.store.new_lines import Block
 
 KNOWN = (CORE, OTHER)
 

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from farm.judging.states import Priority
+from farm.judging.submit_options import SubmitOptions
 from farm.limits import LONGEST_TIMEOUT
-from farm.runs.prepare.options import SubmitOptions
 from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item, Weaker
 from farm.service.spelling import words_of
 

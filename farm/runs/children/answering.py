@@ -1,8 +1,8 @@
 """Children, their side: a child answers pieces for its parent, until either of them dies.
 
 `farm.runs.children.pool` starts it as ``python -m farm.runs.children.answering PARENT``, the parent's process
-id. Its standard input brings the function that makes its work and the errors to report, then pieces; its
-output returns their answers, or errors. All are pickled.
+id. Its standard input has the function that makes its work and the errors to return, then pieces; its output
+has their answers, or errors. All are pickled.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from threading import Thread
 from farm.orphans import die_with
 from farm.runs.children.pieces import Piece
 
-# The number of new objects between two garbage collections, because lines make no cycles.
+# Allocations between two runs of the garbage collector: lines make no reference cycles.
 _OBJECTS = 100_000
 
 
 def _serve() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets the signal and kills its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, and kills its children
     source, target = os.fdopen(os.dup(0), "rb"), os.dup(1)
-    os.dup2(2, 1)  # stray output must not reach the pipe of answers
+    os.dup2(2, 1)  # text that is printed by mistake is no answer
     begin, errors = pickle.load(source)  # noqa: S301 - from the process that started this one
     answer = begin()
     gc.freeze()

@@ -9,7 +9,7 @@ from farm.manifest.lines import Lines
 
 #: The largest pipe that anybody may have: pipe(7).
 PIPE_BYTES = 1 << 20
-#: The size of a piece: long enough to be worth its transport, short enough to fit in a pipe.
+#: Size of a piece: large enough to be worth the transfer, small enough to wait in a pipe.
 PIECE_LINES, PIECE_BYTES = 500, PIPE_BYTES - (1 << 14)
 
 

@@ -21,10 +21,10 @@ from farm.runs.children.pieces import PIECE_BYTES, PIPE_BYTES, Piece
 
 #: The process itself answers the first pieces of a manifest: it takes as long as starting children.
 OWN_PIECES = 4
-#: More processes would wait for the parent, which cuts the file and collects the answers.
+#: More processes than this would wait for the one that cuts the file and takes the answers.
 _MOST_PROCESSES = 8
-# A child has one piece in work and another one waiting; all pieces together have at most this many bytes,
-# plus one piece.
+# A child has one piece at hand and the next one waiting; all together have at most this number of bytes, and
+# one piece.
 _PIECES_EACH, _MOST_BYTES = 2, 16 << 20
 
 _Answer = TypeVar("_Answer")
@@ -34,11 +34,11 @@ _Answer = TypeVar("_Answer")
 class Pool(Generic[_Answer]):
     """Answers the pieces of one manifest after the other; a long manifest starts the children.
 
-    ``here`` answers a piece in this process. A child calls ``begin`` and answers with the function that it
-    returns; ``errors`` are sent to the parent, others kill the child. ``doing`` completes the message "a
-    process that …" about a dead child, and ``outcome`` states the effect and the remedy. ``processes`` is the
-    most children: 0 for none, by default the number of usable CPUs. For one thread, which closes the pool and
-    must outlive it: to the kernel it is the children's parent.
+    ``here`` makes the answer of a piece in this process. A child calls ``begin`` and answers with the
+    function that it returns; ``errors`` are sent to the parent, others kill the child. ``doing`` completes
+    the message "a process that ..." about a dead child, and ``outcome`` adds the state and the remedy.
+    ``processes`` is how many children there may be: 0 for none, by default as many as there are CPUs to use.
+    For one thread, which closes it and must not end before: to the kernel it is the children's parent.
     """
 
     here: Callable[[Piece], _Answer]
@@ -85,7 +85,7 @@ class Pool(Generic[_Answer]):
         except _Died as death:
             raise FarmError(f"a process that {self.doing} {death}; {self.outcome}") from death
         finally:
-            if self._due:  # these answers are no longer wanted
+            if self._due:  # the caller stopped early
                 self.close()
 
     def _start(self, processes: int, pieces: Iterator[Piece]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
@@ -14,118 +15,77 @@ from farm.assembly.program import Program
 from farm.assembly.segments import Segment
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text, unusable_line
-from farm.limits import Limits
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
 from farm.runs.children.pieces import Piece
-from farm.runs.prepare.identity import (
-    UNSTATED,
-    Part,
-    Programs,
-    Text,
-    challenge_part,
-    check_fields,
-    environment_part,
-    identity,
-    limits_part,
-)
-from farm.runs.prepare.options import SubmitOptions, problem_of
-from farm.runs.prepare.rows import (
-    NULL,
-    Block,
-    field,
-    image_field,
-    place_fields,
-    segments_json,
-    spans_json,
-    verdict_fields,
-    warnings_json,
-    words_field,
-)
+from farm.runs.prepare.identity import cache_key, environment_key
+from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
+from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 
-#: Statements up to so many characters, header included, and so many of them, are remembered.
+#: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
 
 
 class Stated(NamedTuple):
-    """A challenge as rows and identities name it."""
+    """A challenge as it is stored."""
 
     sha256: bytes
     source: bytes
     name: str
     is_readable: bool
-    part: Part
 
 
 class Assembled(NamedTuple):
-    """What an entry's proof is compared with, and its program; `verdict` where neither can be had."""
+    """The challenge and the program of an entry; with a `verdict` where these cannot be made."""
 
     stated: Stated | None
     program: Program
     verdict: Verdict | None = None
 
 
-class Prepared(NamedTuple):
-    """An entry's job and the check that it asks for; `warnings` are JSON.
+class Text(NamedTuple):
+    """A program's text as it is stored."""
 
-    `identity` is what the check has in common with equal ones, None where it is not shared; a `verdict` is
-    there where Lean need not be asked.
-    """
-
-    entry: Entry
-    environment: str
-    limits: Limits
-    stated: Stated | None
-    programs: Programs
-    warnings: str
-    identity: bytes | None
-    image: int
-    verdict: Verdict | None
-
-    @property
-    def texts(self) -> list[tuple[bytes, bytes]]:
-        """The programs and the challenge, each as its sha256 and its UTF-8."""
-        named = (*self.programs, self.stated)
-        return [(each.sha256, each.source) for each in named if each is not None]
+    sha256: bytes
+    source: bytes
+    program: Program
 
 
 def preparer(
     options: SubmitOptions, known: Mapping[str, ServedEnvironment]
 ) -> Callable[[Piece], Block | None]:
-    """Return what makes the block of a piece of a run's manifests, None of a piece of blank lines."""
+    """Return a function that makes the block of a piece of a manifest, None for a piece of blank lines."""
     return Preparer(options, known).block
 
 
 class Preparer:
-    """Makes blocks of one run's lines."""
+    """Prepares the lines of one run."""
 
     def __init__(self, options: SubmitOptions, known: Mapping[str, ServedEnvironment]) -> None:
         self._options = options
-        self._environments = {
-            name: environment_part(each, options.assurance, goals=options.goals)
+        self._keys = {
+            name: environment_key(each, options.assurance, goals=options.goals)
             for name, each in known.items()
         }
         self._kinds = {name: each.kind for name, each in known.items()}
         self._problem = lru_cache(maxsize=256)(lambda name: problem_of(name, known, options.assurance))
-        self._limits = lru_cache(maxsize=256)(lambda timeout: limits_part(options.limits(timeout)))
 
     def block(self, piece: Piece) -> Block | None:
         """Return the block of a piece, None when all its lines are blank."""
-        texts: dict[bytes, bytes] = {}
-        rows, faults = [], []
+        lines, faults = [], []
         for entry in self._entries(piece):
             try:
-                rows.append(self._row(entry, piece.manifest, texts))
+                if isinstance(entry, ManifestError):
+                    raise entry
+                lines.append((piece.manifest, self.prepared(entry)))
             except ManifestError as fault:
                 faults.append(fault)
         if faults:
-            return Block(jobs=(), checks=(), identities=(), texts=(), faults=tuple(faults))
-        if not rows:
-            return None
-        jobs, checks, identities = zip(*rows, strict=True)
-        return Block(jobs=jobs, checks=checks, identities=identities, texts=tuple(texts.items()))
+            return Block(faults=tuple(faults))
+        return block(lines) if lines else None
 
     def _entries(self, piece: Piece) -> Iterator[Entry | ManifestError]:
         return entries(
@@ -135,21 +95,7 @@ class Preparer:
             may_lack_answer=self._options.no_answer == "reject",
         )
 
-    def _row(
-        self, entry: Entry | ManifestError, manifest: int, texts: dict[bytes, bytes]
-    ) -> tuple[bytes, bytes, bytes | None]:
-        """Return a line's job, its check, and what that has in common with equal ones; add its texts.
-
-        Raises `ManifestError` for a line that is wrong.
-        """
-        if isinstance(entry, ManifestError):
-            raise entry
-        prepared = self.prepared(entry)
-        texts.update(prepared.texts)
-        place = place_fields(manifest, entry.line)
-        return place + _job(prepared), place + self._check(prepared), prepared.identity
-
-    def prepared(self, entry: Entry) -> Prepared:
+    def prepared(self, entry: Entry) -> NewLine:
         """Return an entry's job and check; raises `ManifestError` for an entry that is wrong."""
         environment = entry.environment or self._options.environment
         self._require(environment, entry)
@@ -163,40 +109,40 @@ class Preparer:
             verdict = UNREADABLE_STATEMENT
         elif entry.lacks_answer:
             verdict = LACKS_ANSWER
+        if verdict is not None:  # no other program will be tried
+            program = replace(program, restated=None, fallback=None)
+        texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
+        check = self._check(environment, entry, texts, stated)
+        check = check._replace(image=assembling(kind).image(entry, program))
+        if self._options.share and verdict is None:
+            check = check._replace(identity=cache_key(self._keys[environment], check))
+        stored = [(each.sha256, each.source) for each in (*texts, stated) if each is not None]
+        return NewLine(entry.line, _job(entry, program), check, verdict, tuple(stored))
+
+    def _check(
+        self,
+        environment: str,
+        entry: Entry,
+        texts: tuple[Text, Text | None, Text | None],
+        stated: Stated | None,
+    ) -> NewCheck:
+        """Return an entry's check without its image and its cache key."""
+        first, last, second = texts
         limits = self._options.limits(entry.timeout)
-        prepared = Prepared(
-            entry=entry,
+        return NewCheck(
             environment=environment,
-            limits=limits,
-            stated=stated,
-            programs=_programs(program, source, alone=verdict is not None),
-            warnings=warnings_json(program),
-            identity=None,
-            image=assembling(kind).image(entry, program),
-            verdict=verdict,
-        )
-        if not self._options.share or verdict is not None:
-            return prepared
-        return prepared._replace(identity=identity(*self._parts(prepared)))
-
-    def _parts(self, prepared: Prepared) -> tuple[Part, Part, Part, Programs]:
-        """Return what the check consists of."""
-        return (
-            self._environments[prepared.environment],
-            self._limits(prepared.entry.timeout),
-            UNSTATED if prepared.stated is None else prepared.stated.part,
-            prepared.programs,
-        )
-
-    def _check(self, prepared: Prepared) -> bytes:
-        """Return the fields of the check, without its place."""
-        return b"".join(
-            (
-                check_fields(*self._parts(prepared)),
-                NULL if prepared.identity is None else field(prepared.identity),
-                image_field(prepared.image),
-                verdict_fields(prepared.verdict),
-            )
+            wall_seconds=limits.wall_seconds,
+            cpu_seconds=limits.cpu_seconds,
+            memory_mib=limits.memory_mib,
+            program_sha256=first.sha256,
+            submitted=first.program.submitted,
+            fallback_sha256=last and last.sha256,
+            fallback_submitted=last and last.program.submitted,
+            restated_sha256=second and second.sha256,
+            restated_submitted=second and second.program.submitted,
+            challenge_sha256=stated and stated.sha256,
+            challenge_name=stated and stated.name,
+            context_end=first.program.context_end,
         )
 
     def _require(self, environment: str, entry: Entry) -> None:
@@ -251,9 +197,9 @@ class Preparer:
 
 
 def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
-    """Return a line from which no program can be made: its texts are kept as the line has them.
+    """Return a line from which no program can be made: it keeps the line's own texts.
 
-    Its challenge has no name, so that a judge that is asked again refuses it in the same way.
+    Its challenge has no name, so that a second judgement refuses it in the same way.
     """
     origin = "predicted_proof" if entry.predicted_proof else "generation"
     text = entry.predicted_proof or entry.generation
@@ -263,7 +209,7 @@ def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
         return Assembled(None, program, verdict)
     source = encoded(entry.formal_statement)
     digest = sha256(source).digest()
-    stated = Stated(sha256=digest, source=source, name="", is_readable=False, part=challenge_part(digest, ""))
+    stated = Stated(sha256=digest, source=source, name="", is_readable=False)
     return Assembled(stated, program, verdict)
 
 
@@ -280,45 +226,27 @@ def _state(kind: str, header: str, context: str, statement: str) -> Stated | Non
         source=source,
         name=challenge.name,
         is_readable=first_unstorable(header + context + statement) is None,
-        part=challenge_part(digest, challenge.name),
     )
 
 
-def _job(prepared: Prepared) -> bytes:
-    """Return the fields of the job, without its place."""
-    entry, programs = prepared.entry, prepared.programs
-    return b"".join(
-        (
-            words_field(entry.name),
-            words_field(entry.group),
-            field(programs.first.segments.encode()),
-            words_field(programs.fallback and programs.fallback.segments),
-            words_field(programs.restated and programs.restated.segments),
-            field(prepared.warnings.encode()),
-        )
+def _job(entry: Entry, program: Program) -> NewJob:
+    last, second = program.fallback, program.restated
+    return NewJob(
+        name=entry.name,
+        group_name=entry.group,
+        segments=program.segments,
+        fallback_segments=None if last is None else last.segments,
+        restated_segments=None if second is None else second.segments,
+        warnings=[(each.code, each.origin, each.line, each.column) for each in program.warnings],
     )
 
 
-def _programs(program: Program, source: bytes, *, alone: bool) -> Programs:
-    """Return a program and, unless it is `alone`, those that may be tried after it."""
-    first, second, last = _text(program, source), program.restated, program.fallback
-    if alone:
-        return Programs(first)
-    return Programs(
-        first,
-        None if second is None else _text(second, second.text.encode()),
-        None if last is None else _text(last, last.text.encode()),
-    )
+def _text_of(program: Program | None) -> Text | None:
+    return None if program is None else _text(program, program.text.encode())
 
 
 def _text(program: Program, source: bytes) -> Text:
-    return Text(
-        sha256=sha256(source).digest(),
-        source=source,
-        submitted=spans_json(program.submitted),
-        segments=segments_json(program),
-        context_end=program.context_end,
-    )
+    return Text(sha256(source).digest(), source, program)
 
 
 def _encoded(program: Program) -> tuple[bytes, Verdict | None]:

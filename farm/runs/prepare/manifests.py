@@ -7,15 +7,16 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from farm.errors import ManifestError
+from farm.judging.submit_options import SubmitOptions
 from farm.manifest.entries import empty
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Lines
 from farm.runs.children.pieces import Piece, pieces
 from farm.runs.children.pool import Pool
 from farm.runs.prepare.blocks import preparer
-from farm.runs.prepare.options import Problem, SubmitOptions, problem_of
-from farm.runs.prepare.rows import Block
+from farm.runs.prepare.problems import Problem, problem_of
 from farm.store.environments import ServedEnvironment
+from farm.store.new_lines import Block
 
 #: Gives the blocks of an open manifest, which has this number, in bounded memory.
 Prepare = Callable[[Lines, int], Iterator[Block]]
@@ -25,11 +26,11 @@ Prepare = Callable[[Lines, int], Iterator[Block]]
 def preparing(
     options: SubmitOptions, known: Iterable[ServedEnvironment], *, processes: int | None = None
 ) -> Iterator[Prepare]:
-    """Give what prepares manifests of a run, one after the other; no child is left at the end of the block.
+    """Give a function that prepares manifests of a run; no child outlives the block.
 
-    At the first line that is wrong no more blocks come, and `ManifestError` is raised when others have been
-    looked for; `FarmError` when a child dies. ``known``
-    are the environments that may be named; ``processes`` are those of `Pool`. Raises `UsageError` for the
+    After the first invalid line it yields no more blocks, and raises `ManifestError` when it has searched for
+    others; `FarmError` when a child dies. ``known`` are the valid environments; ``processes`` are those of
+    `Pool`. Raises `UsageError` for the
     run's own environment: at once where there is no other, else at the first line that needs it.
     """
     served = {each.name: each for each in known}
@@ -58,7 +59,7 @@ def _blocks(pool: Pool[Block | None], problem: Problem | None, lines: Lines, num
                     return
                 yield piece
         except ManifestError as error:
-            unread.append(error)  # what is wrong before it is told first
+            unread.append(error)  # errors in earlier lines are reported first
 
     block = None
     for answer in pool.answers(readable()):

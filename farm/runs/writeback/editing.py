@@ -6,16 +6,14 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
-
-import psycopg
 
 from farm.manifest.rewrite import edited
 from farm.manifest.splice import changed
 from farm.runs.children.pieces import Piece
 from farm.runs.writeback.fields import Marking, fields
-from farm.store.records import Judged, judged
+from farm.store.records import Judged, LineReader, own_line_reader
 
 # So much text of one piece is in memory at most, and one line more: each may bring a mebibyte of messages.
 _MOST_BYTES = 4 << 20
@@ -23,9 +21,9 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """The text of a piece with its verdicts, and the number of its lines with one.
+    """The text of a piece with its verdicts, and the number of its lines with a verdict.
 
-    `rest` is the part of the piece that is not written yet, None at its end.
+    `rest` is the part of the piece that is still to be written, None for nothing.
     """
 
     text: bytes
@@ -34,14 +32,14 @@ class Written:
 
 
 def connecting(marking: Marking, address: Mapping[str, Any]) -> Callable[[Piece], Written]:
-    """Return the function that writes verdicts into pieces, over a connection opened at the first piece."""
-    return partial(write, marking, cache(partial(psycopg.connect, autocommit=True, **address)))
+    """Return a function that writes verdicts into pieces; it connects at the first piece."""
+    return partial(write, marking, own_line_reader(address))
 
 
-def write(marking: Marking, connected: Callable[[], psycopg.Connection[Any]], piece: Piece) -> Written:
+def write(marking: Marking, read: LineReader, piece: Piece) -> Written:
     """Return a piece with its verdicts; raises `ManifestError` and the errors of the driver."""
     source = io.BytesIO(piece.text)
-    rows = judged(connected(), marking.run_id, piece.manifest, first=piece.first, last=piece.last)
+    rows = read(marking.run_id, piece.manifest, piece.first, piece.last)
     texts: list[bytes] = []
     size = 0
     with closing(rows):

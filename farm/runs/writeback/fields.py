@@ -1,4 +1,4 @@
-"""Export step: makes the fields that an export writes into one line."""
+"""Export step, the fields of one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Marking:
 def fields(
     job: Judged, verdict: StoredVerdict, entry: Mapping[str, object] | None, marking: Marking
 ) -> dict[str, object]:
-    """Return the fields of an exported line: `predicted_proof`, `proof_status` and the object `farm`.
+    """Return the fields that an export writes into a line: `predicted_proof`, `proof_status`, `farm`.
 
     ``entry`` are the fields that the line has, None if they are not known.
     """
@@ -66,7 +66,7 @@ def fields(
 
 
 def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
-    """Return the environment, program and resources of a verdict."""
+    """Return the facts of a verdict: the program, the environment, and the resources used."""
     return {
         "wall_seconds": round(verdict.wall_seconds, 3),
         "cpu_seconds": round(verdict.cpu_seconds, 3),
@@ -100,13 +100,13 @@ def _proof_status(outcome: str, reason: str) -> str:
 def _places(job: Judged, program: str, entry: Mapping[str, object] | None) -> LineMap:
     """Return the map from positions in a line's program to the line's fields."""
     segments = () if entry is None else job.segments
-    # The line may have changed since the submit, and its fields with it.
+    # The line's fields may have changed since the submit.
     texts = {each.origin: str((entry or {}).get(each.origin, "")) for each in segments}
     return LineMap(segments, program, starts_in(segments, texts))
 
 
 def _told(found: Mapping[str, Any], words: tuple[str, ...], places: LineMap | None) -> dict[str, object]:
-    """Return a message of Lean or the policy with its place in the program and, if known, in a field."""
+    """Return a message of Lean or the policy with its place in the program and, if any, in a field."""
     line, column = found["line"], found["column"]
     told = {word: found[word] for word in words} | {"line": line, "column": column}
     if places is not None and (place := places.locate(line, column)):

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any, cast
-
-import psycopg
-from sqlalchemy import Engine
 
 from farm.errors import FarmError
 from farm.manifest.lines import Lines
@@ -16,7 +12,8 @@ from farm.runs.children.pieces import pieces
 from farm.runs.children.pool import Pool
 from farm.runs.writeback.editing import Written, connecting, write
 from farm.runs.writeback.fields import Marking
-from farm.store.postgres import driver_arguments, reaching
+from farm.store.postgres import Engine, autocommitting, driver_arguments
+from farm.store.records import ReadError, line_reader
 
 
 class Writing:
@@ -30,7 +27,7 @@ class Writing:
         self.lines = 0
 
     def manifest(self, number: int) -> Callable[[Lines], Iterator[bytes]]:
-        """Return a function that yields the text of this manifest with its verdicts, in bounded memory.
+        """Return a function that yields this manifest's text with its verdicts, in bounded memory.
 
         It raises `ManifestError`, `ServerDown`, and `FarmError` when a child dies.
         """
@@ -48,17 +45,16 @@ class Writing:
 
 @contextmanager
 def writing(engine: Engine, marking: Marking, *, processes: int | None = None) -> Iterator[Writing]:
-    """Write a run's verdicts; all children have ended at the end of the block.
+    """Write a run's verdicts; no child outlives the block.
 
     ``processes`` are those of `Pool`. Raises `ServerDown`.
     """
-    with reaching(engine), engine.connect() as connection:
-        # Each query is for one piece: no transaction is open between two pieces.
-        own = connection.execution_options(isolation_level="AUTOCOMMIT").connection.driver_connection
+    # Autocommit: no transaction stays open between the reads of two pieces.
+    with autocommitting(engine) as connection:
         pool = Pool(
-            here=partial(write, marking, lambda: cast("psycopg.Connection[Any]", own)),
+            here=partial(write, marking, line_reader(lambda: connection)),
             begin=partial(connecting, marking, driver_arguments(engine)),
-            errors=(FarmError, psycopg.Error),
+            errors=(FarmError, ReadError),
             doing="writes verdicts into manifest lines",
             outcome="the manifest is as it was: export again, with more memory free if it was short",
             processes=processes,

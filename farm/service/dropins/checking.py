@@ -10,12 +10,12 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
-from farm.runs.batch import Batch
 from farm.service import requests
 from farm.service.dependencies import Submission, wait
 from farm.service.dropins.lean_outcome import LeanOutcome, read, refused
 from farm.service.json_body import aside
 from farm.service.spelling import words_of
+from farm.store.batches import Batch
 
 #: A request with more programs is parsed in a thread, so that the event loop answers other requests.
 _QUICK = 256

@@ -20,9 +20,9 @@ from farm.embedded import down, ensure, status
 from farm.embedded.client import CONNECTIONS
 from farm.errors import FarmError
 from farm.judging.assurance import Assurance
+from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
 from farm.limits import Limits
-from farm.runs.prepare.options import SubmitOptions
 from farm.store import postgres
 from farm.store.environments import Served
 from farm.store.queries import Queries
