@@ -9,11 +9,9 @@ from typing import Any
 
 from farm import tracing
 from farm.characters import storable
-from farm.lean_text.positions import Positions
 from farm.manifest.entry import Entry
 from farm.runs.ids import new_id
 from farm.runs.prepare.blocks import Prepared, Preparer
-from farm.runs.prepare.identity import Text
 from farm.runs.prepare.options import SubmitOptions, problem_of
 from farm.store import waiting
 from farm.store.batches import BatchRows, ItemKey
@@ -205,22 +203,11 @@ def _job(number: int, prepared: Prepared, check_id: int, shared: bool) -> dict[s
         "shared": shared,
         "name": storable(entry.name),
         "group_name": entry.group,  # is storable: the preparer refuses another
-        "segments": _placed(first, entry),
-        "fallback_segments": last and _placed(last, entry),
-        "restated_segments": second and _placed(second, entry),
+        "segments": json.loads(first.segments),
+        "fallback_segments": last and json.loads(last.segments),
+        "restated_segments": second and json.loads(second.segments),
         "warnings": json.loads(prepared.warnings),
     }
-
-
-def _placed(program: Text, entry: Entry) -> list[list[object]]:
-    """Return a program's segments with the line and column in its field at which each begins."""
-    fields: dict[str, Positions] = {}
-    placed = []
-    for start, length, origin, origin_start in json.loads(program.segments):
-        if origin not in fields:
-            fields[origin] = Positions(getattr(entry, origin))
-        placed.append([start, length, origin, origin_start, *fields[origin].position(origin_start)])
-    return placed
 
 
 def _verdict(prepared: Prepared, check_id: int) -> dict[str, object]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0021"
+SCHEMA = "0022"
 
 _MIGRATIONS = "farm_migrations"
 

@@ -169,7 +169,7 @@ class Preparer:
             environment=environment,
             limits=limits,
             stated=stated,
-            programs=_programs(program, source, alone=verdict is not None),
+            programs=_programs(program, entry, source, alone=verdict is not None),
             warnings=warnings_json(program),
             identity=None,
             image=assembling(kind).image(entry, program),
@@ -299,24 +299,24 @@ def _job(prepared: Prepared) -> bytes:
     )
 
 
-def _programs(program: Program, source: bytes, *, alone: bool) -> Programs:
+def _programs(program: Program, entry: Entry, source: bytes, *, alone: bool) -> Programs:
     """Return a program and, unless it is `alone`, those that may be tried after it."""
-    first, second, last = _text(program, source), program.restated, program.fallback
+    first, second, last = _text(program, entry, source), program.restated, program.fallback
     if alone:
         return Programs(first)
     return Programs(
         first,
-        None if second is None else _text(second, second.text.encode()),
-        None if last is None else _text(last, last.text.encode()),
+        None if second is None else _text(second, entry, second.text.encode()),
+        None if last is None else _text(last, entry, last.text.encode()),
     )
 
 
-def _text(program: Program, source: bytes) -> Text:
+def _text(program: Program, entry: Entry, source: bytes) -> Text:
     return Text(
         sha256=sha256(source).digest(),
         source=source,
         submitted=spans_json(program.submitted),
-        segments=segments_json(program),
+        segments=segments_json(program, entry),
         context_end=program.context_end,
     )
 

@@ -5,7 +5,7 @@ It needs a Python and this package, nothing else. From a checkout, `main` of thi
     python -I -S -c "import sys; sys.path[:0] = [DIR]; from farm_workers.audit.__main__ import main; main()"
 
 with the file to audit behind it. The exit status is 0 for a module that is accepted, 1 when something speaks
-against it, 2 when it was called wrongly, 4 when a file is not what Lean writes (reason ``malformed_olean``).
+against it, 2 when it was called wrongly, 4 when a file is not what Lean writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
 from farm_workers.audit.declarations import Module, opened_module
-from farm_workers.audit.findings import Findings
+from farm_workers.audit.findings import Findings, malformed
 from farm_workers.audit.lines import SortedLines
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean, Name
@@ -40,13 +40,7 @@ def main() -> NoReturn:
         facts = _audited(arguments).facts()
         status = ACCEPTED if facts["accepted"] else FOUND
     except MalformedOlean as error:
-        facts = {
-            "accepted": False,
-            "reason": "malformed_olean",
-            "what": error.what,
-            "offset": error.offset,
-        }
-        status = MALFORMED
+        facts, status = malformed(error).facts(), MALFORMED
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - talk
         sys.exit(USAGE)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import accumulate
 
 from farm.assembly.declaration import read_target
+from farm.judging.ending import lean_refused
 from farm.judging.job import Check, Fallback
 from farm.judging.report import Preamble, Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Reason, judge
 from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
 
@@ -56,10 +56,10 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     It may where the program proves another statement, or Lean's first error stands where the two differ: not
     before that, and not in the proof, which both have, unless only one reads it as tactics.
     """
-    reason, first = judge(report).reason, report.answer.first_error
-    if reason is Reason.STATEMENT_MISMATCH:
+    first = report.answer.first_error
+    if report.audit is not None and report.audit.is_of_another_statement:
         return True
-    if reason is not Reason.ERROR or first is None or len(check.program) > LONGEST_READ:
+    if not lean_refused(report) or first is None or len(check.program) > LONGEST_READ:
         return False
     at = Positions(check.program).offset(first.line, first.column)
     if at is None or other.program.startswith(check.program[: _line_end(check.program, at)]):
