@@ -28,7 +28,7 @@ from farm.assembly.program import AssemblyOptions
 from farm.broker import call
 from farm.client.caller import DEADLINE_SECONDS
 from farm.client.requests import Item, Options, checked
-from farm.client.results import Result, parse_result
+from farm.client.results import Result
 from farm.connections import Connections
 from farm.errors import ServerDown
 from farm.judging.assurance import Assurance
@@ -133,8 +133,7 @@ class Run:
         """Yield every line's verdict, manifest after manifest, in the order of their lines."""
         for manifest in self._connections.queries.manifests(self.id):
             for judged in self._connections.queries.judged(self.id, manifest.number):
-                # Only the manifest has the places of its pieces: these places are the program's.
-                yield _verdict(judged._replace(segments_json="[]"), index=judged.line - 1)
+                yield _verdict(judged, index=judged.line - 1)
 
     def export(self) -> list[Path]:
         """Write the verdicts into the run's manifests, each replaced as a whole, and return their paths.
@@ -302,7 +301,7 @@ class Farm:
 
 
 def _verdict(line: Judged, *, index: int, key: str | None = None, accept: Collection[str] = ()) -> Verdict:
-    told = parse_result(result(line, index=index, key=key, accept=accept, waits_for=None))
+    told = result(line, index=index, key=key, accept=accept, waits_for=None)
     shared = {field.name: getattr(told, field.name) for field in fields(told)}
     status = None if line.verdict is None else line.verdict.judged.proof_status
     return Verdict(**shared, line=line.line, tier=line.tier, program=line.program, proof_status=status)

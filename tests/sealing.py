@@ -41,8 +41,6 @@ class Sealed:
     @property
     def words(self) -> list[tuple[str, str | None]]:
         """The findings, without their sentences."""
-        if "findings" not in (self.facts or {}):
-            return [("malformed_olean", None)]
         return [(each["word"], each["name"]) for each in self["findings"]]
 
 

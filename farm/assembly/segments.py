@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from farm.lean_text.positions import Positions
@@ -85,8 +86,11 @@ class LineMap:
 
     def __init__(self, segments: Sequence[Segment], program_text: str, starts: Starts) -> None:
         """Take the program's segments, and what says at which line and column of its field each begins."""
-        self._segments, self._starts = segments, starts
-        self._program = Positions(program_text)
+        self._segments, self._starts, self._text = segments, starts, program_text
+
+    @cached_property
+    def _program(self) -> Positions:
+        return Positions(self._text)
 
     def locate(self, line: int | None, column: int | None) -> Location | None:
         """Return the place of a position in its field.

@@ -28,6 +28,7 @@ from farm.cli.doctor import Diagnosis
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import FORGEABLE
 from farm.judging.judgement import Judgement
+from farm.judging.places import beside
 from farm.reports.changes import Change, Changes
 from farm.runs.export import Exported
 from farm.runs.summary import Summary
@@ -357,7 +358,7 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
     verdict = job.verdict
     if verdict is None:
         return Text(job.status, style="dim"), "", "", ""
-    found = verdict.detail.partition("\n")[0]
+    found = job.detail().partition("\n")[0]
     words = Text(visible(found), no_wrap=True, overflow="ellipsis")
     return _coloured(verdict.outcome), verdict.reason, f"{verdict.wall_seconds:.2f}", words
 
@@ -368,11 +369,15 @@ def print_line(job: Judged, attempts: Iterable[Mapping[Any, Any]]) -> None:
     out.print(
         Syntax(visible(job.program), "lean", line_numbers=True, theme="ansi_dark", background_color="default")
     )
+    locate = job.lines().locate
     for message in job.verdict.messages if job.verdict else ():
-        _print_plain(f"{message.line}:{message.column}: {message.severity}: {message.text}")
+        place = beside(message.line, message.column, locate)
+        _print_plain(f"{place}: {message.severity}: {message.text}")
     for hit in job.verdict.hits if job.verdict else ():
-        _print_plain(f"{hit.line}:{hit.column}: policy {hit.action}: {hit.text} (rule {hit.rule})")
-    for words in audit_words(job.verdict.audit if job.verdict else None):
+        place = beside(hit.line, hit.column, locate)
+        _print_plain(f"{place}: policy {hit.action}: {hit.text} (rule {hit.rule})")
+    audit = job.verdict.audit if job.verdict else None
+    for words in audit.words if audit else ():
         _print_plain(words)
     for code, field, line, column in job.warnings:
         _print_plain(f"assembly: {code} at line {line}, column {column} of {field}")
@@ -383,27 +388,6 @@ def print_line(job: Judged, attempts: Iterable[Mapping[Any, Any]]) -> None:
         _print_plain(
             f"attempt {attempt['number']} by {attempt['worker']}: {attempt['outcome'] or 'running'}{detail}"
         )
-
-
-def audit_words(audit: Mapping[str, Any] | None) -> list[str]:
-    """Return the findings, the target and the unchecked parts of an audit in words."""
-    if audit is None:
-        return []
-    words = [f"audit: {finding['word']}: {finding['sentence']}" for finding in audit.get("findings", ())]
-    words += [f"not checked: {sentence}" for sentence in audit.get("not_checked", ())]
-    if audit["accepted"] is not None:
-        axioms = ", ".join(audit.get("axioms", ())) or "none"
-        worth = "accepted" if audit["accepted"] else "rejected"
-        words.append(f"audit: {worth} {audit.get('target') or 'the module'}; axioms: {axioms}")
-    if audit.get("rests_on_sorry_of"):
-        words.append(f"rests on the sorry of: {', '.join(audit['rests_on_sorry_of'])}")
-    return words + [_replay_words(audit[key]) for key in ("replay", "second") if audit.get(key)]
-
-
-def _replay_words(replay: Mapping[str, Any]) -> str:
-    worth = "accepted" if replay["accepted"] else "rejected"
-    said = f": {replay['said']}" if replay["said"] else ""
-    return f"replay: {worth} by {replay.get('checker') or 'the kernel'}{said}"
 
 
 #: The width of the column with the name of a part.

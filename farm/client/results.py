@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from farm.client.errors import NotAFarm, ServiceFailed
 from farm.client.requests import Sent
+from farm.documents import decoded
 
 _T = TypeVar("_T")
+
+
+#: What the lines and columns of a message count in: a part of the item, or the whole program.
+Origin = Literal["answer", "header", "context", "formal_statement", "assembled"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +41,9 @@ class Notice:
 class Message:
     """One message of Lean about an item; lines count from 1, columns from 0.
 
-    They count in the part of the item that `origin` names; `program` is the place in the whole program.
+    They count in the part of the item that `origin` names: the `answer` (program, proof or generation), the
+    `header`, the `context`, the `formal_statement`, or the whole `assembled` program. `program` is the same
+    place in the whole program.
     """
 
     severity: str = ""
@@ -46,17 +52,17 @@ class Message:
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
-    origin: str | None = None
+    origin: Origin | None = None
     program: Position | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goal:
-    """What was to be proved at a sorry or an error (`kind`), as Lean prints it; placed as a `Message` is."""
+    """The goals at a sorry or an error (`kind`), as Lean prints them; placed as a `Message` is."""
 
     line: int | None = None
     column: int | None = None
-    origin: str | None = None
+    origin: Origin | None = None
     program: Position | None = None
     kind: str = ""
     goal: str = ""
@@ -64,7 +70,7 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
-    """What judged an item, and what its verdict rests on."""
+    """The environment and the farm that judged an item, and what its verdict rests on."""
 
     environment: str | None = None
     environment_digest: str | None = None
@@ -92,18 +98,18 @@ class Seconds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What is known of one item.
+    """The state of one item; docs/use/http.md explains the fields. The service answers with this class as well.
 
     `reward` is 1.0 or 0.0 only where the farm judged the item. It is None where nothing is known of the
     proof: not done before the deadline, cancelled, or the farm failed; leave such an item out. `index` is the
     item's place in the call. `status` is ``queued``, ``running``, ``done``, ``cancelled``, or ``unknown``
-    where the service never said.
+    where the service did not answer.
     """
 
     index: int
-    status: str = "unknown"
+    status: Literal["queued", "running", "done", "cancelled", "unknown"] = "unknown"
     reward: float | None = None
-    verdict: str | None = None
+    verdict: Literal["proved", "rejected", "timeout", "memory_limit", "judge_error"] | None = None
     reason: str | None = None
     detail: str = ""
     id: str | None = None
@@ -217,28 +223,14 @@ def parse_news(answer: object, *, wanted: str | None = None) -> list[Result]:
 def parse_result(answer: object, *, first: int = 0) -> Result:
     """Return one result; `first` is the place of its batch in the call."""
     data = _mapping(answer)
-    result = _made(
-        Result,
-        data,
-        index=_index(data) + first,
-        reward=_reward(data),
-        weaker=tuple(map(str, data.get("weaker") or ())),
-        messages=tuple(_placed(Message, each) for each in data.get("messages") or ()),
-        warnings=tuple(_made(Notice, each) for each in data.get("warnings") or ()),
-        goals=None if data.get("goals") is None else tuple(_placed(Goal, each) for each in data["goals"]),
-        provenance=_provenance(data.get("provenance")),
-        seconds=None if data.get("seconds") is None else _made(Seconds, data["seconds"]),
-    )
-    if not isinstance(result.status, str):
-        raise broken("a result has no status")
-    return result
+    return _decoded(Result, data, index=_index(data) + first, reward=_reward(data))
 
 
 def parse_environments(answer: object) -> list[Environment]:
     """Return the environments that the service listed."""
     if not isinstance(answer, list):
         raise _foreign("the environments are not a list")
-    return [_made(Environment, each, tiers=tuple(_mapping(each).get("tiers") or ())) for each in answer]
+    return [_decoded(Environment, each) for each in answer]
 
 
 def parse_cancelled(answer: object) -> int:
@@ -268,27 +260,11 @@ def _index(data: Mapping[str, Any]) -> int:
     return index
 
 
-def _provenance(data: object) -> Provenance | None:
-    if data is None:
-        return None
-    lists = {name: tuple(_mapping(data).get(name) or ()) for name in ("trusts", "rests_on_sorry_of")}
-    return _made(Provenance, data, **lists)
-
-
-def _placed(kind: type[_T], data: object) -> _T:
-    place = _mapping(data).get("program")
-    return _made(kind, data, program=None if place is None else _made(Position, place))
-
-
-def _made(kind: type[_T], data: object, **parsed: object) -> _T:
-    """Make a value of the fields that it has, ignoring those of a newer service."""
-    fields: Sequence[dataclasses.Field[Any]] = dataclasses.fields(kind)  # type: ignore[arg-type]
-    known = {field.name for field in fields}
-    given = {name: value for name, value in _mapping(data).items() if name in known}
+def _decoded(kind: type[_T], data: object, **given: object) -> _T:
     try:
-        return kind(**{**given, **parsed})
-    except TypeError as error:
-        raise broken(f"{kind.__name__}: {error}") from error
+        return decoded(kind, _mapping(data), **given)
+    except ValueError as error:
+        raise broken(str(error)) from error
 
 
 def _items(data: Mapping[str, Any]) -> list[object]:

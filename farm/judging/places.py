@@ -1,20 +1,23 @@
-"""Verdict step, places: writes positions of a program into sentences, and moves them to a person's own text.
+"""Verdict step, places: where in a program a sentence points, and where that is in the line's fields.
 
-A verdict is of a program, and several lines can share it; what the program was made of differs from line to
-line. So a stored sentence has the program's position, and whoever tells it of a line moves that.
+A verdict is of a program, and several lines can share it; the fields that the program was made of differ
+from line to line. So a stored sentence names the program's position, and an answer about a line the line's.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
-#: The sentences of `farm.judging.verdict` that have a position; only the policy quotes a text before it.
-_PLACED = re.compile(
-    r"((?:Error|A declaration|Lean's own (?:memory|heartbeat) limit stopped the program"
-    r"|The program contains (?:a NUL character|the lone surrogate U\+[0-9A-F]{4})"
-    r"|The policy does not allow .*)) at line ([0-9]{1,10}), column ([0-9]{1,10})(?=[:. ])"
-)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A position of a program, line from 1 and column from 0, that a sentence names from `start` on."""
+
+    line: int
+    column: int
+    start: int
+
 
 #: Returns the field, line and column that a line and column of a program come from; None for none of them.
 Locate = Callable[[int, int], tuple[str, int, int] | None]
@@ -25,25 +28,34 @@ def at_line(line: int, column: int) -> str:
     return "" if line == 0 else f" at line {line}, column {column}"
 
 
-def moved(detail: str, locate: Locate) -> str:
+def moved(detail: str, place: Place | None, locate: Locate) -> str:
     """Return a verdict's sentence with its position in a field, and the program's beside it.
 
     It stays as it is where it has no position, or where both are the same.
     """
-    found = _PLACED.match(detail)
-    if found is None:
-        return detail
-    words, line, column = found[1], int(found[2]), int(found[3])
-    place = locate(line, column)
-    in_program = f"line {line}, column {column} of the program"
     if place is None:
-        return f"{words} at {in_program}{detail[found.end() :]}"
-    field, own_line, own_column = place
-    if (own_line, own_column) == (line, column) and field == "predicted_proof":
         return detail
-    own = f"line {own_line}, column {own_column} of the {_SAID.get(field, field)}"
-    return f"{words} at {own} ({in_program}){detail[found.end() :]}"
+    before, behind = detail[: place.start], detail[place.start + len(at_line(place.line, place.column)) :]
+    in_program = f"line {place.line}, column {place.column} of the program"
+    found = locate(place.line, place.column)
+    if found is None:
+        return f"{before} at {in_program}{behind}"
+    field, line, column = found
+    if (line, column) == (place.line, place.column) and field == "predicted_proof":
+        return detail
+    return f"{before} at line {line}, column {column} of the {origin(field)} ({in_program}){behind}"
 
 
-#: How sentences name a field; the others by their own names.
-_SAID = {"generation": "answer", "predicted_proof": "answer"}
+def beside(line: int, column: int, locate: Locate) -> str:
+    """Return a position of a program in short, in its field and, unless that is the same, in the program."""
+    found = locate(line, column)
+    if found is None:
+        return f"program {line}:{column}" if line else "no place"
+    field, own_line, own_column = found
+    own = f"{origin(field)} {own_line}:{own_column}"
+    return own if (own_line, own_column) == (line, column) else f"{own} (program {line}:{column})"
+
+
+def origin(field: str) -> str:
+    """Return the name of a field in answers: what a model wrote is its answer, whole or not."""
+    return {"generation": "answer", "predicted_proof": "answer"}.get(field, field)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+from farm.judging.audit import UNCHECKED, Audit
+from farm.judging.places import Place
 from farm.judging.tiers import Tier
 from farm.kinds import Kind
 from farm.lean_text.policy.rules import Hit
@@ -101,35 +101,18 @@ class Answer:
         return next((each for each in self.messages if each.severity == "error"), None)
 
 
-#: What became of the statement that a line has, or has not.
-COMPARED, UNCHECKED = "compared", "unchecked"
-#: What a proof can rest on besides the kernel.
-COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """The facts of one check, with no opinion.
 
     `way` is how Lean was run: ``forked``, ``snapshot`` or ``cold``, ``none`` where it was not.
     `environment_error` says how the farm itself failed, as the run's `box_error` does, `text_error` why Lean
-    was not even run on such a text. `hits` is what the policy found in the submission's own part, `refused`
-    the hit for which Lean was not even run. `challenge_error` says what is wrong with the statement that was
-    to be proved, whatever the proof.
+    was not even run on such a text, and `text_place` where in the text that is. `hits` is what the policy
+    found in the submission's own part, `refused` the hit for which Lean was not even run. `challenge_error`
+    says what is wrong with the statement that was to be proved, whatever the proof.
 
     `tier` is the one that the check was judged under. `audit` is what was found of the compiled module, None
-    where no answer came or none was asked for:
-
-    - ``accepted``, ``findings`` (``word``, ``name``, ``sentence`` each) and ``axioms``;
-    - ``statement``: ``compared`` with the challenge, or ``unchecked`` for want of one;
-    - ``statement_has_sorry``: whether header or statement hold a sorry of their own;
-    - ``rests_on_sorry_of``: the admitted constants of the dataset that the proof rests on;
-    - ``trusts``: what a proof rests on besides the kernel, `COMPILER` or `ADMITTED`;
-    - ``module_sha256`` of what Lean left, ``sealed_sha256`` of what the kernel was given, in hex;
-    - ``replay``: ``accepted``, ``said`` and ``constants`` of the kernel; None where it was not asked. Where
-      Lean cannot be forked, the environment's checker is asked instead, and named in ``checker``;
-    - ``second``: ``accepted``, ``said`` and ``checker`` of the environment's checker, where that was asked
-      besides the kernel.
+    where no answer came or none was asked for.
 
     `kernel_limit` says how the kernel ended without an answer: ``time``, ``memory`` or ``depth``; or how the
     audit did before the kernel was asked: ``audit_wall``, ``audit_cpu``, ``audit_memory`` or
@@ -146,9 +129,10 @@ class Report:
     tier: str = Tier.KERNEL
     environment_error: str | None = None
     text_error: str | None = None
+    text_place: Place | None = None
     hits: tuple[Hit, ...] = ()
     refused: Hit | None = None
-    audit: Mapping[str, Any] | None = None
+    audit: Audit | None = None
     kernel_limit: str | None = None
     challenge_error: str | None = None
     preamble: Preamble | None = None
@@ -165,15 +149,14 @@ class Report:
     @property
     def statement(self) -> str:
         """Whether what was proved was `COMPARED` with the line's statement, or is `UNCHECKED`."""
-        is_compared = self.audit is not None and self.audit.get("statement") == COMPARED
-        return COMPARED if is_compared else UNCHECKED
+        return UNCHECKED if self.audit is None else self.audit.statement or UNCHECKED
 
     @property
     def trusts(self) -> tuple[str, ...]:
         """What a proof rests on besides the kernel, in words."""
-        return () if self.audit is None else tuple(self.audit.get("trusts", ()))
+        return () if self.audit is None else self.audit.trusts
 
     @property
     def rests_on_sorry_of(self) -> tuple[str, ...]:
         """The constants that the dataset admits and the proof rests on."""
-        return () if self.audit is None else tuple(self.audit.get("rests_on_sorry_of", ()))
+        return () if self.audit is None else self.audit.rests_on_sorry_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from farm.judging.audit import ADMITTED, COMPARED
 from farm.judging.forgeable import is_forgeable
-from farm.judging.report import ADMITTED, COMPARED
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 

@@ -15,16 +15,17 @@ Three rules stand above the table:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from farm.characters import first_unstorable
-from farm.judging.places import at_line
-from farm.judging.report import ADMITTED, COMPARED, UNCHECKED, Message, Report
-from farm.judging.signals import LAST_SIGNAL, signal_name
+from farm.judging.audit import ADMITTED, COMPARED, MISMATCHES, UNCHECKED, Audit, Replay
+from farm.judging.ending import Ending, ending, limit, panic
+from farm.judging.messages import admitted, cause, errors
+from farm.judging.places import Place, at_line
+from farm.judging.report import Message, Report
+from farm.judging.signals import signal_name
 from farm.judging.tiers import Tier
 from farm.judging.words import WORDS, Words
 from farm.lean_text.policy.rules import RULES
@@ -123,11 +124,15 @@ _FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What a proof is worth, why, and the same in one short sentence for a person."""
+    """What a proof is worth, why, and the same in one short sentence for a person.
+
+    `place` is the position of the program that the sentence names, None where it names none.
+    """
 
     outcome: Outcome
     reason: Reason
     detail: str
+    place: Place | None = None
 
     @property
     def proof_status(self) -> str:
@@ -167,8 +172,29 @@ class Verdict:
         return self.reason in _CHANCE
 
 
-def _verdict(reason: Reason, detail: str) -> Verdict:
-    return Verdict(outcome=OUTCOMES[reason], reason=reason, detail=detail)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Particulars:
+    """The fields of a verdict that the store keeps as one document, for SQL neither filters nor sums them.
+
+    A field needs no migration: it has a default, which a verdict of an earlier release gets.
+    """
+
+    place: Place | None = None
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Particulars:
+        """Return those of a verdict."""
+        return cls(place=verdict.place)
+
+
+def _verdict(reason: Reason, detail: str, place: Place | None = None) -> Verdict:
+    return Verdict(outcome=OUTCOMES[reason], reason=reason, detail=detail, place=place)
+
+
+def _placed(reason: Reason, before: str, at: tuple[int, int], behind: str) -> Verdict:
+    """Return a verdict whose sentence names a line and column between two of its parts; no line is 0."""
+    place = Place(line=at[0], column=at[1], start=len(before)) if at[0] else None
+    return _verdict(reason, f"{before}{at_line(*at)}{behind}", place)
 
 
 #: The verdict on a line that has no generation, where that is not an error of its manifest.
@@ -201,30 +227,11 @@ def box_failed(why: str) -> Verdict:
 
 
 def judge(report: Report) -> Verdict:
-    """Say what the facts of one check make of the proof; every report has an answer."""
-    return _run(report) or _sorry(report) or _stopped_early(report) or _sealed(report)
-
-
-def needs_seal(report: Report, *, statement_has_sorry: bool = False) -> bool:
-    """Whether nothing but the compiled module can tell what a proof is worth.
-
-    With `statement_has_sorry` the dataset's own text holds a sorry, so that Lean's warnings say nothing.
-    """
-    if report.tier == Tier.LEAN or _run(report) or _stopped_early(report):
-        return False
-    return statement_has_sorry or _sorry(report) is None
-
-
-def _run(report: Report) -> Verdict | None:
-    return (
-        _not_run(report)
-        or _refused_by_policy(report)
-        or _farm_failed(report)
-        or _limit_ended_it(report)
-        or _process_died(report)
-        or _errors(report)
-        or _failed_without_an_error(report)
-    )
+    """Return the verdict on the facts of one check; every report has one."""
+    worded = _ENDED.get(ending(report))
+    if worded is not None:
+        return worded(report)
+    return _sorry(report) or _stopped_early(report) or _sealed(report)
 
 
 def judge_text(text: str) -> Verdict | None:
@@ -235,40 +242,36 @@ def judge_text(text: str) -> Verdict | None:
     at = first_unstorable(text)
     if at is None:
         return None
-    line, column = line_and_column(text, at)
     what = "a NUL character" if text[at] == "\0" else f"the lone surrogate U+{ord(text[at]):04X}"
-    return _verdict(Reason.INVALID_TEXT, f"The program contains {what}{at_line(line, column)}.")
+    return _placed(Reason.INVALID_TEXT, f"The program contains {what}", line_and_column(text, at), ".")
 
 
-def _not_run(report: Report) -> Verdict | None:
-    return None if report.text_error is None else _verdict(Reason.INVALID_TEXT, report.text_error)
+def _unreadable(report: Report) -> Verdict:
+    return _verdict(Reason.INVALID_TEXT, report.text_error or "", report.text_place)
 
 
-def _refused_by_policy(report: Report) -> Verdict | None:
+def _barred(report: Report) -> Verdict:
     hit = report.refused
-    if hit is None:
-        return None
-    reason = Reason.NATIVE_DECIDE if hit.rule == "native" else Reason.POLICY
-    return _verdict(
-        reason,
-        f"The policy does not allow {_first_line(hit.text)!r}{at_line(hit.line, hit.column)}: "
-        f"it {RULES[hit.rule].threat} (rule {hit.rule}).",
+    assert hit is not None  # noqa: S101 - that is this ending
+    return _placed(
+        Reason.NATIVE_DECIDE if hit.rule == "native" else Reason.POLICY,
+        f"The policy does not allow {_first_line(hit.text)!r}",
+        (hit.line, hit.column),
+        f": it {RULES[hit.rule].threat} (rule {hit.rule}).",
     )
 
 
-def _farm_failed(report: Report) -> Verdict | None:
+def _farm_failed(report: Report) -> Verdict:
     if report.challenge_error is not None:
         return _verdict(
             Reason.BAD_CHALLENGE, f"The statement itself {_words(report).faulty}: {report.challenge_error}"
         )
     if report.run.box_error is not None:
         return box_failed(report.run.box_error)
-    if report.environment_error is not None:
-        return _verdict(Reason.BAD_ENVIRONMENT, f"The environment is broken: {report.environment_error}.")
-    return None
+    return _verdict(Reason.BAD_ENVIRONMENT, f"The environment is broken: {report.environment_error}.")
 
 
-_LIMITS: dict[str, tuple[Reason, str]] = {
+_LIMITS: dict[str | None, tuple[Reason, str]] = {
     "wall": (
         Reason.WALL_LIMIT,
         "{words.prover} did not finish within the time limit (it ran for {0.wall_seconds:.1f} s).",
@@ -282,113 +285,85 @@ _LIMITS: dict[str, tuple[Reason, str]] = {
         "{words.prover} used more memory than allowed (peak: {0.peak_memory_kib} KiB).",
     ),
     "output": (Reason.OUTPUT_LIMIT, "The program wrote more output than allowed ({0.output_bytes} bytes)."),
+    "file": (Reason.OUTPUT_LIMIT, "The program wrote a larger file than allowed."),
     "processes": (Reason.PROCESS_LIMIT, "The program started more processes than allowed."),
 }
 
 
-def _limit_ended_it(report: Report) -> Verdict | None:
-    limit = report.run.limit or ("output" if report.run.output_cut else None)
-    if limit is None:
-        return None
-    if limit not in _LIMITS:
-        return box_failed(f"it reported an unknown limit, {limit!r}")
-    return _over(limit, report)
-
-
-def _over(limit: str, report: Report) -> Verdict:
-    reason, detail = _LIMITS[limit]
+def _limit_ended_it(report: Report) -> Verdict:
+    word = limit(report)
+    if word not in _LIMITS:
+        return box_failed(f"it reported an unknown limit, {word!r}")
+    reason, detail = _LIMITS[word]
     return _verdict(reason, detail.format(report.run, words=_words(report)))
 
 
-#: Signals that people, service managers and the kernel's out-of-memory killer send. A process gets all others
-#: for faults or limits of its own, or because it has asked for them, such as SIGALRM.
-_FROM_OUTSIDE = frozenset({"SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM"})
-
-#: What Lean's runtime and C++ say, each as a whole line, when the system refuses them memory or threads.
-_OUT_OF_MEMORY = re.compile(
-    r"^(INTERNAL PANIC: out of memory"
-    r"|(libc\+\+abi: )?terminat(ing|e called).* of type '?std::bad_alloc.*)$",
-    re.MULTILINE,
-)
-#: What the runtime says before it ends with status 1 at an operation that it cannot carry out.
-_PANIC = re.compile(r"^INTERNAL PANIC: .*$", re.MULTILINE)
-_NO_THREAD = re.compile(r"^libc\+\+abi: terminating .*: failed to create thread: .*$", re.MULTILINE)
+def _silent(report: Report) -> Verdict:
+    prover = _words(report).prover
+    if report.run.exit_status is None:
+        return _verdict(Reason.NO_REPLY, f"{prover} ended with neither an exit status nor a signal.")
+    said = _first_line(report.answer.foreign_output) or "nothing"
+    return _verdict(Reason.NO_REPLY, f"{prover} failed without reporting an error; its output: {said}")
 
 
-def _process_died(report: Report) -> Verdict | None:
-    ended_by_itself = report.run.signal is None and report.run.exit_status in (0, 1)
-    if ended_by_itself:
-        return None
-    if report.run.signal is None:
-        if report.run.exit_status is None:
-            return _verdict(
-                Reason.NO_REPLY, f"{_words(report).prover} ended with neither an exit status nor a signal."
-            )
-        return _refused(report) or _crashed(report, f"it ended with status {report.run.exit_status}.")
-    name = signal_name(report.run.signal)
-    if name == "SIGXFSZ":
-        return _verdict(Reason.OUTPUT_LIMIT, "The program wrote a larger file than allowed.")
-    if name == "SIGXCPU":
-        return _over("cpu", report)
-    if name in _FROM_OUTSIDE or not 0 < report.run.signal <= LAST_SIGNAL:
-        return _verdict(Reason.KILLED, f"{_words(report).prover} was killed from outside by {name}.")
-    return _refused(report) or _crashed(report, f"it ended by {name}.")
+def _killed(report: Report) -> Verdict:
+    name = signal_name(report.run.signal or 0)
+    return _verdict(Reason.KILLED, f"{_words(report).prover} was killed from outside by {name}.")
 
 
-def _crashed(report: Report, how: str) -> Verdict:
+def _out_of_memory(report: Report) -> Verdict:
+    prover = _words(report).prover
+    detail = f"{prover} could not allocate the memory that it needed and gave up."
+    return _verdict(Reason.MEMORY_LIMIT, detail)
+
+
+def _no_thread(_report: Report) -> Verdict:
+    return box_failed("Lean could not start a thread")
+
+
+def _crashed(report: Report) -> Verdict:
+    run = report.run
+    how = f"it ended with status {run.exit_status}."
+    if run.signal is not None:
+        how = f"it ended by {signal_name(run.signal)}."
+    elif run.exit_status in (0, 1):
+        how = _first_line(panic(report) or "")
     return _verdict(Reason.CRASH, f"{_words(report).prover} crashed: {how}")
 
 
-def _refused(report: Report) -> Verdict | None:
-    if _OUT_OF_MEMORY.search(report.answer.foreign_output):
-        who = _words(report).prover
-        return _verdict(
-            Reason.MEMORY_LIMIT, f"{who} could not allocate the memory that it needed and gave up."
-        )
-    if _NO_THREAD.search(report.answer.foreign_output):
-        return box_failed("Lean could not start a thread")
-    return None
+def _own_limit(reason: Reason, what: str) -> Callable[[Report], Verdict]:
+    def worded(report: Report) -> Verdict:
+        return _placed(reason, f"Lean's own {what} limit stopped the program", _at(errors(report)[0]), ".")
+
+    return worded
 
 
-#: Whole lines that ``Lean.throwMaxHeartbeat`` and ``Lean.KernelException.toMessageData`` write. Not every
-#: version tells the kind, and none does when the search for an instance, or the kernel, was what ran out.
-_HEARTBEATS = re.compile(
-    r"^(\(deterministic\) timeout at .*maximum number of heartbeats \(\d+\) has been reached"
-    r"|\(kernel\) deterministic timeout)$",
-    re.MULTILINE,
-)
-_LEAN_MEMORY = re.compile(r"(\(kernel\) )?excessive memory consumption detected")
+def _refused(report: Report) -> Verdict:
+    found = errors(report)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    named = cause(found)
+    return _placed(Reason.ERROR, "Error", _at(named), f": {_first_line(named.text)}{more}")
 
 
-#: Lean's names for two sorts of message; not every way of running it tells them.
-SORRY_KIND, HEARTBEAT_KIND = "hasSorry", "runtime.maxHeartbeats"
+#: The verdict on each way in which a run can end, apart from `Ending.COMPLETE`.
+_ENDED: dict[Ending, Callable[[Report], Verdict]] = {
+    Ending.UNREADABLE: _unreadable,
+    Ending.BARRED: _barred,
+    Ending.FARM_FAILED: _farm_failed,
+    Ending.LIMIT: _limit_ended_it,
+    Ending.SILENT: _silent,
+    Ending.KILLED: _killed,
+    Ending.OUT_OF_MEMORY: _out_of_memory,
+    Ending.NO_THREAD: _no_thread,
+    Ending.CRASHED: _crashed,
+    Ending.LEAN_MEMORY: _own_limit(Reason.LEAN_MEMORY_LIMIT, "memory"),
+    Ending.HEARTBEATS: _own_limit(Reason.HEARTBEAT_LIMIT, "heartbeat"),
+    Ending.REFUSED: _refused,
+}
 
 
-def is_heartbeat(message: Message) -> bool:
-    """Whether Lean says that its own limit of heartbeats ended something."""
-    return message.kind == HEARTBEAT_KIND or _HEARTBEATS.search(message.text) is not None
-
-
-def _errors(report: Report) -> Verdict | None:
-    errors = [m for m in report.answer.messages if m.severity == "error" and not _is_sorry(m)]
-    if not errors:
-        return None
-    # A limit of Lean's own is the verdict only when nothing else is wrong: with more time the rest would
-    # still be refused.
-    if all(_LEAN_MEMORY.match(message.text) for message in errors):
-        return _verdict(
-            Reason.LEAN_MEMORY_LIMIT, f"Lean's own memory limit stopped the program{_at(errors[0])}."
-        )
-    if all(map(is_heartbeat, errors)):
-        return _verdict(
-            Reason.HEARTBEAT_LIMIT, f"Lean's own heartbeat limit stopped the program{_at(errors[0])}."
-        )
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return _verdict(Reason.ERROR, f"Error{_at(errors[0])}: {_first_line(errors[0].text)}{more}")
-
-
-def _at(message: Message) -> str:
-    return at_line(message.line, message.column)
+def _at(message: Message) -> tuple[int, int]:
+    return message.line, message.column
 
 
 def _first_line(text: str, length: int = 160) -> str:
@@ -396,70 +371,14 @@ def _first_line(text: str, length: int = 160) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def _failed_without_an_error(report: Report) -> Verdict | None:
-    if report.run.exit_status == 0 or next(_sorries(report), None) is not None:
-        return None
-    return _refused(report) or _panicked(report) or _unanswered(report)
-
-
-def _panicked(report: Report) -> Verdict | None:
-    found = _PANIC.search(report.answer.foreign_output)
-    return _crashed(report, _first_line(found.group())) if found else None
-
-
-def _unanswered(report: Report) -> Verdict:
-    said = _first_line(report.answer.foreign_output) or "nothing"
-    return _verdict(
-        Reason.NO_REPLY, f"{_words(report).prover} failed without reporting an error; its output: {said}"
-    )
-
-
-SORRY_TEXTS = frozenset({"declaration uses `sorry`", "declaration uses 'sorry'"})
-_SORRY_AXIOM = re.compile(r"'[^'\n]+' depends on axioms:\s*\[(?:[^\]]*[\s,])?sorryAx[\s,\]]")
-
-
-def most_telling(messages: Sequence[Message]) -> list[int]:
-    """Return the places of messages, in the order in which they are kept where not all are.
-
-    Errors decide first, then sorries; warnings come before information.
-    """
-    ranks = {"error": 0, "warning": 2, "information": 3}
-
-    def rank(place: int) -> int:
-        each = messages[place]
-        return 1 if _is_sorry(each) else ranks.get(each.severity, 3)
-
-    return sorted(range(len(messages)), key=rank)
-
-
-def says_sorry(message: Message) -> bool:
-    """Whether Lean warns that a declaration is admitted, in any version's wording.
-
-    The kind is there since Lean 4.9; backticks replaced the quotes in 4.28; the option ``warningAsError``
-    makes errors of these warnings.
-    """
-    return message.kind == SORRY_KIND or message.text.strip() in SORRY_TEXTS
-
-
-def _is_sorry(message: Message) -> bool:
-    """Whether a message tells of a sorry; what ``#print axioms`` says counts too."""
-    return says_sorry(message) or _SORRY_AXIOM.match(message.text) is not None
-
-
-def _sorries(report: Report) -> Iterator[Message]:
-    """Yield the messages of a sorry, apart from those about the dataset's own context."""
-    return (each for each in report.answer.messages if _is_sorry(each) and not report.is_of_context(each))
-
-
 def _sorry(report: Report) -> Verdict | None:
-    """Say where Lean warns of a sorry, unless an audit has found that the statement holds it, or is none."""
-    admitted = next(_sorries(report), None)
-    audit = report.audit or {}
-    if admitted is None or audit.get("statement_has_sorry") or next(_of_challenge(audit), None):
+    warned = admitted(report)
+    if warned is None:
         return None
     # The first that Lean warns of may be the dataset's own; an audit knows which is not.
-    found = (each["sentence"] for each in audit.get("findings", ()) if each["word"] == Reason.HAS_SORRY)
-    return _verdict(Reason.HAS_SORRY, next(found, f"A declaration{_at(admitted)} is admitted, not proved."))
+    if report.audit and (found := report.audit.first(Reason.HAS_SORRY)):
+        return _verdict(Reason.HAS_SORRY, found.sentence)
+    return _placed(Reason.HAS_SORRY, "A declaration", _at(warned), " is admitted, not proved.")
 
 
 def _sealed(report: Report) -> Verdict:
@@ -467,38 +386,37 @@ def _sealed(report: Report) -> Verdict:
     if report.tier == Tier.LEAN:
         return _verdict(Reason.OK, f"Lean accepted the program{_worth(report)}.")
     audit = report.audit
-    if audit is not None and audit["accepted"] is False:
+    if audit is not None and not audit.accepted:
         return _found_at_fault(audit)
     if report.kernel_limit is not None:
         return _kernel_ended(report.kernel_limit)
-    if audit is None or audit["accepted"] is not True:
+    if audit is None:
         return _verdict(
             Reason.NO_REPLY, "Lean accepted the program, but the audit of its module gave no answer."
         )
-    replay = audit.get("replay")
-    if replay is not None and replay["accepted"] is False:
+    if audit.replay is not None and not audit.replay.accepted:
         words = _words(report)
-        said = _first_line(replay["said"])
+        said = _first_line(audit.replay.said)
         return _verdict(Reason.KERNEL, f"{words.kernel} rejected {words.made}: {said}")
     if report.tier == Tier.AUDIT:
         return _verdict(
             Reason.OK, f"Lean accepted the program, and the audit accepted its module{_worth(report)}."
         )
-    if replay is None or replay["accepted"] is not True:
+    if audit.replay is None:
         return _verdict(Reason.NO_REPLY, "The audit accepted the module, but the kernel gave no answer.")
-    return _accepted(report, audit.get("second"))
+    return _accepted(report, audit.second)
 
 
-def _accepted(report: Report, second: Mapping[str, Any] | None) -> Verdict:
+def _accepted(report: Report, second: Replay | None) -> Verdict:
     """Say what a module is worth that the kernel has accepted, and the second one, where there is one."""
     words = _words(report)
     if second is None:
         return _verdict(Reason.OK, f"{words.kernel} accepted {words.made}{_worth(report)}.")
-    if second["accepted"] is True:
-        both = f"{words.kernel} and {second['checker']}"
+    if second.accepted:
+        both = f"{words.kernel} and {second.checker}"
         return _verdict(Reason.OK, f"{both} accepted {words.made}{_worth(report)}.")
-    said = _first_line(second["said"]) or "no output"
-    detail = f"{words.kernel} accepted {words.made}, but {second['checker']} rejected it: {said}"
+    said = _first_line(second.said) or "no output"
+    detail = f"{words.kernel} accepted {words.made}, but {second.checker} rejected it: {said}"
     return _verdict(Reason.KERNELS_DISAGREE, detail)
 
 
@@ -570,28 +488,19 @@ _FINDINGS = {
     "kernel_limit": Reason.KERNEL_LIMIT,
     "kernel_time": Reason.KERNEL_TIME,
     "kernel_memory": Reason.MEMORY_LIMIT,
-    "statement_mismatch": Reason.STATEMENT_MISMATCH,
-    "universe_mismatch": Reason.STATEMENT_MISMATCH,
-    "target_missing": Reason.STATEMENT_MISMATCH,
-    "not_a_theorem": Reason.STATEMENT_MISMATCH,
-    "prerequisite_differs": Reason.STATEMENT_MISMATCH,
+    **dict.fromkeys(MISMATCHES, Reason.STATEMENT_MISMATCH),
     "bad_challenge": Reason.BAD_CHALLENGE,
     "malformed_olean": Reason.MALFORMED_OLEAN,
 }
 
 
-def _of_challenge(audit: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """Yield what was found against the statement itself."""
-    return (each for each in audit.get("findings", ()) if each["word"] == "bad_challenge")
-
-
-def _found_at_fault(audit: Mapping[str, Any]) -> Verdict:
-    if audit.get("reason") == Reason.MALFORMED_OLEAN:
-        what = f"The compiled module is not what Lean writes: {audit['what']}."
-        return _verdict(Reason.MALFORMED_OLEAN, what)
-    first = next(_of_challenge(audit), audit["findings"][0])
-    more = f" (and {len(audit['findings']) - 1} more)" if len(audit["findings"]) > 1 else ""
-    return _verdict(_FINDINGS.get(first["word"], Reason.AUDIT), f"{first['sentence']}{more}")
+def _found_at_fault(audit: Audit) -> Verdict:
+    first = audit.decisive
+    if first is None:
+        return _verdict(Reason.NO_REPLY, "The audit rejected the module without naming a fault.")
+    others = len(audit.findings) - 1 + audit.findings_left_off
+    more = f" (and {others} more)" if others else ""
+    return _verdict(_FINDINGS.get(first.word, Reason.AUDIT), f"{first.sentence}{more}")
 
 
 def _stopped_early(report: Report) -> Verdict | None:

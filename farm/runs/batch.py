@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farm import tracing
-from farm.assembly.segments import Segment
 from farm.judging.submit_options import SubmitOptions
-from farm.lean_text.positions import Positions
 from farm.manifest.entry import Entry
 from farm.runs.ids import new_id
 from farm.runs.prepare.blocks import Preparer
 from farm.runs.prepare.problems import problem_of
 from farm.store import batches
 from farm.store.batches import Batch, ItemKey
-from farm.store.columns import Segments
 from farm.store.environments import ServedEnvironment
-from farm.store.new_lines import NewLine
 from farm.store.transitions import Store
 
 #: Letters of a batch's id: 78 bits, for there may be a thousand a second, for years.
@@ -45,7 +41,7 @@ class Items:
             raise problem.error()
         preparer = Preparer(options, served)
         self.options, self.accept, self.name = options, accept, name
-        self.prepared = [_placed(preparer.prepared(entry), entry) for entry in entries]
+        self.prepared = [preparer.prepared(entry) for entry in entries]
 
 
 def store_batch(
@@ -75,25 +71,3 @@ def store_batch(
         )
         span.set_attributes(run_id=batch.id)
     return batch
-
-
-def _placed(line: NewLine, entry: Entry) -> NewLine:
-    """Add to each segment the line and column in its field at which it begins."""
-    fields: dict[str, Positions] = {}
-
-    def placed(segments: Segments) -> Segments:
-        found = []
-        for segment in map(Segment._make, segments):
-            if segment.origin not in fields:
-                fields[segment.origin] = Positions(getattr(entry, segment.origin))
-            found.append((*segment, *fields[segment.origin].position(segment.origin_start)))
-        return found
-
-    job = line.job
-    return line._replace(
-        job=job._replace(
-            segments=placed(job.segments),
-            fallback_segments=job.fallback_segments and placed(job.fallback_segments),
-            restated_segments=job.restated_segments and placed(job.restated_segments),
-        )
-    )

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from farm.broker import call
+from farm.client.results import Result
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, Forbidden, ManifestError, QueueFull, ServerDown, UnknownRun, UsageError
@@ -278,12 +279,12 @@ class Backend:
 
     async def results(
         self, items: Sequence[Item], owner: str, *, only: Sequence[Item] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Result]:
         """Return the results of items, or of the part `only` of them; `index` counts in `items`."""
         await self.look()
         return await self._do(lambda: self._results(items, owner, items if only is None else only))
 
-    def _results(self, items: Sequence[Item], owner: str, only: Sequence[Item]) -> list[dict[str, Any]]:
+    def _results(self, items: Sequence[Item], owner: str, only: Sequence[Item]) -> list[Result]:
         brought, judged = self._connections.queries.told(only, owner)
         self._ask_again(brought)
         silent = {each.name: each.silent_seconds for each in self._environments}

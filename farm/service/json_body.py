@@ -16,6 +16,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
+from farm.documents import fields_of
 from farm.service.auth.scopes import RequireScope
 
 _REMEDY = "send one JSON object in UTF-8"
@@ -32,7 +33,8 @@ class Json(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the body."""
-        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+        text = json.dumps(content, default=fields_of, separators=(",", ":"), allow_nan=False)
+        return text.encode("ascii")
 
 
 class Route(APIRoute):

@@ -34,7 +34,6 @@ _GRACE_SECONDS = 5
 BODY_MIB = 64
 
 #: Finds the key of a presented token, which is "" for a request without one.
-Verify = Callable[[str], Key | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,11 +9,12 @@ from typing import Any
 
 from farm.assembly.challenge import Challenge
 from farm.characters import decoded
+from farm.documents import encoded
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check, Fallback
 from farm.judging.report import Preamble, Report
 from farm.judging.states import Priority
-from farm.judging.verdict import Outcome, Verdict
+from farm.judging.verdict import Outcome, Particulars, Verdict
 from farm.limits import Limits
 from farm.tracing.span import trace_id
 
@@ -123,7 +124,7 @@ class Decision:
             "detail": verdict.detail,
             "messages": [asdict(message) for message in report.answer.messages],
             "hits": [asdict(hit) for hit in report.hits],
-            "audit": report.audit,
+            "audit": None if report.audit is None else encoded(report.audit),
             "goals": None if report.goals is None else [asdict(goal) for goal in report.goals],
             "statement": _statement(report, verdict),
             "trusts": report.trusts,
@@ -136,6 +137,7 @@ class Decision:
             "toolchain": self.toolchain,
             "checker_version": self.checker_version,
             "trace_id": trace_id(self.traceparent),
+            "facts": encoded(Particulars.of(verdict)),
             "reproducible": verdict.reproducible,
         }
 
@@ -208,5 +210,6 @@ def _challenge(row: Mapping[str, Any]) -> Challenge:
 
 def _statement(report: Report, verdict: Verdict) -> str | None:
     """Return whether the statement was compared, None where nothing is proved and nothing was looked at."""
-    told = verdict.outcome is Outcome.PROVED or (report.audit is not None and "statement" in report.audit)
-    return report.statement if told else None
+    if verdict.outcome is Outcome.PROVED:
+        return report.statement
+    return None if report.audit is None else report.audit.statement

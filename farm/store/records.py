@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import psycopg
 
-from farm.assembly.segments import Segment
+from farm import documents
+from farm.assembly.segments import LineMap, Segment, starts_in
 from farm.characters import decoded
-from farm.judging.report import Message
-from farm.judging.verdict import Outcome, Reason, Verdict
+from farm.judging.audit import Audit
+from farm.judging.places import Place, moved
+from farm.judging.report import Goal, Message
+from farm.judging.verdict import Outcome, Particulars, Reason, Verdict, judge_text
 from farm.lean_text.policy.rules import Action, Hit
 
 # The origin in the segments of a program that was not assembled; it has no other meaning there.
@@ -45,7 +49,7 @@ _JUDGED = """
         SELECT verdict, reason, detail, messages::text, hits::text, audit::text, verdicts.goals::text,
                statement, trusts, verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
                isolation, verdicts.environment_digest, toolchain, verdicts.checker_version, preamble,
-               trace_id
+               trace_id, facts::text
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     CROSS JOIN LATERAL (
@@ -103,6 +107,12 @@ class StoredVerdict(NamedTuple):
     preamble: str | None
     #: Of the trace in which the check was carried out; None where it was not traced.
     trace_id: str | None
+    facts_json: str | None
+
+    @property
+    def particulars(self) -> Particulars:
+        """The fields of the verdict that have no column."""
+        return documents.decoded(Particulars, {} if self.facts_json is None else _parsed(self.facts_json))
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -115,19 +125,22 @@ class StoredVerdict(NamedTuple):
         return tuple(Hit(**hit | {"action": Action(hit["action"])}) for hit in parsed(self.hits_json))
 
     @property
-    def audit(self) -> dict[str, Any] | None:
-        """What the audit said, None when it was not asked."""
-        return None if self.audit_json is None else _parsed(self.audit_json)
+    def audit(self) -> Audit | None:
+        """The audit, None where there was none, or an early release stored one without an answer."""
+        with suppress(ValueError):
+            return None if self.audit_json is None else documents.decoded(Audit, _parsed(self.audit_json))
+        return None
 
     @property
     def rests_on_sorry_of(self) -> tuple[str, ...]:
         """The constants that the dataset admits and the proof rests on."""
-        return tuple((self.audit or {}).get("rests_on_sorry_of", ())) if self.trusts else ()
+        audit = self.audit if self.trusts else None
+        return () if audit is None else audit.rests_on_sorry_of
 
     @property
-    def goals(self) -> list[dict[str, Any]] | None:
-        """The goals at errors and sorries; None where they were not requested or not available."""
-        return None if self.goals_json is None else parsed(self.goals_json)
+    def goals(self) -> tuple[Goal, ...] | None:
+        """The goals at errors and sorries, None where they were not requested or not available."""
+        return None if self.goals_json is None else tuple(Goal(**each) for each in parsed(self.goals_json))
 
     @property
     def judged(self) -> Verdict:
@@ -164,10 +177,26 @@ class Judged(NamedTuple):
         """Where the pieces of the program came from."""
         return tuple(Segment._make(each[:4]) for each in parsed(self.segments_json))
 
-    @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Of an item, the line and column in its field of each of those pieces."""
-        return tuple((line, column) for *_, line, column in parsed(self.segments_json))
+    def lines(self, fields: Mapping[str, object] | None = None) -> LineMap:
+        """Return the map from places in the program to places in the line's own fields.
+
+        A line that an earlier release submitted has its `fields` alone: without them no place is known.
+        """
+        return line_map(self.segments_json, self.program, fields)
+
+    def detail(self, lines: LineMap | None = None) -> str:
+        """Return the verdict's sentence with the line's own place; "" without a verdict."""
+        if self.verdict is None:
+            return ""
+        return moved(self.verdict.detail, self._place(self.verdict), (lines or self.lines()).locate)
+
+    def _place(self, verdict: StoredVerdict) -> Place | None:
+        """Return the place that the sentence names; of a text that Lean cannot read, the text has it."""
+        place = verdict.particulars.place
+        if place is None and verdict.reason == Reason.INVALID_TEXT:
+            found = judge_text(self.program)
+            return found.place if found is not None and found.detail == verdict.detail else None
+        return place
 
     @property
     def is_brought(self) -> bool:
@@ -189,6 +218,24 @@ def _parsed(words: str) -> Any:
 
 
 _OF_A_LINE = len(Judged._fields) - 1
+
+
+def line_map(segments: str, program: str, fields: Mapping[str, object] | None = None) -> LineMap:
+    """Return the map from a program to the fields that its segments, as JSON, came from."""
+    pieces = parsed(segments)
+    if all(len(each) > _OF_A_SEGMENT for each in pieces):
+        known = [Segment._make(each[:_OF_A_SEGMENT]) for each in pieces]
+        return LineMap(known, program, lambda number: tuple(pieces[number][_OF_A_SEGMENT:]))
+    if fields is None:
+        return LineMap((), program, starts_in((), {}))
+    known = [Segment._make(each) for each in pieces]
+    # Somebody may have changed the line since: its fields need not be as they were.
+    texts = {each.origin: str(fields.get(each.origin, "")) for each in known}
+    return LineMap(known, program, starts_in(known, texts))
+
+
+#: The fields of a stored segment that a `Segment` has; behind them stand its line and column in its field.
+_OF_A_SEGMENT = len(Segment._fields)
 
 
 def parsed(words: str) -> list[Any]:

@@ -246,7 +246,7 @@ _FINISH = """
             detail text, messages jsonb, hits jsonb, audit jsonb, goals jsonb, statement text, trusts text[],
             preamble text, wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
-            trace_id text, reproducible boolean)
+            trace_id text, facts jsonb, reproducible boolean)
     ), held AS (
         SELECT locked.* FROM (SELECT id, attempt, claimed_at FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt, started_at AS claimed_at FROM checks
@@ -272,10 +272,10 @@ _FINISH = """
         INSERT INTO verdicts (
             check_id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts,
             preamble, wall_seconds, cpu_seconds, peak_memory_kib, isolation, environment_digest, toolchain,
-            checker_version, trace_id)
+            checker_version, trace_id, facts)
         SELECT id, attempt, verdict, reason, detail, messages, hits, audit, goals, statement, trusts,
                preamble, wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain,
-               given.checker_version, trace_id
+               given.checker_version, trace_id, facts
         FROM done JOIN given USING (id, attempt, claimed_at)
     )
     SELECT id, attempt, claimed_at FROM done

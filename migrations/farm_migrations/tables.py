@@ -47,7 +47,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from farm.judging.report import COMPARED, UNCHECKED, Preamble
+from farm.judging.audit import COMPARED, UNCHECKED
+from farm.judging.report import Preamble
 from farm.judging.states import Cancelled, Priority, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
@@ -351,6 +352,9 @@ verdicts = Table(
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     # Of the trace in which it was made, in 32 hexadecimal digits; null where nothing was traced.
     Column("trace_id", Text),
+    # The document of `farm.judging.verdict.Particulars`: fields that SQL neither filters nor sums. Null in
+    # verdicts of releases before it.
+    Column("facts", JSONB),
     _one_of("verdict", Outcome),
     _one_of("statement", (COMPARED, UNCHECKED)),
     _one_of("preamble", Preamble),

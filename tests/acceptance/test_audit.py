@@ -245,7 +245,7 @@ def test_the_process_answers_in_json_and_by_its_status(
     assert [_run(*stated)[0], _run(*stated, "--parts-from", "1:0")[0]] == [0, 1]
     (tmp_path / "torn").write_bytes(honest.read_bytes()[:2000])
     status, said = _run(tmp_path / "torn")
-    assert (status, said["reason"]) == (4, "malformed_olean")
+    assert (status, [each["word"] for each in said["findings"]]) == (4, ["malformed_olean"])
     assert _run(tmp_path / "none")[0] == 2
     assert _run(honest, "--target", "..")[0] == 2
 

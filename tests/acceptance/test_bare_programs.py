@@ -59,7 +59,7 @@ def test_the_kernel_is_given_the_examples(checker: Checker, core: LeanEnvironmen
     report = asked(checker, core, HONEST)
     assert judge(report).reason is Reason.OK
     assert report.audit is not None
-    assert report.audit["constants"] == 5  # of one example Lean makes a constant besides
+    assert report.audit.constants == 5  # of one example Lean makes a constant besides
 
 
 @pytest.mark.parametrize("way", STOCK)

@@ -115,7 +115,7 @@ def test_where_lean_cannot_be_forked_parts_are_told_and_no_axiom_is_believed_for
     told = asked(by_part)
     assert (judge(told).reason, told.rests_on_sorry_of) == (Reason.OK, ("a",))
     assert told.audit is not None
-    assert told.audit["sealed_sha256"] is None
+    assert told.audit.sealed_sha256 is None
     assert judge(asked(by_part, requires_all_parts=True)).reason is Reason.HAS_SORRY
     refused = judge(asked(by_axiom, native=True))
     assert (refused.reason, "cannot be evaluated again" in refused.detail) == (Reason.AXIOM, True)

@@ -13,6 +13,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.checking.contexts import TIMES
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farms import Quiet, a_worker
+from reports import audited
 from toolchains import toolchain
 
 from farm.assembly.challenge import challenge_to
@@ -145,7 +146,7 @@ def test_a_proof_below_its_context_is_one(
 ) -> None:
     report = ask(context, statement, answer, way=way)
     assert worth(report) == (Outcome.PROVED, Reason.OK), report
-    assert (report.audit or {})["statement"] == "compared"
+    assert audited(report).statement == "compared"
 
 
 WRONG = {
@@ -181,8 +182,8 @@ def test_a_sorry_right_behind_the_context_is_the_proofs(ask: Ask) -> None:
 
 def test_an_admitted_lemma_is_told_of_and_is_no_fault_of_the_proof(ask: Ask) -> None:
     statement, answer = "theorem goal (n : Nat) : total n = n", ":= total_same n"
-    audit = ask(ADMITTED, statement, answer).audit or {}
-    assert (audit["statement_has_sorry"], audit["axioms"]) == (True, ["sorryAx"])
+    audit = audited(ask(ADMITTED, statement, answer))
+    assert (audit.statement_has_sorry, audit.axioms) == (True, ("sorryAx",))
     assert worth(ask(ADMITTED, statement, answer, tier=Tier.LEAN)) == (Outcome.PROVED, Reason.OK)
 
 

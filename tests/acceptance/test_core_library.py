@@ -114,7 +114,7 @@ def test_a_statement_may_leave_data_open(checker: Checker, core: LeanEnvironment
     report = checker.check(check, core)
     assert judge(report).reason is Reason.OK, judge(report).detail
     assert report.audit is not None
-    assert report.audit["statement_has_sorry"] is True
+    assert report.audit.statement_has_sorry is True
 
 
 def test_the_library_compiles_without_a_message(checker: Checker, core: LeanEnvironment) -> None:

@@ -98,7 +98,7 @@ def asked(line: Entry, tier: Tier) -> Check:
 
 def target(report: Report) -> str:
     assert report.audit is not None
-    return str(report.audit["target"])
+    return str(report.audit.target)
 
 
 @pytest.mark.parametrize(("answer", "name"), OWN.values(), ids=OWN)

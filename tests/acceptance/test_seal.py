@@ -833,7 +833,7 @@ def test_an_object_that_is_no_data_is_refused(
         yield places[part], olean.words[places[part]] & ~(0xFF << 56) | tag << 56
 
     sealed = image.seal(changed(HELPED, change), compile_(OPEN))
-    assert (sealed["accepted"], sealed["reason"]) == (False, "malformed_olean")
+    assert (sealed["accepted"], sealed.words) == (False, [("malformed_olean", None)])
 
 
 @pytest.mark.parametrize(
@@ -925,7 +925,7 @@ def test_a_term_that_lean_cannot_make_is_refused(
 ) -> None:
     made = _written(tmp_path, build, compile_("").read_bytes()[:80])
     sealed = image.seal(made)
-    assert (sealed["accepted"], sealed["reason"]) == (False, "malformed_olean")
+    assert (sealed["accepted"], sealed.words) == (False, [("malformed_olean", None)])
 
 
 @pytest.mark.parametrize("tag", [1, 2], ids=["free variable", "hole"])

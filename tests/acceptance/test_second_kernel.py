@@ -13,11 +13,12 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.exploits.corpus import Case, judged, read
 from processes import PATIENCE
+from reports import audited
 
 from farm.assembly.challenge import Challenge
-from farm.cli.terminal import audit_words
 from farm.errors import FarmError
 from farm.judging.assurance import Assurance
+from farm.judging.audit import Replay
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
@@ -64,9 +65,10 @@ def test_what_both_kernels_accept_is_proved_and_says_so(checker: Checker, replay
     verdict = judge(report)
     assert (verdict.reason, verdict.detail) == (Reason.OK, "The kernel and other accepted the module.")
     assert report.audit is not None
-    first, second = report.audit["replay"], report.audit["second"]
-    assert (first["accepted"], second["accepted"], second["checker"]) == (True, True, "other")
-    *_, one, two = audit_words(report.audit)
+    first, second = report.audit.replay, report.audit.second
+    assert first == Replay(accepted=True, constants=first.constants if first else 0)
+    assert (second and second.accepted, second and second.checker) == (True, "other")
+    *_, one, two = report.audit.words
     assert (one, two.partition(": {")[0]) == ("replay: accepted by the kernel", "replay: accepted by other")
 
 
@@ -78,14 +80,17 @@ def test_every_honest_program_is_proved_by_both(
 ) -> None:
     found = judged(checker, replayed, case, Tier.KERNEL)
     assert (found.verdict.outcome, found.verdict.detail) == (Outcome.PROVED, found.verdict.detail)
-    assert (found.report.audit or {})["second"]["accepted"] is True
+    second = audited(found.report).second
+    assert second is not None
+    assert second.accepted
 
 
 def test_the_second_kernel_is_given_the_sealed_module(checker: Checker, core: LeanEnvironment) -> None:
     report = checked(checker, saying(core, "test {module} = Module && sha256sum < {olean}"))
     assert judge(report).reason is Reason.OK
-    audit = report.audit or {}
-    assert audit["second"]["said"].split()[0] == audit["sealed_sha256"] != audit["module_sha256"]
+    audit = audited(report)
+    assert audit.second is not None
+    assert audit.second.said.split()[0] == audit.sealed_sha256 != audit.module_sha256
 
 
 def test_what_the_kernels_disagree_about_is_a_failure_of_the_farm(
@@ -95,9 +100,9 @@ def test_what_the_kernels_disagree_about_is_a_failure_of_the_farm(
     verdict = judge(report)
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.KERNELS_DISAGREE)
     assert verdict.detail == "The kernel accepted the module, but other rejected it: t is no theorem"
-    audit = report.audit or {}
-    assert len(audit["module_sha256"]) == len(audit["sealed_sha256"]) == 64
-    assert audit_words(audit)[-2:] == [
+    audit = audited(report)
+    assert len(audit.module_sha256 or "") == len(audit.sealed_sha256 or "") == 64
+    assert list(audit.words)[-2:] == [
         "replay: accepted by the kernel",
         "replay: rejected by other: t is no theorem",
     ]
@@ -116,7 +121,7 @@ def test_the_second_kernel_is_asked_about_nothing_but_what_the_first_accepts(
 ) -> None:
     report = checked(checker, saying(core, "exit 2"), **asked)
     assert judge(report).reason is reason
-    assert "second" not in (report.audit or {})
+    assert audited(report).second is None
 
 
 @pytest.mark.parametrize(

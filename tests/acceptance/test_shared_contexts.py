@@ -38,6 +38,7 @@ from tests.acceptance.test_contexts import (
 )
 from tests.process_memory import rewrite, started
 from tests.processes import PATIENCE, eventually, process
+from tests.reports import audited
 
 #: What stands above the theorem, for programs that have nothing there.
 _ABOVE = "\ndef above : Nat := 1\n\ntheorem above_is_one : above = 1 := rfl\n\n"
@@ -83,9 +84,8 @@ def unshared(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def told(report: Report) -> tuple[object, ...]:
     """Return what people are told of a check."""
-    audit = report.audit or {}
     keys = ("accepted", "axioms", "statement_has_sorry", "target", "trusts", "rests_on_sorry_of")
-    facts = [audit.get(key) for key in keys]
+    facts = [getattr(report.audit, key, None) for key in keys]
     verdict = judge(report)
     return verdict.outcome, verdict.reason, verdict.detail, report.answer.messages, report.preamble, *facts
 
@@ -152,7 +152,7 @@ def test_axioms_and_sorries_of_the_context_are_told_as_if_it_stood_in_the_module
         check = check_of(context, statement, answer)
         report = sharing.check(check, core)
         assert told(report) == told(unshared.check(check, core)), name
-        assert ((report.audit or {})["axioms"], report.rests_on_sorry_of) == (axioms, admitted)
+        assert (audited(report).axioms, report.rests_on_sorry_of) == (axioms, admitted)
         narrow = replace(check, assurance=replace(check.assurance, axioms=()))  # type: ignore[type-var]
         assert told(sharing.check(narrow, core)) == told(unshared.check(narrow, core)), name
     assert failures == []
@@ -305,7 +305,7 @@ def test_what_is_written_to_the_memory_of_a_contexts_image_changes_no_statement(
     assert rewrite(_images()["context"], b'"genuine-word"\0', b'"forgery-word"\0')
     report = said("forgery-word")
     assert judge(report).outcome is Outcome.REJECTED, report
-    assert (report.audit or {})["accepted"] is False  # to Lean in that image it was true
+    assert audited(report).accepted is False  # to Lean in that image it was true
 
 
 def test_a_context_is_shared_still_after_proofs_that_lost_their_image(

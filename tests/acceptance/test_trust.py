@@ -143,7 +143,7 @@ def test_a_sorry_of_the_header_is_not_the_proof_s(checker: Checker, core: LeanEn
     report = stated(checker, header, Tier.KERNEL, *pieces, challenge=asked)
     assert judge(report).outcome is Outcome.PROVED
     assert report.audit is not None
-    assert report.audit["statement_has_sorry"] is True
+    assert report.audit.statement_has_sorry is True
     admitting = ("theorem t : open_ = open_ := by\n", "  sorry\n")
     assert judge(stated(checker, header, Tier.KERNEL, *admitting, challenge=asked)).reason is Reason.HAS_SORRY
 
@@ -166,7 +166,7 @@ def test_a_theorem_that_the_dataset_leaves_open_is_not_the_one_to_prove(
     asked = challenge(header, "theorem t (ω : Nat) : ω = ω := by sorry")
     stated_as = "theorem t (ω : Nat) : ω = ω := by\n"
     report = stated(checker, header, tier, stated_as, "  exact rfl\n", challenge=asked)
-    assert (judge(report).reason, report.audit and report.audit["target"]) == (Reason.OK, "t"), judge(report)
+    assert (judge(report).reason, report.audit and report.audit.target) == (Reason.OK, "t"), judge(report)
     for none in ("  sorry\n", "  exact rfl\ntheorem more : 1 = 2 := sorry\n"):
         assert (
             judge(stated(checker, header, tier, stated_as, none, challenge=asked)).reason is Reason.HAS_SORRY

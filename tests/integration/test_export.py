@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import PROVED, entry, lines
@@ -20,15 +21,19 @@ from processes import Process, eventually, processes
 from reports import SEALED
 from sqlalchemy import Engine, text
 
+from farm.cli.terminal import print_line
 from farm.errors import FarmError, NotExported, ServerDown
 from farm.judging.assurance import Assurance
-from farm.judging.report import ADMITTED, Message
+from farm.judging.audit import ADMITTED, Audit
+from farm.judging.report import Message
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import Screen
 from farm.manifest.lines import Lines, opened
 from farm.manifest.rewrite import rewrite
 from farm.runs.export import export, export_to, marking
+from farm.runs.writeback.fields import Marking, fields
 from farm.runs.writeback.writing import writing
+from farm.service.page.program import program
 from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
 
@@ -217,15 +222,15 @@ def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queri
     ("audit", "statement", "trusts"),
     [
         (SEALED, "compared", []),
-        (SEALED | {"statement": "unchecked", "trusts": ["the compiler"]}, "unchecked", ["the compiler"]),
-        (SEALED | {"trusts": ["a sorry of the dataset"], "rests_on_sorry_of": ["a"]}, "compared", [ADMITTED]),
+        (replace(SEALED, statement="unchecked", trusts=("the compiler",)), "unchecked", ["the compiler"]),
+        (replace(SEALED, trusts=(ADMITTED,), rests_on_sorry_of=("a",)), "compared", [ADMITTED]),
     ],
 )
 def test_a_line_says_whom_it_believes_and_what_it_leaves_open(
     store: Store,
     queries: Queries,
     tmp_path: Path,
-    audit: dict[str, object],
+    audit: Audit,
     statement: str,
     trusts: list[str],
 ) -> None:
@@ -283,6 +288,30 @@ def test_a_message_points_to_its_place_in_the_answer(store: Store, queries: Quer
         {"field": "generation", "line": 6, "column": 2},
         {"field": "formal_statement", "line": 1, "column": 0},
     ]
+
+
+def test_what_is_shown_of_a_line_names_the_same_places_without_its_file(
+    store: Store, queries: Queries, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    answer = "So ℝ:\n\n```lean4\ntheorem t : True := by\n  have := 1\n  wrong\n```\n"
+    stated = {"header": "import A\n", "formal_statement": "theorem t : True := by\n"}
+    run_id = load(store, path, {**stated, "generation": answer})
+    judge_all(store, an_error(4, 2), an_error(99, 0))
+    exported(store, queries, run_id)
+    (farm,) = (line["farm"] for line in lines(path))
+    own = "line 6, column 2 of the answer (line 4, column 2 of the program)"
+    assert farm["detail"] == f"Error at {own}: wrong (and 1 more)"
+    path.unlink()
+    job = queries.line(run_id, 0, 1)
+    assert job.verdict is not None
+    told: Any = fields(job, job.verdict, None, Marking(run_id=run_id, profile="farm"))["farm"]
+    assert (job.detail(), told["messages"]) == (farm["detail"], farm["messages"])
+    print_line(job, [])
+    shown = capsys.readouterr().out
+    assert "answer 6:2 (program 4:2): error: wrong" in shown
+    assert "program 99:0: error: wrong" in shown
+    assert [note.place for row in program(job).rows for note in row.notes] == ["answer 6:2 (program 4:2)"]
 
 
 def test_a_message_about_a_ready_program_points_into_it(

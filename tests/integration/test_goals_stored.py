@@ -9,6 +9,7 @@ from farms import CORE, finished
 from sqlalchemy import Engine
 
 from farm.assembly.program import AssemblyOptions
+from farm.documents import encoded
 from farm.judging.report import Goal
 from farm.judging.submit_options import SubmitOptions
 from farm.runs.batch import Items, store_batch
@@ -39,7 +40,7 @@ def brought(store: Store, *, goals: bool) -> Item:
 
 def told(store: Store, item: Item) -> Any:
     _, (found,) = Queries(store.engine).told([item], "")
-    return result(found, index=0, key=None, accept=(), waits_for=None)["goals"]
+    return encoded(result(found, index=0, key=None, accept=(), waits_for=None))["goals"]
 
 
 def judge(store: Store, goals: tuple[Goal, ...] | None = None) -> list[bool]:

@@ -23,6 +23,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from farm.judging.assurance import Assurance
+from farm.judging.audit import against
 from farm.judging.report import Message
 from farm.judging.states import TRANSITIONS, Status
 from farm.judging.tiers import Tier
@@ -291,17 +292,13 @@ def test_of_two_attempts_in_one_batch_only_the_one_that_is_held_counts(
 def test_a_verdict_keeps_what_the_audit_found_whatever_names_a_module_has(
     store: Store, queries: Queries, run_id: str
 ) -> None:
-    finding = {"word": "axiom", "name": "a\0b", "sentence": "a\0b \\u0000 \ud800"}
-    audit = {"accepted": False, "findings": [finding]}
+    audit = against("axiom", "a\0b \\u0000 \ud800", "a\0b")
     (claim,) = claims(store)
     assert finished(store, claim, audit=audit)
     verdict = queries.line(run_id, 0, 1).verdict
     assert verdict is not None
     assert (verdict.outcome, verdict.reason) == (Outcome.REJECTED, Reason.AXIOM)
-    assert verdict.audit is not None
-    assert verdict.audit["findings"] == [
-        {"word": "axiom", "name": "a\ufffdb", "sentence": "a\ufffdb \\u0000 \ufffd"}
-    ]
+    assert verdict.audit == against("axiom", "a\ufffdb \\u0000 \ufffd", "a\ufffdb")
 
 
 def test_a_verdict_keeps_leans_messages(store: Store, queries: Queries, run_id: str) -> None:

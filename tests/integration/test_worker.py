@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import redis
@@ -38,7 +40,7 @@ from farm_workers.metrics import events
 from farms import a_decision, load
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
-from reports import with_facts
+from reports import SEALED, with_facts
 from scraping import by, happened, scraped
 from sqlalchemy import Engine, text
 from toolchains import script, toolchain
@@ -382,7 +384,7 @@ def raises(_report: Report) -> Report:
 
 def nothing_found(report: Report) -> Report:
     """Return a report that cannot be judged."""
-    return dataclasses.replace(report, tier=Tier.KERNEL, audit={})
+    return dataclasses.replace(report, tier=Tier.KERNEL, audit=cast("Any", {}))
 
 
 def box_failed(report: Report) -> Report:
@@ -448,9 +450,9 @@ def test_what_the_kernels_disagree_about_is_recorded_at_once_and_logged_as_an_er
     assert queries.tally(run_id).verdicts == {("judge_error", "kernels_disagree"): 1}
     verdict = judged(queries, run_id).verdict
     assert verdict is not None
-    audit = verdict.audit or {}
+    assert verdict.audit is not None
     (logged,) = (each for each in caplog.records if each.levelname == "ERROR")
-    for words in ("other rejected it: no", audit["module_sha256"], audit["sealed_sha256"]):
+    for words in ("other rejected it: no", verdict.audit.module_sha256, verdict.audit.sealed_sha256):
         assert words in logged.getMessage()
 
 
@@ -969,7 +971,7 @@ class TestTheRecorder:
     def test_a_verdict_that_cannot_be_stored_is_the_farms_failure_and_the_others_are_recorded(
         self, context: Context, queries: Queries, claims: list[Claim]
     ) -> None:
-        odd = a_decision(audit={"accepted": True, "target": "\ud800"})
+        odd = a_decision(audit=dataclasses.replace(SEALED, statement="no word of the table"))
         for claim, decision in zip(claims, (a_decision(), odd, a_decision()), strict=True):
             context.recorder.put((claim, decision))
         recorded(context)
@@ -984,10 +986,11 @@ class TestTheRecorder:
             name = context.store.engine.url.database
             connection.execute(text(f'ALTER DATABASE "{name}" SET max_stack_depth = 100'))
         context.store.engine.dispose()
-        deep: list[object] = []
+        deep: Any = ()
         for _ in range(900):
-            deep = [deep]
-        odd = a_decision(audit={"accepted": True, "axioms": deep})
+            deep = (deep,)
+        sys.setrecursionlimit(10_000)  # the database is to refuse it, not this process
+        odd = a_decision(audit=dataclasses.replace(SEALED, axioms=deep))
         for claim, decision in zip(claims, (a_decision(), odd, a_decision()), strict=True):
             context.recorder.put((claim, decision))
         recorded(context)

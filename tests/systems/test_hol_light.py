@@ -117,7 +117,7 @@ def test_what_is_honest_is_proved(subject: Subject, name: str) -> None:
     assert verdict.reason is Reason.OK, verdict.detail
     assert verdict.detail == "The kernel accepted the theorem; trusts the gate on OCaml's syntax."
     assert report.audit is not None
-    assert sorted(report.audit["axioms"]) == ["ETA_AX", "INFINITY_AX", "SELECT_AX"]
+    assert sorted(report.audit.axioms) == ["ETA_AX", "INFINITY_AX", "SELECT_AX"]
     assert report.statement == "compared"
 
 

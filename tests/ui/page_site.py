@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from processes import CODE, eventually
 from reports import SEALED
 from sqlalchemy import text
 
+from farm.judging.audit import Replay
 from farm.judging.report import Goal, Message
 from tests.bench.around.site import FarmAtWork, farm_at_work
 
@@ -117,8 +118,8 @@ def _message(severity: str, words: str, line: int, column: int = 2) -> Message:
 _ERROR = _message("error", "linarith failed to find a contradiction\na b : ℝ\nh0 : True\n⊢ False", 8)
 _WARNING = _message("warning", "unused variable `h0`\nnote: this linter can be disabled", 6, 7)
 _GOAL = Goal(kind="error", goal="a b : ℝ\nh0 : True\n⊢ 2 * a * b ≤ a ^ 2 + b ^ 2", line=8, column=2)
-_REPLAY = {"accepted": True, "said": "", "constants": 12}
-_SEAL = {**SEALED, "target": "add_comm_nat", "axioms": ["propext", "Quot.sound"], "replay": _REPLAY}
+_REPLAY = Replay(accepted=True, constants=12)
+_SEAL = replace(SEALED, target="add_comm_nat", axioms=("propext", "Quot.sound"), replay=_REPLAY)
 _MEMORY = {"limit": "memory", "exit_status": None, "audit": None, "peak_memory_kib": 4 << 20}
 FACTS: dict[str, dict[str, Any]] = {
     "proved": {"audit": _SEAL, "messages": (_WARNING,), "isolation": "cgroup2+bwrap"},
@@ -131,7 +132,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "exit_status": 1,
         "messages": (_message("error", HOSTILE, 5), _message("error", HOSTILE, 999)),
         "goals": (Goal(kind="error", goal=HOSTILE, line=5, column=0),),
-        "audit": {**SEALED, "target": HOSTILE, "accepted": False, "axioms": [HOSTILE]},
+        "audit": replace(SEALED, target=HOSTILE, accepted=False, axioms=(HOSTILE,)),
     },
     "megabyte": {
         "exit_status": 1,

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.assembly.program import AssemblyOptions
-from farm.judging.report import COMPARED
+from farm.client.results import parse_result
+from farm.documents import encoded
+from farm.judging.audit import COMPARED
+from farm.judging.places import Place
 from farm.judging.submit_options import SubmitOptions
+from farm.judging.verdict import Particulars, judge_text
 from farm.lean_text.positions import line_and_column
 from farm.runs.batch import Items
-from farm.service.answers import MOST_CHARACTERS, MOST_MESSAGES, Result, item_id, item_of, result, waits_for
+from farm.service.answers import MOST_CHARACTERS, MOST_MESSAGES, item_id, item_of, result, waits_for
 from farm.service.requests import Item
 from farm.store.environments import ServedEnvironment
 from farm.store.records import Judged, StoredVerdict
@@ -42,7 +47,7 @@ def verdict(*messages: dict[str, object], **facts: object) -> StoredVerdict:
         "detail": "Lean and its kernel accept the proof.",
         "messages_json": json.dumps(messages),
         "hits_json": "[]",
-        "audit_json": '{"module_sha256": "abc"}',
+        "audit_json": '{"accepted": true, "module_sha256": "abc"}',
         "goals_json": None,
         "statement": COMPARED,
         "trusts": [],
@@ -55,6 +60,7 @@ def verdict(*messages: dict[str, object], **facts: object) -> StoredVerdict:
         "checker_version": "1",
         "preamble": None,
         "trace_id": None,
+        "facts_json": None,
     }
     return StoredVerdict(**(known | facts))
 
@@ -89,9 +95,16 @@ def judged(item: Item, told: StoredVerdict | None, *, status: str = "done", **mo
 def told(item: Item, *messages: dict[str, object], **facts: object) -> dict[str, object]:
     of_job = {name: facts.pop(name) for name in ("warnings_json",) if name in facts}
     found = judged(item, verdict(*messages, **facts), **of_job)
-    answer = result(found, index=0, key=None, accept=(), waits_for=None)
-    Result.model_validate(answer)
-    return answer
+    return answer_of(found)
+
+
+def answer_of(found: Judged, **asked: Any) -> dict[str, Any]:
+    """Return what a client reads of an item, as JSON."""
+    given = {"index": 0, "key": None, "accept": (), "waits_for": None} | asked
+    answer = result(found, **given)
+    said: dict[str, Any] = json.loads(json.dumps(encoded(answer)))
+    assert parse_result(said) == answer
+    return said
 
 
 def place_of(item: Item, words: str, **facts: object) -> tuple[str, str]:
@@ -206,6 +219,12 @@ class TestWhatLeanSaid:
         assert answer["messages"][-1]["text"] == "unused"
 
 
+def placed(line: int, column: int, start: int) -> dict[str, object]:
+    """Return what the store has of the place that a verdict's sentence names."""
+    place = Place(line=line, column=column, start=start)
+    return {"facts_json": json.dumps(encoded(Particulars(place=place)))}
+
+
 class TestADetail:
     """It names the same place as the messages: that of the answer, and the program's beside it."""
 
@@ -231,15 +250,26 @@ class TestADetail:
         own = f"line {said['line']}, column {said['column']}"
         assert own != place
         expected = expected or detail.replace("{}", "{} of the answer ({} of the program)")
-        assert told(self.ITEM, detail=detail.format(place))["detail"] == expected.format(own, place)
+        facts = placed(line, column, detail.rindex(" at {}"))
+        assert told(self.ITEM, detail=detail.format(place), **facts)["detail"] == expected.format(own, place)
+
+    def test_of_a_text_that_lean_cannot_read_has_the_answers_position_too(self) -> None:
+        item = Item(**STATED, generation=f"Thinking\n\n```lean4\n{CODE}\n  -- a\0b\n```")
+        found = judge_text(judged(item, verdict()).program)
+        assert found is not None
+        said = told(item, outcome="rejected", reason="invalid_text", detail=found.detail)["detail"]
+        assert said.startswith(
+            "The program contains a NUL character at line 7, column 6 of the answer (line "
+        )
 
     def test_says_that_a_position_is_the_programs_where_the_farm_wrote_that_part(self) -> None:
-        detail = told(self.ITEM, detail="Error at line 9999, column 2: Unknown")["detail"]
+        facts = placed(9999, 2, len("Error"))
+        detail = told(self.ITEM, detail="Error at line 9999, column 2: Unknown", **facts)["detail"]
         assert detail == "Error at line 9999, column 2 of the program: Unknown"
 
     def test_stays_as_it_is_where_the_answer_is_the_whole_program(self) -> None:
         detail = "Error at line 2, column 2: Unknown"
-        assert told(Item(program=CODE), detail=detail)["detail"] == detail
+        assert told(Item(program=CODE), detail=detail, **placed(2, 2, len("Error")))["detail"] == detail
 
     @pytest.mark.parametrize(
         "detail", ["Lean crashed: at line 3, column 2.", "", "Error: at line 1, column 1"]
@@ -261,8 +291,7 @@ class TestAnItem:
         item = Item(program=CODE, name="n", group="g")
         for status in ("queued", "running", "cancelled"):
             found = judged(item, None, status=status, cancelled="user" if status == "cancelled" else None)
-            answer = result(found, index=3, key="k", accept=("unchecked",), waits_for="nobody")
-            Result.model_validate(answer)
+            answer = answer_of(found, index=3, key="k", accept=("unchecked",), waits_for="nobody")
             assert (answer["verdict"], answer["reward"], answer["status"]) == (None, None, status)
             assert answer["waits_for"] == ("nobody" if status == "queued" else None)
             assert answer["reason"] == ("user" if status == "cancelled" else None)
@@ -288,7 +317,7 @@ class TestAnItem:
 
     def test_that_is_not_done_is_worth_nothing_yet_though_a_verdict_is_there(self) -> None:
         found = judged(Item(program=CODE), verdict(), status="running")
-        assert result(found, index=0, key=None, accept=(), waits_for=None)["reward"] is None
+        assert answer_of(found)["reward"] is None
 
 
 class TestAnId:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from farm.client.results import Result
+from farm.documents import decoded
+from farm.judging.messages import SORRY_TEXTS
 from farm.judging.reward import WEAKER
-from farm.judging.verdict import OUTCOMES, SORRY_TEXTS, Outcome, Reason
+from farm.judging.verdict import OUTCOMES, Outcome, Reason
 from farm.service.dropins.lean_outcome import SORRY, Kind, Remark, printed, read
 
 FILE = "/lean4/my_project/program.lean"
@@ -17,20 +20,18 @@ ERROR = re.compile(r"/lean4/my_project/.*?:(\d+):(\d+): error: (.*?)(?=\n/lean4/
 LIMITS = {Reason.WALL_LIMIT, Reason.CPU_LIMIT, Reason.KERNEL_TIME}
 
 
-def a_result(reason: Reason = Reason.OK, *messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def a_result(reason: Reason = Reason.OK, *messages: dict[str, Any], **fields: Any) -> Result:
     """Return what the service knows of an item that was judged for this reason."""
-    return {
+    known = {
+        "index": 0,
         "status": "done",
-        "verdict": OUTCOMES[reason],
-        "reason": reason,
+        "verdict": OUTCOMES[reason].value,
+        "reason": reason.value,
         "detail": "because",
-        "weaker": [],
         "messages": list(messages),
-        "messages_cut": False,
         "seconds": {"wall": 1.5, "cpu": 1.0},
-        "waits_for": None,
-        **fields,
     }
+    return decoded(Result, known | fields)
 
 
 def a_message(severity: str, text: str, line: int = 3, column: int = 2) -> dict[str, Any]:

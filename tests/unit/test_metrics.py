@@ -28,9 +28,11 @@ from metric_samples import CLAIM, READING, STATE
 from processes import eventually
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from reports import SEALED
 from scraping import by, parsed, scraped
 
 from farm.errors import ServerDown, UsageError
+from farm.judging.audit import Replay
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
@@ -145,9 +147,8 @@ def test_a_recorded_check_is_told_with_the_share_of_its_limits(url: str) -> None
 
 
 def test_a_module_that_the_second_kernel_alone_refuses_is_counted(url: str) -> None:
-    audit: Any = a_decision().report.audit
-    second = {"accepted": False, "said": "no", "checker": "other"}
-    decision = a_decision(audit={**audit, "second": second})
+    second = Replay(accepted=False, said="no", checker="other")
+    decision = a_decision(audit=replace(SEALED, second=second))
     assert decision.verdict.reason is Reason.KERNELS_DISAGREE
     events.recorded(CLAIM, decision)
     assert value(url, "farm_kernels_disagree_total", environment="core") == 1

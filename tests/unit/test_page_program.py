@@ -33,7 +33,8 @@ SEGMENTS = (
 
 def verdict(**fields: object) -> StoredVerdict:
     empty = dict.fromkeys(StoredVerdict._fields, "")
-    kept = {"messages_json": "[]", "hits_json": "[]", "goals_json": None, "audit_json": None, "trusts": []}
+    kept = {"messages_json": "[]", "hits_json": "[]", "trusts": []}
+    kept |= dict.fromkeys(("goals_json", "audit_json", "facts_json"))
     return StoredVerdict(**{**empty, **kept, **fields})
 
 
@@ -45,7 +46,20 @@ def job(text: str, segments: tuple[Segment, ...] = (), found: StoredVerdict | No
 
 
 def message(text: str = "wrong", line: object = 1, **more: object) -> dict[str, object]:
-    return {"severity": "error", "kind": "", "text": text, "line": line, "column": 0, **more}
+    said = {"severity": "error", "kind": "", "text": text, "line": line, "column": 0}
+    return said | {"end_line": None, "end_column": None} | more
+
+
+def hit(text: str, line: int) -> dict[str, object]:
+    return {
+        "rule": "axiom",
+        "action": "report",
+        "start": 0,
+        "end": 1,
+        "line": line,
+        "column": 0,
+        "text": text,
+    }
 
 
 def text_of(row: Row) -> str:
@@ -92,7 +106,7 @@ def test_every_character_is_shown_once_whatever_the_segments_say(
 def test_notes_stand_beside_their_lines_and_others_elsewhere() -> None:
     found = verdict(
         messages_json=json.dumps([message("one"), message("far", 99), message("none", 0)]),
-        hits_json=json.dumps([message("axiom", 2, rule="axiom", action="report")]),
+        hits_json=json.dumps([hit("axiom", 2)]),
         goals_json=json.dumps([{"kind": "sorry", "goal": "⊢ p", "line": 1, "column": 2}]),
     )
     shown = program(job("a\nb", found=found))
@@ -102,7 +116,7 @@ def test_notes_stand_beside_their_lines_and_others_elsewhere() -> None:
 
 
 def test_a_place_that_is_none_is_elsewhere() -> None:
-    odd = [message("x", each) for each in (None, -1, "1", [1], 2**70, True)]
+    odd = [message("x", each) for each in (0, -1, 2, 2**70)]
     shown = program(job("a", found=verdict(messages_json=json.dumps(odd))))
     assert len(shown.elsewhere) + len(shown.rows[0].notes) == len(odd)
 

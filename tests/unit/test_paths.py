@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.environments.paths import Hiding
 
+from farm.judging.audit import Replay, against
 from farm.judging.report import Answer, Execution, Message, Report
 
 
@@ -89,7 +91,7 @@ def test_a_report_is_told_without_them_wherever_they_stand(hidden: Hiding, tmp_p
         answer=Answer(messages=(message,), foreign_output=place),
         environment_error=place,
         challenge_error=place,
-        audit={"findings": [{"sentence": place}], "replay": {"said": place, "accepted": False}},
+        audit=replace(against("axiom", place), replay=Replay(accepted=False, said=place)),
     )
     assert place not in repr(hidden.report(report))
     assert hidden.report(Report()) == Report()

@@ -6,7 +6,7 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from farm.judging.report import ADMITTED, COMPARED, UNCHECKED
+from farm.judging.audit import ADMITTED, COMPARED, UNCHECKED
 from farm.judging.reward import UNKNOWN, WEAKER, Worth, worth
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome

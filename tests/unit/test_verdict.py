@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reports import CLEAN, SEALED, with_facts
 
-from farm.judging.report import ADMITTED, Answer, Execution, Message, Report
+from farm.judging.audit import ADMITTED, Audit, Replay, against
+from farm.judging.ending import needs_seal
+from farm.judging.places import Place, at_line
+from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import OUTCOMES, Outcome, Reason, Verdict, judge, judge_text, needs_seal
+from farm.judging.verdict import OUTCOMES, Outcome, Reason, Verdict, judge, judge_text
 from farm.lean_text.policy.rules import RULES, Action, Hit
 
 
@@ -40,20 +44,20 @@ def a_hit(rule: str) -> Hit:
     return Hit(rule=rule, action=Action.REJECT, start=9, end=14, line=2, column=4, text="axiom")
 
 
-def sealed(**facts: object) -> dict[str, object]:
-    return {"audit": SEALED | facts}
+def sealed(**facts: Any) -> dict[str, object]:
+    return {"audit": dataclasses.replace(SEALED, **facts)}
 
 
-def replayed(accepted: bool | None, said: str = "") -> dict[str, object]:
-    return sealed(replay={"accepted": accepted, "said": said, "constants": 1})
+def replayed(accepted: bool, said: str = "") -> dict[str, object]:
+    return sealed(replay=Replay(accepted=accepted, said=said, constants=1))
 
 
 def rechecked(accepted: bool, said: str = "") -> dict[str, object]:
-    return sealed(second={"accepted": accepted, "said": said, "checker": "leanchecker"})
+    return sealed(second=Replay(accepted=accepted, said=said, checker="leanchecker"))
 
 
-def finding(word: str) -> dict[str, object]:
-    return {"accepted": False, "findings": [{"word": word, "name": "t", "sentence": "t is not so."}]}
+def finding(word: str) -> Audit:
+    return against(word, "t is not so.", "t")
 
 
 def axioms(names: str) -> dict[str, object]:
@@ -160,7 +164,7 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("what no kernel may be given", {"audit": finding("kernel")}, Reason.KERNEL),
     (
         "no module of Lean's",
-        {"audit": {"accepted": False, "reason": "malformed_olean", "what": "a loop"}},
+        {"audit": finding("malformed_olean")},
         Reason.MALFORMED_OLEAN,
     ),
     ("refused by the kernel", replayed(False, "declaration type mismatch"), Reason.KERNEL),
@@ -171,10 +175,8 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("with trust in the compiler", sealed(trusts=["the compiler"]), Reason.OK),
     ("no audit", {"audit": None}, Reason.NO_REPLY),
     ("no audit, tier audit", {"audit": None, "tier": "audit"}, Reason.NO_REPLY),
-    ("an audit without an answer", {"audit": {"accepted": None}}, Reason.NO_REPLY),
-    ("the same, tier audit", {"audit": {"accepted": None}, "tier": "audit"}, Reason.NO_REPLY),
+    ("an audit that names no fault", {"audit": Audit(accepted=False)}, Reason.NO_REPLY),
     ("no replay", sealed(replay=None), Reason.NO_REPLY),
-    ("a replay without an answer", replayed(None), Reason.NO_REPLY),
     ("no replay, tier audit", {"tier": "audit", **sealed(replay=None)}, Reason.OK),
     ("no audit, tier lean", {"audit": None, "tier": "lean"}, Reason.OK),
     ("the kernel out of time", {"audit": None, "kernel_limit": "time"}, Reason.KERNEL_TIME),
@@ -295,7 +297,7 @@ reports = st.builds(
     environment_error=st.none() | st.text(max_size=5),
     text_error=st.none() | st.text(max_size=5),
     refused=st.none() | st.builds(a_hit, st.sampled_from(list(RULES))),
-    audit=st.sampled_from([None, {"accepted": None}, {"accepted": True}, SEALED, SEALED | {"replay": None}])
+    audit=st.sampled_from([None, Audit(accepted=False), Audit(accepted=True), SEALED])
     | st.booleans().map(lambda accepted: dict(rechecked(accepted))["audit"])
     | st.builds(finding, st.text(max_size=9)),
     kernel_limit=st.none() | st.sampled_from(["time", "memory", "depth"]) | st.text(max_size=3),
@@ -305,12 +307,11 @@ reports = st.builds(
 
 def is_sealed(report: Report) -> bool:
     """Whether audit and kernel have answered so far as the tier asks for it."""
-    audit = report.audit or {"accepted": None}
-    replay = audit.get("replay") or {"accepted": None}
-    second = audit.get("second") or {"accepted": True}
-    audited = audit["accepted"] is True and report.kernel_limit is None
+    audit = report.audit or Audit(accepted=False)
+    replayed = audit.replay is not None and audit.replay.accepted
+    audited = audit.accepted and report.kernel_limit is None
     return {
-        Tier.KERNEL: audited and replay["accepted"] is True and second["accepted"] is True,
+        Tier.KERNEL: audited and replayed and (audit.second is None or audit.second.accepted),
         Tier.AUDIT: audited,
         Tier.LEAN: True,
     }[Tier(report.tier)]
@@ -320,6 +321,8 @@ def is_sealed(report: Report) -> bool:
 def test_every_report_has_a_verdict_and_only_a_spotless_one_is_a_pass(report: Report) -> None:
     verdict = judge(report)
     assert verdict.outcome is OUTCOMES[verdict.reason]
+    if (place := verdict.place) is not None:
+        assert verdict.detail[place.start :].startswith(at_line(place.line, place.column))
     spotless = (
         report.run.exit_status == 0
         and report.run.signal is None
@@ -374,16 +377,62 @@ def test_a_module_is_looked_at_where_nothing_else_speaks_against_the_proof(
 
 
 @pytest.mark.parametrize(
-    ("text", "detail"),
+    ("text", "detail", "at"),
     [
-        ("theorem\n a\0b", "The program contains a NUL character at line 2, column 2."),
-        ("\ud83d", "The program contains the lone surrogate U+D83D at line 1, column 0."),
+        ("theorem\n a\0b", "The program contains a NUL character at line 2, column 2.", (2, 2)),
+        ("\ud83d", "The program contains the lone surrogate U+D83D at line 1, column 0.", (1, 0)),
     ],
 )
-def test_a_text_that_lean_cannot_take_is_rejected_with_its_place(text: str, detail: str) -> None:
+def test_a_text_that_lean_cannot_take_is_rejected_with_its_place(
+    text: str, detail: str, at: tuple[int, int]
+) -> None:
     verdict = judge_text(text)
-    assert verdict == Verdict(outcome=Outcome.REJECTED, reason=Reason.INVALID_TEXT, detail=detail)
+    place = Place(line=at[0], column=at[1], start=detail.index(" at "))
+    expected = Verdict(outcome=Outcome.REJECTED, reason=Reason.INVALID_TEXT, detail=detail, place=place)
+    assert verdict == expected
 
 
 def test_any_other_text_can_be_given_to_lean() -> None:
     assert judge_text("theorem 𝔸 : α → β := by\r\n\tsorry \ufeff\U0010ffff") is None
+
+
+def error_at(text: str, begin: tuple[int, int], end: tuple[int, int] | None) -> Message:
+    line, column = begin
+    end_line, end_column = end or (None, None)
+    return Message(
+        severity="error",
+        kind="",
+        text=text,
+        line=line,
+        column=column,
+        end_line=end_line,
+        end_column=end_column,
+    )
+
+
+WHOLE = error_at("unsolved goals", (1, 28), (3, 13))
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ([error_at("inside", (3, 4), (3, 13))], "line 3, column 4: inside"),
+        ([error_at("inside", (3, 4), (3, 13)), error_at("deeper", (3, 10), (3, 13))], "3, column 10: deeper"),
+        ([error_at("inside", (2, 2), (2, 5)), error_at("beside it", (3, 4), (3, 13))], "2, column 2: inside"),
+        ([error_at("the same place", (1, 28), (3, 13))], "line 1, column 28: unsolved goals"),
+        ([error_at("behind", (3, 14), (3, 20))], "line 1, column 28: unsolved goals"),
+        ([error_at("across its end", (3, 4), (4, 1))], "line 1, column 28: unsolved goals"),
+        ([error_at("without an end", (3, 4), None)], "line 3, column 4: without an end"),
+        ([error_at("of no place", (0, 0), None)], "line 1, column 28: unsolved goals"),
+    ],
+)
+def test_the_detail_names_an_error_inside_the_first_before_that(others: list[Message], named: str) -> None:
+    verdict = judge(with_facts(CLEAN, exit_status=1, audit=None, messages=(WHOLE, *others)))
+    assert verdict.reason is Reason.ERROR
+    assert named in verdict.detail
+
+
+def test_a_first_error_without_an_end_is_the_one_that_the_detail_names() -> None:
+    first = error_at("first", (1, 0), None)
+    verdict = judge(with_facts(CLEAN, exit_status=1, messages=(first, error_at("second", (1, 2), (1, 3)))))
+    assert verdict.detail == "Error at line 1, column 0: first (and 1 more)"

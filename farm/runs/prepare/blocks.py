@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -12,11 +12,12 @@ from typing import NamedTuple
 from farm.assembly.faults import ForeignStatement, StatementFault
 from farm.assembly.kinds import assembling
 from farm.assembly.program import Program
-from farm.assembly.segments import Segment
+from farm.assembly.segments import Segment, starts_in
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.submit_options import SubmitOptions
 from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text, unusable_line
+from farm.lean_text.positions import line_and_column
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
 from farm.runs.children.pieces import Piece
@@ -27,6 +28,8 @@ from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 
 #: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
+#: With at most as many segments, each is placed by itself.
+_FEW = 16
 
 
 class Stated(NamedTuple):
@@ -234,11 +237,24 @@ def _job(entry: Entry, program: Program) -> NewJob:
     return NewJob(
         name=entry.name,
         group_name=entry.group,
-        segments=program.segments,
-        fallback_segments=None if last is None else last.segments,
-        restated_segments=None if second is None else second.segments,
+        segments=_placed(program, entry),
+        fallback_segments=None if last is None else _placed(last, entry),
+        restated_segments=None if second is None else _placed(second, entry),
         warnings=[(each.code, each.origin, each.line, each.column) for each in program.warnings],
     )
+
+
+def _placed(program: Program, entry: Entry) -> list[tuple[int | str, ...]]:
+    """Return a program's segments, each with the line and column in its field at which it begins."""
+    starts = _starts(program.segments, entry)
+    return [(*segment, *start) for segment, start in zip(program.segments, starts, strict=True)]
+
+
+def _starts(segments: Sequence[Segment], entry: Entry) -> list[tuple[int, int]]:
+    fields: dict[str, str] = {each.origin: getattr(entry, each.origin) for each in segments}
+    if len(segments) <= _FEW:  # counting line feeds is quicker than listing them
+        return [line_and_column(fields[each.origin], each.origin_start) for each in segments]
+    return list(map(starts_in(segments, fields), range(len(segments))))
 
 
 def _text_of(program: Program | None) -> Text | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from farm.assembly.segments import LineMap, Location, starts_in
+from farm.assembly.segments import LineMap
+from farm.documents import encoded
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import is_forgeable
-from farm.judging.places import moved
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.records import Judged, StoredVerdict, parsed
 from farm.version import VERSION
@@ -31,29 +31,23 @@ def fields(
 
     ``entry`` are the fields that the line has, None if they are not known.
     """
-    program, audit = job.program, verdict.audit or {}
-    messages, hits = parsed(verdict.messages_json), parsed(verdict.hits_json)
-    places = _places(job, program, entry) if messages or hits else None
-
-    def locate(line: int, column: int) -> Location | None:
-        return (places or _places(job, program, entry)).locate(line, column)
-
+    audit, lines = verdict.audit, job.lines(entry)
     return {
-        "predicted_proof": program,
+        "predicted_proof": job.program,
         "proof_status": _proof_status(verdict.outcome, verdict.reason),
         "farm": {
             "verdict": verdict.outcome,
             "reason": verdict.reason,
-            "detail": moved(verdict.detail, locate),
-            "messages": [_told(message, ("severity", "text"), places) for message in messages],
-            "policy": [_told(hit, ("rule", "action", "text"), places) for hit in hits],
+            "detail": job.detail(lines),
+            "messages": [_told(each, ("severity", "text"), lines) for each in parsed(verdict.messages_json)],
+            "policy": [_told(each, ("rule", "action", "text"), lines) for each in parsed(verdict.hits_json)],
             "tier": job.tier,
             "statement": verdict.statement,
             "trusts": verdict.trusts,
             "rests_on_sorry_of": list(verdict.rests_on_sorry_of),
-            "module_sha256": audit.get("module_sha256"),
-            "sealed_sha256": audit.get("sealed_sha256"),
-            "audit": verdict.audit,
+            "module_sha256": audit and audit.module_sha256,
+            "sealed_sha256": audit and audit.sealed_sha256,
+            "audit": audit and encoded(audit),
             "warnings": [
                 {"code": code, "field": origin, "line": line, "column": column}
                 for code, origin, line, column in job.warnings
@@ -97,18 +91,10 @@ def _proof_status(outcome: str, reason: str) -> str:
     return Verdict(outcome=Outcome(outcome), reason=Reason(reason), detail="").proof_status
 
 
-def _places(job: Judged, program: str, entry: Mapping[str, object] | None) -> LineMap:
-    """Return the map from positions in a line's program to the line's fields."""
-    segments = () if entry is None else job.segments
-    # The line's fields may have changed since the submit.
-    texts = {each.origin: str((entry or {}).get(each.origin, "")) for each in segments}
-    return LineMap(segments, program, starts_in(segments, texts))
-
-
-def _told(found: Mapping[str, Any], words: tuple[str, ...], places: LineMap | None) -> dict[str, object]:
+def _told(found: Mapping[str, Any], words: tuple[str, ...], lines: LineMap) -> dict[str, object]:
     """Return a message of Lean or the policy with its place in the program and, if any, in a field."""
     line, column = found["line"], found["column"]
     told = {word: found[word] for word in words} | {"line": line, "column": column}
-    if places is not None and (place := places.locate(line, column)):
+    if place := lines.locate(line, column):
         told["in"] = {"field": place.origin, "line": place.line, "column": place.column}
     return told

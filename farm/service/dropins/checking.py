@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from farm.client.results import Result
 from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
 from farm.service import requests
@@ -125,7 +126,7 @@ async def outcomes(
 
 async def judged(
     submission: Submission, items: Sequence[requests.Item], *, seconds: float, **options: Any
-) -> list[dict[str, Any]]:
+) -> list[Result]:
     """Return the result of each item after at most `seconds`; raises the errors of `outcomes`.
 
     Items that are not judged then are cancelled a minute later, unless a client asks for the same ones.
@@ -135,7 +136,7 @@ async def judged(
     checks = {place: check for batch in taken for place, check in batch.checks.items()}
     waited_for = [place for batch in taken for place in batch.items if place not in batch.judged]
     await wait(submission.request, submission.backend, waited_for, until - time.monotonic(), checks)
-    found: list[dict[str, Any]] = []
+    found: list[Result] = []
     try:
         for batch in taken:
             found += await _found(submission, batch)
@@ -144,11 +145,11 @@ async def judged(
     return found + [_not_known(why)] * (len(items) - len(found))
 
 
-async def _found(submission: Submission, batch: Batch) -> list[dict[str, Any]]:
+async def _found(submission: Submission, batch: Batch) -> list[Result]:
     """Return the results of a batch, and leave the rest of it to be cancelled."""
-    known = {each["index"]: each for each in await submission.backend.results(batch.items, submission.key.id)}
+    known = {each.index: each for each in await submission.backend.results(batch.items, submission.key.id)}
     found = [known.get(index) or _not_known("it is gone") for index in range(len(batch.items))]
-    if any(each["status"] not in ("done", "cancelled") for each in found):
+    if any(not each.over for each in found):
         await submission.backend.leave(batch.id)
     return found
 
@@ -171,5 +172,5 @@ async def _take(
     return taken, ""
 
 
-def _not_known(why: str) -> dict[str, Any]:
-    return {"status": "queued", "verdict": None, "reward": None, "waits_for": why}
+def _not_known(why: str) -> Result:
+    return Result(index=0, status="queued", waits_for=why)

@@ -6,12 +6,13 @@ gets an error in the form of Lean's own, and only a verdict makes a `LeanOutcome
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from farm.judging.verdict import SORRY_TEXTS, Outcome, Reason
+from farm.client.results import Message, Result
+from farm.judging.messages import SORRY_TEXTS
+from farm.judging.verdict import Reason
 
 #: Lean's warning in the wording that existing clients search for; Lean 4.28 has backticks for the quotes.
 SORRY = "declaration uses 'sorry'"
@@ -66,38 +67,36 @@ def refused(why: str) -> LeanOutcome:
     return LeanOutcome(kind=Kind.ERRORS, remarks=(_error(why),))
 
 
-def read(result: Mapping[str, Any], *, is_stated: bool) -> LeanOutcome:
-    """Return the outcome of a `farm.service.answers.Result`.
+def read(result: Result, *, is_stated: bool) -> LeanOutcome:
+    """Return the outcome of a `farm.client.results.Result`.
 
     With `is_stated` the client gave a statement, so a *proved* that was compared with no statement is not a
     success.
     """
-    if result["status"] != "done":
-        is_pending = result["status"] != "cancelled"
+    if result.status != "done":
+        is_pending = result.status != "cancelled"
         return LeanOutcome(kind=Kind.UNKNOWN, why=_unfinished(result), is_pending=is_pending)
-    if result["verdict"] == Outcome.JUDGE_ERROR:
-        is_final = result["reason"] == Reason.BAD_CHALLENGE
-        return LeanOutcome(kind=Kind.UNKNOWN, why=result["detail"], is_final=is_final)
-    lacking = set(result["weaker"]) - (set() if is_stated else {"unchecked"})
+    if result.verdict == "judge_error":
+        is_final = result.reason == Reason.BAD_CHALLENGE
+        return LeanOutcome(kind=Kind.UNKNOWN, why=result.detail, is_final=is_final)
+    lacking = set(result.weaker) - (set() if is_stated else {"unchecked"})
     if lacking == {"forgeable"}:
         why = "The proof could have forged its verdict, because no namespaces confined it."
         return LeanOutcome(kind=Kind.UNKNOWN, why=why)
-    remarks = tuple(_remark(message) for message in result["messages"])
+    remarks = tuple(_remark(message) for message in result.messages)
     kind, remarks = _judged(result, remarks, lacking)
-    return LeanOutcome(
-        kind=kind, remarks=remarks, is_cut=result["messages_cut"], seconds=result["seconds"]["wall"]
-    )
+    return LeanOutcome(kind=kind, remarks=remarks, is_cut=result.messages_cut, seconds=_seconds(result))
 
 
 def _judged(
-    result: Mapping[str, Any], remarks: tuple[Remark, ...], lacking: set[str]
+    result: Result, remarks: tuple[Remark, ...], lacking: set[str]
 ) -> tuple[Kind, tuple[Remark, ...]]:
     has_errors = any(each.severity == "error" for each in remarks)
-    if result["verdict"] == Outcome.PROVED and not lacking:
+    if result.verdict == "proved" and not lacking:
         return Kind.SUCCESS, remarks
-    if result["verdict"] == Outcome.TIMEOUT and result["reason"] != Reason.HEARTBEAT_LIMIT:
+    if result.verdict == "timeout" and result.reason != Reason.HEARTBEAT_LIMIT:
         return Kind.TIMEOUT, remarks
-    if result["reason"] == Reason.HAS_SORRY and not has_errors:
+    if result.reason == Reason.HAS_SORRY and not has_errors:
         admitted = Remark(severity="warning", text=SORRY)
         return Kind.SORRY, remarks if any(each.is_sorry for each in remarks) else (admitted, *remarks)
     if not has_errors:  # the farm's own error goes first: clients cut long output at its end
@@ -105,31 +104,35 @@ def _judged(
     return Kind.ERRORS, remarks
 
 
-def _objection(result: Mapping[str, Any], lacking: set[str]) -> str:
-    if result["verdict"] != Outcome.PROVED:
-        return f"the farm does not accept this program ({result['reason']}): {result['detail']}"
+def _seconds(result: Result) -> float:
+    return 0.0 if result.seconds is None else result.seconds.wall or 0.0
+
+
+def _objection(result: Result, lacking: set[str]) -> str:
+    if result.verdict != "proved":
+        return f"the farm does not accept this program ({result.reason}): {result.detail}"
     return f"the farm accepts this program only in a weaker sense ({', '.join(sorted(lacking))})"
 
 
-def _unfinished(result: Mapping[str, Any]) -> str:
-    if result["status"] == "cancelled":
+def _unfinished(result: Result) -> str:
+    if result.status == "cancelled":
         return "The check was cancelled."
-    return f"The farm has not judged this yet: {result['waits_for'] or 'other checks are ahead of it'}."
+    return f"The farm has not judged this yet: {result.waits_for or 'other checks are ahead of it'}."
 
 
 def _error(text: str) -> Remark:
     return Remark(severity="error", text=text)
 
 
-def _remark(message: Mapping[str, Any]) -> Remark:
-    text = message["text"]
+def _remark(message: Message) -> Remark:
+    text = message.text
     return Remark(
-        severity=message["severity"],
+        severity=message.severity,
         text=SORRY if text.strip() in SORRY_TEXTS else text,
-        line=max(1, message["line"]),
-        column=message["column"],
-        end_line=message["end_line"],
-        end_column=message["end_column"],
+        line=max(1, message.line or 0),
+        column=message.column or 0,
+        end_line=message.end_line,
+        end_column=message.end_column,
     )
 
 

@@ -7,14 +7,14 @@ answers are not judged, the status is 503, and the trainer retries the whole req
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
 
+from farm.client.results import Result
 from farm.errors import UsageError
-from farm.judging.verdict import Outcome
 from farm.service import requests
 from farm.service.dependencies import Submission, TheSubmission
 from farm.service.dropins.checking import Challenge, each_read, judged, problem_of
@@ -113,10 +113,10 @@ async def openrlhf(
     results = await _results(submission, items, _OPENRLHF_SECONDS, address)
     if isinstance(results, Response):
         return results
-    rewards = [each["reward"] for each in results]
+    rewards = [each.reward for each in results]
     logs = {
-        "timeout": [float(each["verdict"] == Outcome.TIMEOUT) for each in results],
-        "unknown": [float(each["reward"] is None) for each in results],
+        "timeout": [float(each.verdict == "timeout") for each in results],
+        "unknown": [float(each.reward is None) for each in results],
     }
     return Json({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
@@ -126,7 +126,7 @@ async def slime(body: Sample, submission: TheSubmission, address: Annotated[Addr
     """Return the reward of an answer, in the form of slime: a number."""
     items = [_item(body.response, body.label, "label")]
     results = await _results(submission, items, _SLIME_SECONDS, address)
-    return results if isinstance(results, Response) else Json(results[0]["reward"])
+    return results if isinstance(results, Response) else Json(results[0].reward)
 
 
 def _item(answer: str, said: object, where: str) -> requests.Item:
@@ -152,15 +152,15 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
 
 async def _results(
     submission: Submission, items: Sequence[requests.Item], seconds: float, address: Address
-) -> list[dict[str, Any]] | Response:
+) -> list[Result] | Response:
     """Return the results of all items, or the response 503 while some of them are not judged."""
     results = await judged(submission, items, seconds=seconds, **address.model_dump())
     if not (pending := list(filter(_is_pending, results))):
         return results
-    why = pending[0]["waits_for"] or "other checks are ahead of them"
+    why = pending[0].waits_for or "other checks are ahead of them"
     words = f"{len(pending)} of {len(results)} answers are not judged yet: {why}; ask again"
     return Json({"detail": words}, status_code=503, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
-def _is_pending(result: Mapping[str, Any]) -> bool:
-    return result["status"] in ("queued", "running")
+def _is_pending(result: Result) -> bool:
+    return result.status in ("queued", "running")

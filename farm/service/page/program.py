@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from farm.assembly.segments import Segment
+from farm.assembly.segments import LineMap, Segment
+from farm.judging.places import beside
+from farm.judging.report import Goal, Message
+from farm.lean_text.policy.rules import Action, Hit
 from farm.service.page.escaping import cut
-from farm.store.records import Judged, StoredVerdict, parsed
+from farm.store.records import Judged, StoredVerdict
 
 #: Limits of the shown part of a program and of its messages; the whole program can be downloaded.
 MOST_LINES = 3_000
@@ -50,7 +53,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """A message about a place of the program; line 0 means no place.
+    """A message about a line of the program, 0 for none; `place` names the line's field as well.
 
     `kind` is ``error``, ``warning``, ``information``, ``goal`` or ``policy``. `left_out` counts omitted
     characters.
@@ -60,7 +63,7 @@ class Note:
     title: str
     text: str
     line: int
-    column: int
+    place: str
     left_out: int = 0
 
 
@@ -107,7 +110,7 @@ class Program:
 def program(job: Judged) -> Program:
     """Return a line's program with its messages, goals and policy hits."""
     text = job.program
-    notes, notes_left_out = _bounded(list(_notes(job.verdict)) if job.verdict else [])
+    notes, notes_left_out = _bounded(list(_notes(job, job.verdict)) if job.verdict else [])
     lines = text.split("\n")
     kept = _kept(lines)
     by_line: dict[int, list[Note]] = {}
@@ -172,22 +175,23 @@ def _labelled(rows: Iterator[Row]) -> list[Row]:
     return labelled
 
 
-def _notes(verdict: StoredVerdict) -> Iterator[Note]:
-    for each in parsed(verdict.messages_json):
-        yield _note(each["severity"], each["severity"], each["text"], each)
-    for each in verdict.goals or ():
-        yield _note("goal", f"goal at the {each['kind']}", each["goal"], each)
-    for each in parsed(verdict.hits_json):
-        words = each["text"] if each["action"] == "report" else f"{each['text']} ({each['action']})"
-        yield _note("policy", f"policy: {each['rule']}", words, each)
+def _notes(job: Judged, verdict: StoredVerdict) -> Iterator[Note]:
+    lines = job.lines()
+    for each in verdict.messages:
+        yield _note(each.severity, each.severity, each.text, each, lines)
+    for goal in verdict.goals or ():
+        yield _note("goal", f"goal at the {goal.kind}", goal.goal, goal, lines)
+    for hit in verdict.hits:
+        words = hit.text if hit.action is Action.REPORT else f"{hit.text} ({hit.action})"
+        yield _note("policy", f"policy: {hit.rule}", words, hit, lines)
 
 
-def _note(kind: str, title: str, text: str, at: dict[str, Any]) -> Note:
+def _note(kind: str, title: str, text: str, at: Message | Goal | Hit, lines: LineMap) -> Note:
     """Return a note; a submission may have forged Lean's message, so no field is trusted."""
     kind = kind if kind in ("error", "warning", "goal", "policy") else "information"
-    line, column = (each if isinstance(each, int) and each >= 0 else 0 for each in (at["line"], at["column"]))
-    head, left_out = cut(str(text), MOST_IN_A_NOTE)
-    return Note(kind=kind, title=str(title)[:80], text=head, line=line, column=column, left_out=left_out)
+    head, left_out = cut(text, MOST_IN_A_NOTE)
+    place = beside(at.line, at.column, lines.locate)
+    return Note(kind=kind, title=title[:80], text=head, line=at.line, place=place, left_out=left_out)
 
 
 def _bounded(notes: Sequence[Note]) -> tuple[list[Note], int]:

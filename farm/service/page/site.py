@@ -251,7 +251,7 @@ def _line(connections: Connections, viewer: Viewer, run: SeenRun, place: Place) 
         job=job,
         verdict=verdict,
         program=shown_program(job),
-        seal=views.seal(verdict) if verdict else None,
+        audit=verdict.audit if verdict else None,
         doubts=views.doubts(job, verdict) if verdict else [],
         attempts=queries.attempts(run.id, *place)[:100],
         limits=Looking(connections.engine).limits(run.id, place),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from farm.judging.advisories import advisories
+from farm.judging.audit import ADMITTED
 from farm.judging.forgeable import is_forgeable
-from farm.judging.report import ADMITTED
 from farm.store.looking import Place, SeenRun
 from farm.store.queries import Tally
 from farm.store.records import Judged, StoredVerdict
@@ -90,42 +89,6 @@ def place(words: str) -> Place | None:
     return Place(int(manifest), int(line))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Seal:
-    """The evidence of a *proved*, or the findings of its audit; each finding and doubt is a sentence."""
-
-    is_accepted: bool | None
-    target: str
-    axioms: tuple[str, ...]
-    findings: tuple[str, ...]
-    not_checked: tuple[str, ...]
-    kernels: tuple[str, ...]
-    module_sha256: str
-    sealed_sha256: str
-
-
-def seal(verdict: StoredVerdict) -> Seal | None:
-    """Return the audit of a compiled module, None if the line has no audit."""
-    audit = verdict.audit
-    if audit is None:
-        return None
-    accepted = audit.get("accepted")
-    return Seal(
-        is_accepted=accepted if isinstance(accepted, bool) else None,
-        target=str(audit.get("target") or ""),
-        axioms=_texts(audit.get("axioms")),
-        findings=tuple(
-            f"{each.get('word')}: {each.get('sentence')}" for each in _dicts(audit.get("findings"))
-        ),
-        not_checked=_texts(audit.get("not_checked")),
-        kernels=tuple(
-            _kernel(audit[key]) for key in ("replay", "second") if isinstance(audit.get(key), dict)
-        ),
-        module_sha256=str(audit.get("module_sha256") or ""),
-        sealed_sha256=str(audit.get("sealed_sha256") or ""),
-    )
-
-
 def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
     """Return the doubts about a *proved*, as sentences."""
     if verdict.outcome != "proved":
@@ -143,17 +106,3 @@ def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
         f"The kernel of {verdict.toolchain} has known holes: {holes}.": bool(holes) and job.tier == "kernel",
     }
     return [sentence for sentence, is_so in told.items() if is_so]
-
-
-def _kernel(replay: Mapping[str, Any]) -> str:
-    worth = "accepted" if replay.get("accepted") else "rejected"
-    said = f": {replay['said']}" if replay.get("said") else ""
-    return f"{worth} by {replay.get('checker') or 'the kernel'}{said}"
-
-
-def _texts(found: object) -> tuple[str, ...]:
-    return tuple(str(each)[:2_000] for each in found[:100]) if isinstance(found, list) else ()
-
-
-def _dicts(found: object) -> list[dict[str, Any]]:
-    return [each for each in found[:100] if isinstance(each, dict)] if isinstance(found, list) else []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from farm.client.results import Result
 from farm.errors import ServerDown
 from farm.service import requests
 from farm.service.answers import Results
@@ -96,9 +96,9 @@ async def cancel_batch(
     return Json({"batch": batch, "cancelled": await backend.cancel(batch, key.id, cancellation)})
 
 
-def _results(batch_id: str, items: list[dict[str, Any]]) -> Response:
-    done = all(each["status"] in ("done", "cancelled") for each in items)
-    return Json({"batch": batch_id, "done": done, "items": items}, status_code=200 if done else 202)
+def _results(batch_id: str, items: list[Result]) -> Response:
+    results = Results.of(batch_id, items)
+    return Json(results, status_code=200 if results.done else 202)
 
 
 async def _events(
@@ -137,5 +137,5 @@ async def _events(
         backend.waiters.remove(waiter)
 
 
-def _event(kind: str, data: dict[str, Any]) -> bytes:
+def _event(kind: str, data: object) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), bytes(Json(data).body))

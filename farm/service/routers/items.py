@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from farm.client.results import Result
 from farm.errors import UnknownRun, UsageError
 from farm.service import requests
-from farm.service.answers import Result
 from farm.service.dependencies import Reader, TheBackend, WaitSeconds, wait
 from farm.service.json_body import Json, Route
 from farm.service.refusals import REFUSALS

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
 from farm_workers.audit.declarations import Module, opened_module
-from farm_workers.audit.findings import Findings
+from farm_workers.audit.findings import Findings, malformed
 from farm_workers.audit.lines import SortedLines
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean, Name
@@ -40,13 +40,7 @@ def main() -> NoReturn:
         facts = _audited(arguments).facts()
         status = ACCEPTED if facts["accepted"] else FOUND
     except MalformedOlean as error:
-        facts = {
-            "accepted": False,
-            "reason": "malformed_olean",
-            "what": error.what,
-            "offset": error.offset,
-        }
-        status = MALFORMED
+        facts, status = malformed(error).facts(), MALFORMED
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - talk
         sys.exit(USAGE)

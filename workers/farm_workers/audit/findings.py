@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from farm_workers.audit.names import dotted, shown
-from farm_workers.audit.olean import Name
+from farm_workers.audit.olean import MalformedOlean, Name
 
 #: The most findings that are listed; the others are counted.
 MOST_FINDINGS = 100
 #: The most names of a kind in a result: a hostile module may have any number.
 MOST_NAMES = 500
-#: The trusted parts of a proof besides the kernel, with the words of `farm.judging.report`.
+#: The trusted parts of a proof besides the kernel, with the words of `farm.judging.audit`.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 
 
@@ -45,6 +45,7 @@ class Word(StrEnum):
     KERNEL_LIMIT = "kernel_limit"
     KERNEL_TIME = "kernel_time"
     KERNEL_MEMORY = "kernel_memory"
+    MALFORMED_OLEAN = "malformed_olean"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +107,7 @@ class Findings:
         return not self.findings
 
     def facts(self) -> dict[str, Any]:
-        """Return the findings as a JSON report has them."""
+        """Return as JSON the fields of `farm.judging.audit.Audit` that the module decides."""
         return {
             "accepted": self.accepted,
             "target": None if self.target is None else dotted(self.target),
@@ -133,6 +134,12 @@ class Findings:
                 *([ADMITTED] if self.rests_on_sorry_of else []),
             ],
         }
+
+
+def malformed(error: MalformedOlean) -> Findings:
+    """Return what is found against a file that Lean did not write."""
+    sentence = f"The compiled module is not what Lean writes: {error.what} (at byte {error.offset})."
+    return Findings(target=None, findings=(found(Word.MALFORMED_OLEAN, None, sentence),))
 
 
 def _all_shown(names: Iterable[Name]) -> list[str]:

@@ -11,11 +11,15 @@ import contextlib
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from farm.judging.report import COMPARED, UNCHECKED, Execution
+from farm.documents import decoded
+from farm.judging.audit import COMPARED, UNCHECKED, Audit, Replay
+from farm.judging.report import Execution
 from farm.judging.tiers import Tier
 from farm.limits import Limits
 from farm_workers import audit, cache
@@ -36,6 +40,7 @@ _ANSWERED = (0, 1, 4)
 _MOST_LISTS, _MOST_LISTS_BYTES = 16, 512 << 20
 
 _Lists = tuple[bytes, bytes]
+_T = TypeVar("_T")
 
 
 class Boxed:
@@ -47,7 +52,7 @@ class Boxed:
             most=_MOST_LISTS, most_bytes=_MOST_LISTS_BYTES, size=lambda lists: sum(map(len, lists))
         )
 
-    def seal(self, sealable: Sealable) -> dict[str, Any]:
+    def seal(self, sealable: Sealable) -> Audit:
         """Return what is found in a module, as `farm_workers.checking.seals.Seals.seal` does.
 
         Raises KernelLimit when the checker goes over the line's limits, and BoxFailed when the farm fails.
@@ -57,19 +62,17 @@ class Boxed:
             module = file.read()
         challenge = {} if sealable.challenge is None else {_CHALLENGE: sealable.challenge}
         with self._shown({_MODULE: module, **challenge}) as shown:
-            facts = self._audited(sealable, shown)
-            facts |= {
-                "module_sha256": hashlib.sha256(module).hexdigest(),
-                "sealed_sha256": None,
-                "statement": UNCHECKED if sealable.challenge is None else COMPARED,
-                "replay": None,
-            }
-            if facts["accepted"] and sealable.assurance.tier == Tier.KERNEL:
-                facts["replay"] = self._replayed(shown / _MODULE, sealable.question)
-        return facts
+            audit = replace(
+                self._audited(sealable, shown),
+                module_sha256=hashlib.sha256(module).hexdigest(),
+                statement=UNCHECKED if sealable.challenge is None else COMPARED,
+            )
+            if audit.accepted and sealable.assurance.tier == Tier.KERNEL:
+                return replace(audit, replay=self._replayed(shown / _MODULE, sealable.question))
+        return audit
 
-    def replay(self, module: bytes, question: Question) -> dict[str, Any]:
-        """Return what the environment's checker says of a module: ``accepted``, ``said``, ``checker``.
+    def replay(self, module: bytes, question: Question) -> Replay:
+        """Return the answer of the environment's checker about a module.
 
         Raises KernelLimit when it goes over the limits of the question, and BoxFailed without an answer.
         """
@@ -87,7 +90,7 @@ class Boxed:
                 _write(shown / name, content)
             yield shown
 
-    def _audited(self, sealable: Sealable, shown: Path) -> dict[str, Any]:
+    def _audited(self, sealable: Sealable, shown: Path) -> Audit:
         assurance, environment = sealable.assurance, sealable.question.environment
         stated = shown / (_MODULE if sealable.challenge is None else _CHALLENGE)
         for name, content in zip((_NAMES, _AXIOMS), self._imported(stated, environment), strict=True):
@@ -107,12 +110,12 @@ class Boxed:
         run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown])
         if run.limit is not None:
             raise KernelLimit.of(run, kernel_asked=False)
-        return _facts(run, _ANSWERED)
+        return _printed(run, _ANSWERED, functools.partial(decoded, Audit))
 
     def _imported(self, module: Path, environment: LeanEnvironment) -> _Lists:
         """Return the names, and the axioms, of all that a compiled module imports, one a line."""
         listed = self._run("imports", [str(module)], limits=_AUDIT_LIMITS, visible=[module.parent])
-        key = cache.key(environment.digest, *_facts(listed, (0,))["imports"])
+        key = cache.key(environment.digest, *_printed(listed, (0,), operator.itemgetter("imports")))
         known = self._lists.get(key)
         if known is None:
             known = self._indexed(module, environment)
@@ -126,7 +129,8 @@ class Boxed:
             roots = _roots(environment)
             words = [str(module), "--into", str(made), *map(str, roots)]
             visible = [module.parent, *roots]
-            _facts(self._run("imports", words, limits=FIRST_LOAD, visible=visible, writable=made), (0,))
+            run = self._run("imports", words, limits=FIRST_LOAD, visible=visible, writable=made)
+            _printed(run, (0,), bool)
             return (made / _NAMES).read_bytes(), (made / _AXIOMS).read_bytes()
 
     def _run(
@@ -147,7 +151,7 @@ class Boxed:
             writable=writable,
         )
 
-    def _replayed(self, module: Path, question: Question) -> dict[str, Any]:
+    def _replayed(self, module: Path, question: Question) -> Replay:
         checker = question.environment.checker
         if checker is None:
             raise BoxFailed(f"the environment {question.environment.name!r} has no checker to replay modules")
@@ -160,7 +164,7 @@ class Boxed:
         if run.box_error is not None or run.exit_status not in (0, 1):
             how = run.box_error or f"status {run.exit_status}"
             raise BoxFailed(f"the checker could not judge the compiled module ({how}): {said}")
-        return {"accepted": run.exit_status == 0, "said": said, "checker": checker.name}
+        return Replay(accepted=run.exit_status == 0, said=said, checker=checker.name)
 
     def _checked(self, module: Path, checker: KernelChecker, question: Question) -> Execution:
         environment = question.environment
@@ -179,12 +183,11 @@ class Boxed:
         )
 
 
-def _facts(run: Execution, answered: Sequence[int]) -> dict[str, Any]:
-    """Return what a process of the audit printed. Raises BoxFailed when it has no answer."""
+def _printed(run: Execution, answered: Sequence[int], read: Callable[[Any], _T]) -> _T:
+    """Return what is read of the JSON that a process of the audit printed. Raises BoxFailed without it."""
     with contextlib.suppress(ValueError):
         if run.is_undisturbed and run.exit_status in answered:
-            facts: dict[str, Any] = json.loads(run.stdout)
-            return facts
+            return read(json.loads(run.stdout))
     said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     raise BoxFailed(f"the audit failed: {run.box_error or run.limit or said or run.exit_status}")
 

@@ -9,10 +9,10 @@ from textwrap import dedent
 from typing import NamedTuple
 
 from farm.assembly.declaration import read_target
+from farm.judging.ending import lean_refused
 from farm.judging.job import Check, Fallback
 from farm.judging.report import Preamble, Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Reason, judge
 from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
 from farm.lean_text.scanner import code_tokens
@@ -64,11 +64,10 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     or Lean cannot parse it and the lines of the other stand in other columns;
     so does a later one there, if the other program lacks nothing but the lines of the first error.
     """
-    reason = judge(report).reason
-    if reason is Reason.STATEMENT_MISMATCH:
+    if report.audit is not None and report.audit.is_of_another_statement:
         return True
     errors = [each for each in report.answer.messages if each.severity == "error"]
-    if reason is not Reason.ERROR or not errors or len(check.program) > LONGEST_READ:
+    if not lean_refused(report) or not errors or len(check.program) > LONGEST_READ:
         return False
     positions = Positions(check.program)
     at, *later = [positions.offset(each.line, each.column) for each in errors]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
+from farm.judging.audit import MALFORMED, Audit, against
+from farm.judging.ending import lean_refused, needs_seal
 from farm.judging.job import Check, Fallback
 from farm.judging.report import Execution, Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Reason, judge, judge_text, needs_seal
+from farm.judging.verdict import judge_text
 from farm.lean_text.positions import line_and_column
 from farm.lean_text.scanner import sorry_tokens
 from farm.log import logger
@@ -130,7 +132,7 @@ class Checker:
                 return report
             module = reply.module.read()
             return _answered(
-                report, lambda: {"accepted": True, "replay": self._boxed.replay(module, question)}
+                report, lambda: Audit(accepted=True, replay=self._boxed.replay(module, question))
             )
 
     def _judged(
@@ -139,7 +141,7 @@ class Checker:
         assurance = check.assurance or Assurance(tier=Tier.LEAN)
         impossible = judge_text(check.program)
         if impossible is not None:
-            return Report(tier=assurance.tier, text_error=impossible.detail)
+            return Report(tier=assurance.tier, text_error=impossible.detail, text_place=impossible.place)
         hits, refused = screened(check, environment)
         if refused is not None:
             return Report(tier=assurance.tier, hits=hits, refused=refused)
@@ -216,9 +218,7 @@ class Checker:
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
         """Return the report of a program that Lean refused, with its statement's error where that has one."""
         challenge = check.challenge
-        if judge(report).reason is not Reason.ERROR or challenge is None:
-            return report
-        if not blames_statement(check, challenge, report):
+        if not lean_refused(report) or challenge is None or not blames_statement(check, challenge, report):
             return report
         try:
             self._challenges.compiled(challenge, question)
@@ -266,9 +266,9 @@ class Checker:
             declared=reply.declared,
         )
 
-    def _seal(self, sealable: Sealable) -> dict[str, object]:
+    def _seal(self, sealable: Sealable) -> Audit:
         with tracing.step("farm.seal"):
-            return self._facts(sealable)
+            return self._audit(sealable)
 
     def _sealed_in_time(self, sealable: Sealable) -> Sealed:
         """Return a seal; where time runs out, another one that is allowed what the context alone takes.
@@ -285,7 +285,7 @@ class Checker:
             question = sealable.question.allowing(alone, TIMES)
             return self._seals.seal(replace(sealable, question=question))
 
-    def _facts(self, sealable: Sealable) -> dict[str, object]:
+    def _audit(self, sealable: Sealable) -> Audit:
         """Return what audit and kernels find in a module."""
         try:
             sealed = self._sealed_in_time(sealable)
@@ -295,8 +295,8 @@ class Checker:
             _log.debug("Sealing a module in boxes: %s", error)
             return self._boxed.seal(sealable)
         if sealed.module is None:
-            return sealed.facts
-        return sealed.facts | {"second": self._boxed.replay(sealed.module, sealable.question)}
+            return sealed.audit
+        return replace(sealed.audit, second=self._boxed.replay(sealed.module, sealable.question))
 
 
 def _question(check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool]) -> Question:
@@ -318,7 +318,7 @@ def _unread(error: BadChallenge | BoxFailed, assurance: Assurance) -> Report:
     return Report(tier=assurance.tier, run=Execution(box_error=str(error)))
 
 
-def _answered(report: Report, ask: Callable[[], Mapping[str, object]]) -> Report:
+def _answered(report: Report, ask: Callable[[], Audit]) -> Report:
     """Return the report with the answer of an audit and a kernel, or with what kept them from one."""
     try:
         return replace(report, audit=ask())
@@ -332,20 +332,15 @@ def _answered(report: Report, ask: Callable[[], Mapping[str, object]]) -> Report
 
 #: What is found where Lean ended well and no module is left. Lean ends well only when it has written one: the
 #: program took it away, or ended the process in Lean's place.
-_NO_MODULE = {
-    "accepted": False,
-    "reason": Reason.MALFORMED_OLEAN,
-    "what": f"the check left no plain file of at most {FILE_BYTES >> 20} MiB",
-}
+_NO_MODULE = against(
+    MALFORMED,
+    "The compiled module is not what Lean writes: the check left no plain file of at most "
+    f"{FILE_BYTES >> 20} MiB.",
+)
 
 #: What is found where a fresh Lean left no list of what a program without a statement declares: it may have
 #: declared an example, which the module does not have.
-_NOT_LISTED = {
-    "accepted": False,
-    "findings": [
-        {"word": "forgotten", "name": None, "sentence": "Lean left no list of what the program declares."}
-    ],
-}
+_NOT_LISTED = against("forgotten", "Lean left no list of what the program declares.")
 
 #: With less time left another program is not begun.
 _LEAST_SECONDS = 0.1

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from farm.assembly.challenge import Challenge
+from farm.judging.ending import ending, lean_refused, reads_to_the_end
 from farm.judging.report import Execution
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Reason, judge
+from farm.judging.verdict import judge
 from farm.log import logger
 from farm_workers import cache
 from farm_workers.box.supervisor import BoxFailed
@@ -145,11 +146,11 @@ class Contexts:
     def _compiled(self, asked: Question, challenge: Challenge) -> Shared | str:
         """Return what context and challenge are compiled to, or why Lean refuses them. Raises NotShared."""
         with self._runner.apart(asked) as reply:
-            verdict = judge(replace(reply.report, tier=Tier.LEAN))
-            if reply.report.run.limit is not None:
-                raise Unfit(f"it takes too much for that: {verdict.detail}")
-            if verdict.reason not in _READ:
-                raise NotShared(f"context and statement do not end well: {verdict.detail}")
+            report = replace(reply.report, tier=Tier.LEAN)
+            if report.run.limit is not None:
+                raise Unfit(f"it takes too much for that: {judge(report).detail}")
+            if not reads_to_the_end(report):
+                raise NotShared(f"context and statement do not end well: {judge(report).detail}")
             if (refused := refusal(reply, challenge)) is not None:
                 return refused
             if reply.module is None or reply.context is None:
@@ -185,16 +186,15 @@ class Contexts:
         alone = replace(question.instead(question.context), limits=limits)
         with self._runner.compiled(alone, way) as reply:
             report = replace(self._runner.report(alone, reply), tier=Tier.LEAN)
-        verdict = judge(report)
-        if verdict.reason is Reason.BAD_ENVIRONMENT:
+        if report.environment_error is not None:
             return None
-        if verdict.may_be_the_machine:
-            raise BoxFailed(f"the context was not read: {verdict.detail}")
-        if verdict.reason is Reason.ERROR and challenge is not None:
+        if ending(report).may_be_the_machine:
+            raise BoxFailed(f"the context was not read: {judge(report).detail}")
+        if not reads_to_the_end(report):
+            return f"the context does not end well alone: {judge(report).detail}"
+        if lean_refused(report) and challenge is not None:
             # Lean may want the theorem itself behind what ends a context: with it the text decides.
             self._challenges.compiled(challenge, question)
-        elif verdict.reason not in _READ:
-            return f"the context does not end well alone: {verdict.detail}"
         return report.run
 
 
@@ -209,7 +209,3 @@ def _below(question: Question, challenge: Challenge) -> bytes:
 
 def _key(question: Question) -> bytes:
     return cache.key(question.environment.digest, question.context)
-
-
-#: What may become of a context that Lean reads to its end.
-_READ = frozenset({Reason.OK, Reason.HAS_SORRY, Reason.ERROR})

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
+from farm.documents import decoded
 from farm.judging.assurance import Assurance
+from farm.judging.audit import Audit
 from farm.judging.report import Execution
 from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
@@ -113,12 +115,12 @@ class Sealable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sealed:
-    """What audit and kernel found in a module, as ``audit`` of `farm.judging.verdict.Report` has it.
+    """What audit and kernel found in a module.
 
     `module` is the one that the seal has built, where it was accepted and a second kernel has to be asked.
     """
 
-    facts: dict[str, Any]
+    audit: Audit
     module: bytes | None
 
 
@@ -142,7 +144,7 @@ class Seals:
             if run.box_error is not None:
                 raise BoxFailed(run.box_error)
             with contextlib.suppress(ValueError):
-                return _sealed(json.loads(run.stdout), written)
+                return _sealed(decoded(Audit, json.loads(run.stdout)), written)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
         # A module can only bring the kernel's code to a fault: who kills, or has no memory, is the machine.
         if run.signal in (None, signal.SIGKILL):
@@ -232,10 +234,10 @@ def _moved(file: BinaryIO) -> bytes:
     return content
 
 
-def _sealed(facts: dict[str, Any], written: bytes | None) -> Sealed:
+def _sealed(audit: Audit, written: bytes | None) -> Sealed:
     """Return a seal's answer with the module that it is about. Raises BoxFailed for another module."""
-    if written is None or not facts["accepted"]:
-        return Sealed(facts=facts, module=None)
-    if hashlib.sha256(written).hexdigest() != facts.get("sealed_sha256"):
+    if written is None or not audit.accepted:
+        return Sealed(audit=audit, module=None)
+    if hashlib.sha256(written).hexdigest() != audit.sealed_sha256:
         raise BoxFailed("a seal wrote another module than the one it reported")
-    return Sealed(facts=facts, module=written)
+    return Sealed(audit=audit, module=written)

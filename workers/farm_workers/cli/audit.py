@@ -74,9 +74,6 @@ def _facts(words: list[str]) -> dict[str, Any]:
 def _print(facts: dict[str, Any]) -> None:
     from farm.cli.terminal import visible
 
-    if "findings" not in facts:
-        typer.echo(visible(f"malformed_olean: {facts['what']} (at byte {facts['offset']})"))
-        return
     for finding in facts["findings"]:
         typer.echo(visible(f"{finding['word']}: {finding['sentence']}"))
     for sentence in facts["not_checked"]:

@@ -29,6 +29,7 @@ from farm.cli.options import (
     print_json,
 )
 from farm.connections import Connections
+from farm.documents import encoded
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
@@ -265,7 +266,7 @@ def _text(file: str) -> str:
 
 
 def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> None:
-    from farm.cli.terminal import audit_words, visible
+    from farm.cli.terminal import visible
 
     if as_json:
         print_json(
@@ -286,7 +287,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
                 {"severity": m.severity, "line": m.line, "column": m.column, "text": m.text}
                 for m in report.answer.messages
             ],
-            audit=report.audit,
+            audit=None if report.audit is None else encoded(report.audit),
             policy=[
                 {"rule": h.rule, "action": h.action, "line": h.line, "column": h.column, "text": h.text}
                 for h in report.hits
@@ -300,7 +301,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
         typer.echo(
             visible(f"{file}:{hit.line}:{hit.column}: policy {hit.action}: {hit.text} (rule {hit.rule})")
         )
-    for words in audit_words(report.audit):
+    for words in report.audit.words if report.audit else ():
         typer.echo(visible(words))
     typer.echo(_facts(report))
     typer.echo(visible(f"{verdict.outcome} ({verdict.reason}): {verdict.detail}"))

@@ -11,8 +11,9 @@ from typing import Any
 from farm.assembly import hol_light
 from farm.assembly.challenge import NOT_STATED
 from farm.errors import FarmError
+from farm.judging.audit import COMPARED, UNCHECKED, Audit, Replay, against
 from farm.judging.job import Check
-from farm.judging.report import COMPARED, UNCHECKED, Answer, Execution, Message, Report
+from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import judge, judge_text
 from farm.kinds import Kind
@@ -52,7 +53,7 @@ class HolLightJudge:
             return _report(challenge_error=NOT_STATED)
         impossible = judge_text(check.program)
         if impossible is not None:
-            return _report(text_error=impossible.detail)
+            return _report(text_error=impossible.detail, text_place=impossible.place)
         parts = hol_light.parts(check.program)
         if parts is None:
             return _report(text_error=_UNREADABLE)
@@ -172,25 +173,18 @@ def _answer(run: Execution) -> dict[str, Any] | None:
     return said if is_one else None
 
 
-def _accepted(axioms: str, statement: str) -> dict[str, Any]:
-    return {
-        "accepted": True,
-        "findings": [],
-        "axioms": axioms.splitlines(),
-        "statement": statement,
-        "trusts": list(TRUSTS),
-        "replay": {"accepted": True, "said": "", "constants": 0},
-    }
+def _accepted(axioms: str, statement: str) -> Audit:
+    return Audit(
+        accepted=True,
+        axioms=tuple(axioms.splitlines()),
+        statement=statement,
+        trusts=TRUSTS,
+        replay=Replay(accepted=True, constants=0),
+    )
 
 
-def _found(word: str, sentence: str) -> dict[str, Any]:
-    return {
-        "accepted": False,
-        "findings": [{"word": word, "name": "", "sentence": sentence}],
-        "axioms": [],
-        "statement": COMPARED,
-        "trusts": list(TRUSTS),
-    }
+def _found(word: str, sentence: str) -> Audit:
+    return replace(against(word, sentence), statement=COMPARED, trusts=TRUSTS)
 
 
 def _message(text: str, line: int, column: int) -> Message:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from farm import tracing
+from farm.judging.ending import Ending, ending
 from farm.judging.report import Execution, Report
-from farm.judging.verdict import Outcome, Reason, judge, needs_seal
 from farm.lean_text.header import header_end
 from farm.log import logger
 from farm_workers import cache
@@ -101,7 +101,7 @@ class LeanRunner:
         except (Doubtful, BoxFailed, OSError) as error:
             raise NotShared(str(error)) from error
         run = reply.report.run
-        if run.box_error not in (None, box.CANCELLED) or judge(reply.report).reason is Reason.CRASH:
+        if run.box_error not in (None, box.CANCELLED) or ending(reply.report) is Ending.CRASHED:
             with reply.module or contextlib.nullcontext():
                 raise NotShared(run.box_error or "a fork crashed")
         return reply
@@ -134,11 +134,11 @@ class LeanRunner:
             run = Execution(exit_status=1, isolation=self._isolation.name)
             return Reply(report=replace(refused, run=run))
         reply = self._tried(question, way)
-        if reply.report.way != FORKED or judge(reply.report).reason is not Reason.CRASH:
+        if reply.report.way != FORKED or ending(reply.report) is not Ending.CRASHED:
             return reply
         crashed_at = time.monotonic()
         again = self._tried(question, COLD)
-        if not _is_an_answer(again.report):
+        if ending(again.report).may_be_the_machine:
             with again.module or contextlib.nullcontext():
                 return reply
         if self.images.retire(*question.key, before=crashed_at):
@@ -198,10 +198,3 @@ def _short(question: Question) -> bytes:
 
 def _text_bytes(report: Report) -> int:
     return sum(len(message.text) for message in report.answer.messages)
-
-
-def _is_an_answer(report: Report) -> bool:
-    """Whether Lean's end is a fact about the program."""
-    verdict = judge(report)
-    is_told = verdict.reason is not Reason.CRASH and verdict.outcome is not Outcome.JUDGE_ERROR
-    return is_told or needs_seal(report)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from farm.characters import storable
+from farm.judging.messages import HEARTBEAT_KIND, SORRY_KIND, is_heartbeat, most_telling, says_sorry
 from farm.judging.report import Answer, Message
-from farm.judging.verdict import HEARTBEAT_KIND, SORRY_KIND, is_heartbeat, most_telling, says_sorry
 from farm.lean_text.positions import Positions
 from farm_workers.environments.lean_environment import LeanEnvironment
 

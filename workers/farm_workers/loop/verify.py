@@ -160,13 +160,9 @@ def _tell(report: Report, verdict: Verdict) -> None:
 
 
 def _tell_of_disagreement(report: Report, verdict: Verdict) -> None:
-    audit = report.audit or {}
-    _log.error(
-        "%s; Lean left the module %s, and the kernels were given %s",
-        verdict.detail,
-        audit.get("module_sha256"),
-        audit.get("sealed_sha256"),
-    )
+    if report.audit is not None:
+        words = "%s; Lean left the module %s, and the kernels were given %s"
+        _log.error(words, verdict.detail, report.audit.module_sha256, report.audit.sealed_sha256)
 
 
 def _again(claim: Claim, verdict: Verdict, *, failed: bool) -> Released:

@@ -12,10 +12,12 @@ from typing import Any
 
 from farm.assembly.challenge import NOT_STATED, Challenge
 from farm.errors import FarmError
+from farm.judging.audit import COMPARED, UNCHECKED, Audit, Finding, Replay
 from farm.judging.job import Check
-from farm.judging.report import COMPARED, UNCHECKED, Answer, Execution, Message, Report
+from farm.judging.messages import SORRY_KIND
+from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import SORRY_KIND, judge, judge_text
+from farm.judging.verdict import judge, judge_text
 from farm.kinds import Kind
 from farm.lean_text.positions import line_and_column
 from farm.limits import Limits
@@ -63,7 +65,8 @@ class MetamathJudge:
             return replace(base, challenge_error=NOT_STATED, way="none")
         impossible = judge_text(check.program)
         if impossible is not None:
-            return replace(base, text_error=impossible.detail, way="none")
+            place = impossible.place
+            return replace(base, text_error=impossible.detail, text_place=place, way="none")
         try:
             gate.require(check.program, check.submitted or ())
         except gate.Refused as error:
@@ -71,7 +74,7 @@ class MetamathJudge:
             told = _error(check.program, str(error), error.offset)
             return replace(base, run=run, answer=told, way="none")
         report = self._verified(check, environment, base, cancelled)
-        if report.audit is None or not report.audit["accepted"]:
+        if report.audit is None or not report.audit.accepted:
             return report
         return self._confirmed(report, self.confirm(check.program, environment))
 
@@ -237,24 +240,21 @@ def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
         gap = _message(check.program, "warning", SORRY_KIND, said, offset)
         return replace(report, answer=Answer(messages=(gap,), reached_end=True))
     name = check.challenge.name if check.challenge else found.get("label", "")
-    mismatch = [{"word": "statement_mismatch", "name": name, "sentence": said}]
-    facts = {
-        "accepted": word == "accepted",
-        "findings": [] if word == "accepted" else mismatch,
-        "axioms": [],
-        "statement": UNCHECKED if check.challenge is None else COMPARED,
-        "statement_has_sorry": False,
-        "trusts": [],
-        "module_sha256": hashlib.sha256(check.program.encode()).hexdigest(),
-        "sealed_sha256": None,
-        "replay": {"accepted": True, "said": "", "constants": 1} if word == "accepted" else None,
-    }
-    return replace(report, answer=Answer(reached_end=True), audit=facts)
+    is_accepted = word == "accepted"
+    mismatch = Finding(word="statement_mismatch", name=name, sentence=said)
+    audit = Audit(
+        accepted=is_accepted,
+        findings=() if is_accepted else (mismatch,),
+        statement=UNCHECKED if check.challenge is None else COMPARED,
+        module_sha256=hashlib.sha256(check.program.encode()).hexdigest(),
+        replay=Replay(accepted=True, constants=1) if is_accepted else None,
+    )
+    return replace(report, answer=Answer(reached_end=True), audit=audit)
 
 
 def _with_second(report: Report, confirmation: Confirmation) -> Report:
     """Return the report of an accepted proof with the result of ``metamath``."""
-    if confirmation.limit is not None:
+    if confirmation.limit is not None or report.audit is None:
         return replace(report, kernel_limit=confirmation.limit, audit=None)
-    second = {"accepted": confirmation.accepted, "said": confirmation.said, "checker": "metamath"}
-    return replace(report, audit={**(report.audit or {}), "second": second})
+    second = Replay(accepted=confirmation.accepted, said=confirmation.said, checker="metamath")
+    return replace(report, audit=replace(report.audit, second=second))

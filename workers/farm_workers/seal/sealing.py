@@ -11,7 +11,7 @@ from typing import Any
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
-from farm_workers.audit.findings import Finding, Findings, Word, found
+from farm_workers.audit.findings import Finding, Findings, Word, found, malformed
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
 from farm_workers.audit.unchecked import of_listed, unchecked
@@ -58,16 +58,15 @@ def seal(
 
     `asks` is called when the audit has ended and the kernel is about to be asked.
 
-    What is no module of Lean's is told by ``reason`` ``malformed_olean``, like an audit does. A death of the
-    process is the caller's to notice, and so is the time that it takes.
+    A file that Lean did not write is a finding, as in an audit. A death of the process is the caller's to
+    notice, and so is the time that it takes.
     """
     facts: dict[str, Any] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
         return facts | _sealed(lean, kernel, request, asks)
     except (MalformedOlean, MemoryError) as error:
         known = error if isinstance(error, MalformedOlean) else MalformedOlean("the seal ran out of memory")
-        malformed = {"reason": "malformed_olean", "what": known.what, "offset": known.offset}
-        return facts | {"accepted": False, **malformed, "replay": None}
+        return facts | malformed(known).facts()
 
 
 def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], object]) -> dict[str, Any]:

@@ -1,0 +1,134 @@
+"""Verdict step, the audit: what was found in a module that Lean compiled, or in another system's proof."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+#: What became of the statement that a line has, or has not.
+COMPARED, UNCHECKED = "compared", "unchecked"
+#: What a proof can rest on besides the kernel.
+COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
+#: The finding against a module that is not in the format that Lean writes, and against the statement itself.
+MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
+#: The findings that say that another statement is proved than the challenge's.
+MISMATCHES = frozenset(
+    {"statement_mismatch", "universe_mismatch", "target_missing", "not_a_theorem", "prerequisite_differs"}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that speaks against a proof: a word for machines, the constant if any, and a sentence."""
+
+    word: str
+    sentence: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """The answer of a kernel: whether it accepts, and its output.
+
+    `checker` names another kernel than the environment's own. `constants` counts what the kernel checked.
+    """
+
+    accepted: bool
+    said: str = ""
+    checker: str | None = None
+    constants: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The answer in words."""
+        worth = "accepted" if self.accepted else "rejected"
+        return f"{worth} by {self.checker or 'the kernel'}{': ' * bool(self.said)}{self.said}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Influence:
+    """An extension of Lean by which a module changes how later text is read, and how often it does."""
+
+    changes: str
+    entries: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Audit:
+    """What an audit found against a proof, what it looked at, and the kernels' answers.
+
+    `farm_workers.audit` makes it of a compiled module, in a process that imports nothing of this package and
+    prints the fields as JSON; `docs/why/trust.md` explains them.
+
+    - `statement` is `COMPARED` with the challenge, `UNCHECKED` without one, None where nothing was compared.
+    - `findings` are the first of them, `findings_left_off` counts the others.
+    - `axioms` are all that the target rests on; `reached` counts the constants of the module that it rests
+      on, `compared` names the first of those that its statement rests on, of `compared_constants`.
+    - `not_checked` names in a sentence each what could not be checked.
+    - `statement_has_sorry`: header or statement hold a sorry of their own; `rests_on_sorry_of` are the
+      admitted constants of the dataset that the proof rests on.
+    - `trusts`: what the proof rests on besides the kernel, such as `COMPILER` or `ADMITTED`.
+    - `module_sha256` is of what Lean left, `sealed_sha256` of what the kernel was given, in hex.
+    - `replay` is the kernel's answer, None where it was not asked. Where Lean cannot be forked, that of the
+      environment's checker stands there. `second` is the checker's answer where it was asked besides.
+    """
+
+    accepted: bool
+    statement: str | None = None
+    target: str | None = None
+    findings: tuple[Finding, ...] = ()
+    findings_left_off: int = 0
+    axioms: tuple[str, ...] = ()
+    reached: int = 0
+    compared: tuple[str, ...] = ()
+    compared_constants: int = 0
+    not_checked: tuple[str, ...] = ()
+    lean_version: str = ""
+    git_hash: str = ""
+    imports: tuple[str, ...] = ()
+    constants: int = 0
+    extensions: dict[str, int] = field(default_factory=dict)
+    influences: dict[str, Influence] = field(default_factory=dict)
+    statement_has_sorry: bool = False
+    rests_on_sorry_of: tuple[str, ...] = ()
+    trusts: tuple[str, ...] = ()
+    module_sha256: str | None = None
+    sealed_sha256: str | None = None
+    replay: Replay | None = None
+    second: Replay | None = None
+
+    @property
+    def of_challenge(self) -> Finding | None:
+        """The first finding against the statement itself."""
+        return self.first(BAD_CHALLENGE)
+
+    @property
+    def decisive(self) -> Finding | None:
+        """The finding that the verdict names: one against the statement itself, else the first."""
+        return self.of_challenge or next(iter(self.findings), None)
+
+    @property
+    def is_of_another_statement(self) -> bool:
+        """Whether the proof is rejected because it proves another statement than the challenge's."""
+        return self.decisive is not None and self.decisive.word in MISMATCHES
+
+    def first(self, word: str) -> Finding | None:
+        """Return the first finding of this word."""
+        return next((each for each in self.findings if each.word == word), None)
+
+    @property
+    def words(self) -> Iterator[str]:
+        """What was found, could not be checked and was accepted, a sentence each."""
+        yield from (f"audit: {each.word}: {each.sentence}" for each in self.findings)
+        yield from (f"not checked: {sentence}" for sentence in self.not_checked)
+        worth = "accepted" if self.accepted else "rejected"
+        axioms = ", ".join(self.axioms) or "none"
+        yield f"audit: {worth} {self.target or 'the module'}; axioms: {axioms}"
+        if self.rests_on_sorry_of:
+            yield f"rests on the sorry of: {', '.join(self.rests_on_sorry_of)}"
+        yield from (f"replay: {each.words}" for each in (self.replay, self.second) if each is not None)
+
+
+def against(word: str, sentence: str, name: str | None = None) -> Audit:
+    """Return an audit that found one thing and looked at nothing else."""
+    return Audit(accepted=False, findings=(Finding(word=word, sentence=sentence, name=name),))
