@@ -16,6 +16,7 @@ from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
 from farm.judging.verdict import UNREADABLE_STATEMENT, judge_text
+from farm.lean_text.positions import line_and_column
 from farm.manifest.entries import read
 from farm.manifest.lines import opened
 from farm.runs.prepare.manifests import preparing
@@ -157,14 +158,19 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "restated_sha256": restated and _sha256(restated.text),
         "restated_submitted": restated and [list(span) for span in restated.submitted],
         "context_end": program.context_end,
-        "fallback_segments": other and [list(segment) for segment in other.segments],
-        "restated_segments": restated and [list(segment) for segment in restated.segments],
-        "segments": [[s.start, s.length, s.origin, s.origin_start] for s in program.segments],
+        "fallback_segments": other and _placed(other.segments, entry),
+        "restated_segments": restated and _placed(restated.segments, entry),
+        "segments": _placed(program.segments, entry),
         "warnings": [[w.code, w.origin, w.line, w.column] for w in program.warnings],
         "verdict": verdict and str(verdict.outcome),
         "reason": verdict and str(verdict.reason),
         "detail": verdict and storable(verdict.detail),
     }
+
+
+def _placed(segments, entry) -> list[list[object]]:  # type: ignore[no-untyped-def]
+    """Return segments with the line and column in their field at which each begins."""
+    return [[*each, *line_and_column(getattr(entry, each.origin), each.origin_start)] for each in segments]
 
 
 def _sha256(text: str) -> bytes:

@@ -98,7 +98,7 @@ class Seconds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """The state of one item; docs/use/http.md explains the fields. The service answers with this class as well.
+    """The state of one item, in the service and its clients; docs/use/http.md explains the fields.
 
     `reward` is 1.0 or 0.0 only where the farm judged the item. It is None where nothing is known of the
     proof: not done before the deadline, cancelled, or the farm failed; leave such an item out. `index` is the

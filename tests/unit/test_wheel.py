@@ -75,7 +75,7 @@ def test_the_client_needs_no_extra_and_imports_nothing_else_of_the_farm(bare: Ba
     )
     assert ended.returncode == 0, ended.stderr
     own = {name for name in ended.stdout.split() if not name.startswith("farm.client")}
-    assert own == {"farm", "farm.version"}
+    assert own == {"farm", "farm.documents", "farm.version"}
 
 
 def test_the_client_without_a_farm_says_where_it_looked(bare: Bare, tmp_path: Path) -> None:
