@@ -1,1 +1,1 @@
-"""Checking: what one program goes through, from Lean to the report."""
+"""Checking: compiles one program, audits its module, and reports the facts to the worker's loop."""

@@ -1,4 +1,7 @@
-"""Environment step, by command: adds an environment once its known programs are judged right."""
+"""Environment step, for `farm environments`: adds, packs and verifies environments of this machine.
+
+An environment is added only after all its canaries got the right verdicts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from farm_workers.environments.record import Record
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
-    """An environment that was added: what it is, how its known programs came out, and its disk."""
+    """An added environment, with the results of its canaries and the reading speed of its disk."""
 
     environment: LeanEnvironment
     examined: Examination
@@ -34,7 +37,7 @@ class Added:
 
     @property
     def works(self) -> dict[str, str]:
-        """What works with this Lean on this machine, in words."""
+        """Whether this machine's way, the audit and the replay work with this Lean, by name and in words."""
         forked = self.way in self.examined.ways
         others = ", ".join(sorted(self.examined.ways - {self.way})) or "cold"
         return {
@@ -53,16 +56,16 @@ def _replay(environment: LeanEnvironment) -> str:
 
 
 def environments_file(settings: Settings) -> Path:
-    """Return the file with this machine's environments, which may not be there yet."""
+    """Return the path of this machine's file of environments, which may not exist yet."""
     return settings.environments or settings.home / FILE
 
 
 def add(
     settings: Settings, making: Making, source: Source, *, headers: Sequence[str] = (), audited: bool = True
 ) -> Added:
-    """Make an environment, judge its known programs, and write its table; raises FarmError.
+    """Make an environment, judge its canaries, and write its table; raises FarmError.
 
-    The table is the last thing that is written: after a failure `farm.toml` is as it was.
+    The table is written last, so a failure leaves `farm.toml` unchanged.
     """
     file = environments_file(settings)
     table.require_room(file, making.name)
@@ -108,7 +111,7 @@ def _described(name: str, keys: dict[str, Any]) -> Parts:
 
 
 def _read(making: Making, made: Made, parts: Parts) -> Record:
-    """Read what was made; raises FarmError where it is not what the bundle says it is."""
+    """Return the record of a new environment; raises FarmError if its digest is not the bundle's."""
     making.say("Read all compiled modules and compute the digest")
     folder = making.folder if notes_of(making.folder).get("name") == making.name else None
     with making.following("reading") as told:
@@ -123,7 +126,7 @@ def _read(making: Making, made: Made, parts: Parts) -> Record:
 
 
 def packed(settings: Settings, making: Making, file: Path) -> Told:
-    """Write an environment into a bundle; its digest is computed anew from the bytes that go into it."""
+    """Pack an environment into a bundle, with a digest computed from its files and not from the cache."""
     keys = _keys_of(settings, making.name)
     parts = _described(making.name, keys)
     making.say("Read all compiled modules and compute the digest")
@@ -135,7 +138,7 @@ def packed(settings: Settings, making: Making, file: Path) -> Told:
 
 
 def _keys_of(settings: Settings, name: str) -> dict[str, Any]:
-    """Return the keys of an environment's table; raises UsageError where it has none."""
+    """Return the keys of an environment's table; raises UsageError if it has no table."""
     file = environments_file(settings)
     if name == EMBEDDED and name not in tables(file, required=False):
         raise UsageError(f"{name} comes with the farm as a Python package: pip installs and verifies it")
@@ -144,7 +147,7 @@ def _keys_of(settings: Settings, name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verified:
-    """What an environment is now, what it was when it was recorded, and the digest that was remembered."""
+    """The record of an environment's present files, its earlier record, and its cached digest."""
 
     found: Record
     earlier: Record | None
@@ -152,20 +155,20 @@ class Verified:
 
     @property
     def differences(self) -> list[str]:
-        """What is different from when it was recorded."""
+        """The differences from the earlier record; none without one."""
         return list(self.found.differences(self.earlier)) if self.earlier else []
 
     @property
     def is_stale(self) -> bool:
-        """Whether files changed and kept their sizes and times: workers took them for what they were."""
+        """Whether files changed but kept their sizes and times, so that the cached digest is wrong."""
         return self.remembered != self.found.digest
 
 
 def verified(settings: Settings, making: Making, *, accept: bool) -> Verified:
-    """Read an environment anew from its bytes.
+    """Read all files of an environment, and return its new record with the earlier one.
 
-    Where nothing was recorded, or `accept` says so, what it is now is recorded. A remembered digest that is
-    wrong is forgotten.
+    The new record is saved if the environment had none, or if `accept` is true. If the cached digest is
+    wrong, all cached digests are dropped.
     """
     keys = _keys_of(settings, making.name)
     parts = _described(making.name, keys)

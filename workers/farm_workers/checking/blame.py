@@ -1,6 +1,6 @@
-"""Doubt step: what a text leaves open, for what of it does the farm's own words have to answer. Pure.
+"""Doubt step: decides for the checker whether the policy rejects a program, and whose text failed. Pure.
 
-All that is read here is bounded, so that no text holds a worker up.
+The functions bound the text that they read, so that no submission occupies a worker slot for long.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 
 
 def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...], Hit | None]:
-    """Return what the policy finds in a program, and the hit that rejects it, if one does."""
+    """Return the policy's hits in a program, and the hit that rejects it, if one does."""
     if check.assurance is None:
         return (), None
     screen = Screen(policy=check.assurance.rules, submitted=check.submitted)
@@ -24,10 +24,10 @@ def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...
 
 
 def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:
-    """Whether Lean's first error is about what the dataset has written: header, context or statement.
+    """Return whether Lean's first error may come from the dataset's header, context or statement.
 
-    What a submission says before the statement may be to blame all the same. What declares nothing that has a
-    name is always to be asked about.
+    The submission's text above the statement may cause such an error too, so the caller then compiles the
+    challenge alone. For a challenge that declares no name the result is always true.
     """
     if not challenge.name:
         return True
@@ -42,7 +42,7 @@ def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool
     submitted = check.submitted or ()
     if at is None:
         return False
-    if begins < 0:  # a statement that Lean cannot read has no beginning and end to look for
+    if begins < 0:  # the program lacks the statement, so only the submission's own spans are compared
         return bool(submitted) and not any(start <= at < end for start, end in submitted)
     own = any(start <= at < end for start, end in submitted if not start <= begins < end)
     return at < begins + len(core) and not own

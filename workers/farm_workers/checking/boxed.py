@@ -1,8 +1,8 @@
-"""Sealing step in boxes: the audit where Lean cannot be forked, and the environment's own checker everywhere.
+"""Sealing step in boxes: audits modules where Lean cannot be forked, and runs an environment's own checker.
 
-The audit (`farm_workers.audit`) is a process of its own that reads the module as data and runs nothing of it.
-It cannot ask Lean what is imported, so it is given the names, which are listed once per environment and set
-of imports and kept in this process's memory.
+The audit (`farm_workers.audit`) is a process of its own, which reads the module as data and runs no code from
+it. It contains no Lean that could look up imported constants, so it gets a list of their names. The list is
+made once per environment and set of imports, and cached in this process's memory.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from farm_workers.lean.way import FIRST_LOAD, Question
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
 _DECLARED = "declared"
-#: Exit statuses of an audit that has an answer: nothing found, something found, a malformed file.
+#: Exit statuses of an audit that printed an answer: no finding, some findings, a malformed file.
 _ANSWERED = (0, 1, 4)
-#: So many lists of imported names are kept; Mathlib's takes some 20 MB.
+#: The most lists of imported names in the cache, and their most bytes; Mathlib's list takes some 20 MB.
 _MOST_LISTS, _MOST_LISTS_BYTES = 16, 512 << 20
 
 _Lists = tuple[bytes, bytes]
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 
 class Boxed:
-    """Audits and replays in boxes; for many threads."""
+    """Audits and replays modules in boxes; thread-safe."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
@@ -53,9 +53,9 @@ class Boxed:
         )
 
     def seal(self, sealable: Sealable) -> Audit:
-        """Return what is found in a module, as `farm_workers.checking.seals.Seals.seal` does.
+        """Return the audit of a module, with a replay by the environment's checker on the tier kernel.
 
-        Raises KernelLimit when the checker goes over the line's limits, and BoxFailed when the farm fails.
+        Raises KernelLimit when the audit or the checker exceeds a limit, and BoxFailed when the farm fails.
         """
         with open(sealable.module, "rb", closefd=False) as file:
             file.seek(0)
@@ -74,18 +74,18 @@ class Boxed:
     def replay(self, module: bytes, question: Question) -> Replay:
         """Return the answer of the environment's checker about a module.
 
-        Raises KernelLimit when it goes over the limits of the question, and BoxFailed without an answer.
+        Raises KernelLimit when the checker exceeds the question's limits, and BoxFailed without an answer.
         """
         with self._shown({_MODULE: module}) as shown:
             return self._replayed(shown / _MODULE, question)
 
     @contextlib.contextmanager
     def _shown(self, files: Mapping[str, bytes]) -> Iterator[Path]:
-        """Give a folder with these files that a box can be shown."""
+        """Yield a new folder with these files, which every box may read."""
         with fresh_folder(self._isolation.folder) as workshop:
             shown = workshop / "shown"
             shown.mkdir()
-            shown.chmod(0o755)  # a box reads it as another user, whatever this process's umask is
+            shown.chmod(0o755)  # a box reads it as another user, and this process's umask may forbid that
             for name, content in files.items():
                 _write(shown / name, content)
             yield shown
@@ -113,7 +113,7 @@ class Boxed:
         return _printed(run, _ANSWERED, functools.partial(decoded, Audit))
 
     def _imported(self, module: Path, environment: LeanEnvironment) -> _Lists:
-        """Return the names, and the axioms, of all that a compiled module imports, one a line."""
+        """Return the names of a module's imported constants, and of the axioms among them, one a line."""
         listed = self._run("imports", [str(module)], limits=_AUDIT_LIMITS, visible=[module.parent])
         key = cache.key(environment.digest, *_printed(listed, (0,), operator.itemgetter("imports")))
         known = self._lists.get(key)
@@ -184,7 +184,7 @@ class Boxed:
 
 
 def _printed(run: Execution, answered: Sequence[int], read: Callable[[Any], _T]) -> _T:
-    """Return what is read of the JSON that a process of the audit printed. Raises BoxFailed without it."""
+    """Return `read` of the JSON that an audit process printed; raises BoxFailed if it printed none."""
     with contextlib.suppress(ValueError):
         if run.is_undisturbed and run.exit_status in answered:
             return read(json.loads(run.stdout))

@@ -1,4 +1,4 @@
-"""Canary step: before a worker serves an environment, it judges programs whose worth is known."""
+"""Canary step: judges programs with known verdicts before a worker serves an environment."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Canary:
-    """What follows an environment's header, the reason that judging it must give, and within which limits.
+    """A program with a known verdict: its text below the header, the expected reason, and its limits.
 
-    With a `statement` it is judged on `tier`, as a proof of that. `also` is what it may come out as besides,
-    where a header lacks what it is made of.
+    With a `statement` the canary is judged on `tier`, as a proof of that statement. `also` holds the reasons
+    that are accepted besides, for headers that do not declare the tactics and constants in its text.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Canary:
     tier: str = Tier.AUDIT
 
     def accepts(self, reason: Reason) -> bool:
-        """Whether it may come out so."""
+        """Return whether a verdict with this reason is right for the canary."""
         return reason is self.expected or reason in self.also
 
     def check(self, header: str) -> Check:
-        """Return what is to be checked in an environment with this header."""
+        """Return the check of the canary in an environment with this header."""
         challenge = Challenge(program=f"{header}{self.statement}", name="farm_canary")
         return Check(
             program=header + self.body,
@@ -61,11 +61,11 @@ class Canary:
         )
 
 
-#: They are the first to read their header, and judged by what they are worth, not by how fast the disk is.
+#: Canaries are the first programs to read their header, so a slow disk must not fail them.
 _AMPLE = replace(FIRST_LOAD, memory_mib=Limits().memory_mib)
-#: A second kernel that takes longer for a small proof is not fit: it must not hold up an examination.
+#: A second kernel that takes more seconds for a small proof fails its canary, so that examinations end soon.
 _CHECKER_SECONDS = 60.0
-#: A search that only goes up, and takes some 400 MiB a second with it. It declares all that it needs.
+#: An instance search without an end, which takes some 400 MiB a second. It declares its own types.
 _ENDLESS = """\
 namespace FarmCanary
 inductive Number : Type where
@@ -84,7 +84,7 @@ end FarmCanary
 
 _OTHER = "theorem farm_canary : True → True := fun h => h\n"
 
-#: They mean the same under `import Mathlib` and under the few declarations of the embedded core library.
+#: These canaries mean the same under `import Mathlib` and under the few declarations of the embedded library.
 PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
     Canary(name=name, body=body, expected=expected, limits=limits)
     for name, body, expected, limits in (
@@ -97,10 +97,10 @@ PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
 )
 
 _TRUE = "theorem farm_canary : True := sorry\n"
-#: What is compiled and audited: a module that the audit cannot read must not cost proofs their verdict.
+#: Shows that the audit can read the modules of this Lean; otherwise sound proofs would be rejected.
 AUDITED = Canary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
 REPLAYED = replace(AUDITED, name="replayed", tier=Tier.KERNEL)
-#: Lean is told not to ask its kernel about what it leaves to the kernel alone.
+#: `decide +kernel` leaves the proof to the kernel, and `debug.skipKernelTC` makes Lean skip its kernel.
 REFUSED = replace(
     REPLAYED,
     name="refused",
@@ -109,17 +109,17 @@ REFUSED = replace(
     statement="theorem farm_canary : False := sorry\n",
     also=frozenset({Reason.ERROR}),
 )
-#: The same, given to the environment's checker alone: a seal would not ask that after its own kernel.
+#: The same for the environment's checker alone: a seal whose own kernel refuses does not run the checker.
 REFUSED_BY_CHECKER = replace(REFUSED, name="refused by the checker")
 OTHER = replace(AUDITED, name="other", body=_OTHER, expected=Reason.STATEMENT_MISMATCH)
 
-#: Two cores is what a small machine has; more at once would take longer there.
+#: The canaries judged at once: a small machine has two cores, so more canaries at once would not end sooner.
 _AT_ONCE = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examination:
-    """What became of an environment's canaries: how many they were, how Lean was run, what was wrong."""
+    """The results of an environment's canaries: their number, the ways Lean was run, and wrong verdicts."""
 
     canaries: int
     ways: frozenset[str]
@@ -127,12 +127,11 @@ class Examination:
 
 
 def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
-    """Judge the canaries in an environment, as the checker runs Lean; the quick ones in a fresh Lean too.
+    """Judge the canaries in an environment in the checker's way, and the quick ones in a fresh Lean too.
 
-    Where the other ways cannot be had, they fall back on a fresh Lean. Two modules are audited and two
-    replayed, one of which the kernel must refuse, as far as the environment's tiers go. A checker that is
-    asked besides the kernel must accept the one and refuse the other as well. What came out wrong and proves
-    nothing is judged a second time.
+    A way that does not work here falls back to a fresh Lean. If the environment has the tiers, two modules
+    are audited and two are replayed, one of which the kernel must refuse. A second kernel must accept and
+    refuse the same two. A canary with a wrong verdict that accepts no proof is judged a second time.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
     if checker.way != COLD:
@@ -151,9 +150,10 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
 
 
 def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
-    """Judge the canaries in an environment; raises FarmError when one comes out wrong.
+    """Judge the canaries in an environment; raises FarmError if a verdict is wrong.
 
-    A Lean that cannot be run as it should is run cold, which the log tells and costs nothing but time.
+    If the checker's way does not work with this Lean, a warning is logged and Lean is run cold, which is
+    slower and otherwise equal.
     """
     examined = examine(environment, checker)
     if examined.wrong:
@@ -164,12 +164,12 @@ def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
 
 
 def refusal(environment: LeanEnvironment, examined: Examination) -> str:
-    """Say why an environment whose canaries came out wrong is not fit to judge."""
+    """Return the message that an environment's canaries got wrong verdicts, with a remedy if one is known."""
     return f"{_named(environment)} is not fit to judge: {'; '.join(examined.wrong)}{_remedy(examined)}"
 
 
 def closed(environment: LeanEnvironment, isolation: str) -> str:
-    """Say which folder of an environment is closed to the user that checks run as, "" where none is."""
+    """Return a message that names an environment's folder which is closed to the user of checks, else ""."""
     above = "bwrap" not in isolation
     if os.geteuid() != 0 or (above and not is_open(Path(python()))):  # then checks may read all files
         return ""
@@ -188,9 +188,9 @@ def _named(environment: LeanEnvironment) -> str:
 
 
 def trial(checker: Checker) -> Callable[[LeanEnvironment], tuple[str, ...]]:
-    """Return what judges one canary with a fresh Lean, and says what is wrong with what came out.
+    """Return a function that judges one canary with a fresh Lean and describes a wrong verdict.
 
-    The canary uses all that a check may use: its statement was never seen before, so it is compiled and kept.
+    The canary runs every step of a check: its statement is new each time, so it is compiled and cached too.
     """
     numbers = itertools.count(1)
 
@@ -203,7 +203,7 @@ def trial(checker: Checker) -> Callable[[LeanEnvironment], tuple[str, ...]]:
 
 
 def _remedy(examined: Examination) -> str:
-    """Say what can be done where nothing is wrong but that modules cannot be audited."""
+    """Return a remedy if all wrong verdicts come from modules that the audit cannot read, else ""."""
     names = {AUDITED.name, OTHER.name, REPLAYED.name, REFUSED.name}
     full = os.strerror(errno.ENOSPC)
     wrong = {each.partition(" (")[0] for each in examined.wrong}
@@ -216,10 +216,10 @@ def _remedy(examined: Examination) -> str:
 
 
 def _told(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
-    """Return the report of a canary; one that came out wrong and proves nothing is judged once more.
+    """Return the report of a canary; a wrong verdict that accepts no proof is judged once more.
 
-    A machine that is very busy may have another limit hit than the one that it is about. What is accepted
-    though it must not be has no second chance, and neither has a kernel that took all of its time.
+    On a very busy machine a canary may hit another limit than the one that it tests. A canary that was
+    accepted against expectation is not judged again, and neither is one whose kernel used up its time.
     """
     report = _report(environment, checker, canary, way)
     reason = judge(report).reason
@@ -243,7 +243,7 @@ def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way:
 def _wrong(
     environment: LeanEnvironment, answers: Iterable[tuple[tuple[Canary, str], Report]]
 ) -> tuple[str, ...]:
-    """Say which canaries came out wrong, and how; those that came out alike together."""
+    """Return a description of each wrong verdict, which names all canaries that got it."""
     alike: dict[str, list[str]] = {}
     for (canary, way), report in answers:
         verdict = judge(report)

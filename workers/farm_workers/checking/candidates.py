@@ -1,4 +1,4 @@
-"""Doubt step, candidates: whether another program of a check may be accepted where one is not. Pure."""
+"""Doubt step, candidates: decides for the checker which programs of a check are worth compiling. Pure."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from farm.lean_text.scanner import code_tokens
 
 Spans = Sequence[tuple[int, int]]
 
-#: How Lean's parser begins to say what is wrong: another reading of the text may help then.
+#: The first words of errors of Lean's parser, which may accept the same proof in another program.
 _OF_PARSER = ("unexpected ", "expected ", "unknown tactic")
-#: What may stand right before a proof, as a part of it.
+#: The keywords right before a proof that belong to it.
 _OPENING = re.compile(r"(?:(?::=|\bwhere)\s*)?(?:\bby\s*)?(?:\bexact\s*)?\Z")
 _LONGEST_OPENING = 200
-#: What the farm writes into a proof to close what it has opened.
+#: The pieces that the farm writes into a proof to close its own braces.
 _CLOSING = ("", "}")
 
 
 def first_stating(check: Check) -> tuple[Preamble, Check, Sequence[tuple[Preamble, Fallback]]]:
-    """Return which program is checked first, the check with it in place, and the programs behind it.
+    """Return the preamble of the first program to compile, a check of that program, and the later programs.
 
-    That is the check's own, unless Lean's word is all that is asked for: nothing compares the statement then,
-    so it is the first that has it in the dataset's own text.
+    The first one is the check's own, except on the tier lean. No audit compares the statement on that tier,
+    so there the first program that has the statement in the dataset's own text comes first.
     """
     named = ((Preamble.RESTATED, check.restated), (Preamble.FARM, check.fallback))
     others = [(preamble, other) for preamble, other in named if other is not None]
@@ -50,19 +50,19 @@ def first_stating(check: Check) -> tuple[Preamble, Check, Sequence[tuple[Preambl
 
 
 def _states(program: str, submitted: Spans, core: str) -> bool:
-    """Whether a program has the dataset's statement in text that is not the submission's."""
+    """Return whether a program has the dataset's statement outside the submission's spans."""
     ends = [0, *(end for _, end in submitted)]
     starts = [*(start for start, _ in submitted), len(program)]
     return any(core in program[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
-    """Whether another program may be accepted where a check's is not.
+    """Return whether another program may be accepted although a check's own program was refused.
 
-    It may where the program proves another statement, or where the two differ at Lean's first error. An error
-    in the proof, which both programs have, comes back, unless only one of them reads the proof as tactics,
-    or Lean cannot parse it and the lines of the other stand in other columns;
-    so does a later one there, if the other program lacks nothing but the lines of the first error.
+    That is so if the own program proves another statement, or if the two programs differ at Lean's first
+    error. Both programs contain the proof, so an error inside it recurs, with two exceptions: only one
+    program reads the proof as tactics, or Lean cannot parse the proof and the other program indents it
+    differently. A later error inside the proof recurs if the other program lacks only the lines of the first.
     """
     if report.audit is not None and report.audit.is_of_another_statement:
         return True
@@ -96,7 +96,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _lacks_lines_alone(program: str, other: str, at: int) -> bool:
-    """Whether another program is this one without the line of a place, or some lines from that on."""
+    """Return whether another program is this one without some lines that begin with the line of a place."""
     start = program.rfind("\n", 0, at) + 1
     before, others = program[:start].split(), other.split()
     rest = others[len(before) :]
@@ -104,7 +104,7 @@ def _lacks_lines_alone(program: str, other: str, at: int) -> bool:
 
 
 class _Proof(NamedTuple):
-    """The span of a program that another one has as its proof; `opens` is where what opens it begins."""
+    """The span of another program's proof in a program; `opens` is the start of the keywords before it."""
 
     program: str
     opens: int
@@ -112,21 +112,21 @@ class _Proof(NamedTuple):
     end: int
 
     def has(self, at: int) -> bool:
-        """Whether a place stands in the proof, or in what opens it: Lean says there that goals are left."""
+        """Return whether a place is in the proof or its keywords, where Lean reports unsolved goals."""
         return self.opens <= at <= self.end
 
     @property
     def reading(self) -> str:
-        """How the proof is read, as `_reading` says."""
+        """The keyword that opens the proof, as returned by `_reading`."""
         return _reading(self.program, self.start)
 
     @property
     def layout(self) -> str:
-        """The lines of the proof, as `_layout` says."""
+        """The lines of the proof, as returned by `_layout`."""
         return _layout(self.program, self.start, self.end)
 
     def is_laid_out_as_one(self) -> bool:
-        """Whether all lines are deeper than the first with code: Lean may take a term's for arguments."""
+        """Return whether all lines are indented more than the first one: Lean may read them as arguments."""
         first = next((token.start for token in code_tokens(self.program, self.start, self.end)), self.end)
         column = first - self.program.rfind("\n", 0, first) - 1
         lines = [line for line in self.program[first : self.end].split("\n")[1:] if line.strip()]
@@ -134,7 +134,7 @@ class _Proof(NamedTuple):
 
 
 def _found(check: Check, other: Fallback) -> _Proof | None:
-    """Return where a check's program has the proof of another one, white space aside; None where nowhere."""
+    """Return the span of another program's proof in a check's program, apart from white space, or None."""
     program, own = check.program, _ink(check.program, check.submitted or ((0, len(check.program)),))
     begun = _proof_start(other)
     proof = _ink(other.program, [span for span in other.submitted if span[0] >= begun])
@@ -148,7 +148,7 @@ def _found(check: Check, other: Fallback) -> _Proof | None:
 
 
 class _Ink(NamedTuple):
-    """Some pieces of a text without white space, and the place of each character."""
+    """The characters of some spans of a text without white space, and the place of each character."""
 
     text: str
     places: Sequence[int]
@@ -160,7 +160,7 @@ def _ink(text: str, spans: Spans) -> _Ink:
 
 
 def _proof_start(other: Fallback) -> int:
-    """Return where the last pieces of the submission begin that no word of the dataset parts."""
+    """Return the start of the submission's last spans that no text of the dataset separates."""
     begins = following = len(other.program)
     for start, end in reversed(other.submitted):
         if following < len(other.program) and other.program[end:following].strip() not in _CLOSING:
@@ -170,12 +170,12 @@ def _proof_start(other: Fallback) -> int:
 
 
 def _layout(program: str, start: int, end: int) -> str:
-    """Return a part of a program with the columns that its lines have beside each other."""
+    """Return a span of a program, dedented, with the relative indentation of all its lines."""
     column = start - program.rfind("\n", 0, start) - 1
     return dedent(" " * column + program[start:end].rstrip())
 
 
 def _reading(program: str, at: int) -> str:
-    """Return the word that opens a proof, the same for all that open a term."""
+    """Return the word before a proof; `:=` stands for `exact` too, since both open a term."""
     word = (program[:at].split() or [""])[-1]
     return ":=" if word == "exact" else word

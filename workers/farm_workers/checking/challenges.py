@@ -1,4 +1,4 @@
-"""Challenge step: compiles the statements of datasets, and keeps their modules in this process's memory."""
+"""Challenge step: compiles the statements of datasets for audits, and caches their modules in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farm_workers.cache import Cache
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question, Reply
 
-#: All compiled statements together take no more; one takes some 10 KiB, the error of one much less.
+#: The most compiled statements in the cache, and their most bytes; one takes some 10 KiB, an error far less.
 _MOST, _MOST_BYTES = 25_000, 256 << 20
 
 
@@ -20,10 +20,10 @@ class BadChallenge(Exception):
 
 
 class Challenges:
-    """Compiles statements, in the way that programs are compiled; for many threads.
+    """Compiles statements in the way that programs are compiled; thread-safe.
 
-    Their modules never leave the memory of this process, where no check can change them. Those least recently
-    used are dropped, and compiled again when they are asked for.
+    The modules never leave the memory of this process, so no check can change them. The cache drops the least
+    recently used modules, and a later request compiles them again.
     """
 
     def __init__(self, runner: LeanRunner) -> None:
@@ -46,7 +46,7 @@ class Challenges:
         return found
 
     def _compiled(self, question: Question, challenge: Challenge) -> bytes | str:
-        """Return the statement's module, or Lean's first error where there is none."""
+        """Return the statement's module, or Lean's first error if Lean refuses the statement."""
         with self._runner.compiled(question) as reply:
             run = reply.report.run
             if not run.is_undisturbed or run.exit_status not in (0, 1):  # the statement may be sound
@@ -54,20 +54,20 @@ class Challenges:
                 raise BoxFailed(f"the challenge was not compiled: {why}")
             if (refused := refusal(reply, challenge)) is not None:
                 return refused
-            if reply.module is None:  # Lean says why it refuses a text; a fork that lost its image does not
+            if reply.module is None:  # Lean reports why it refuses a text; a fork whose image died does not
                 said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
                 raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
             return reply.module.read()
 
 
 def refusal(reply: Reply, challenge: Challenge) -> str | None:
-    """Return Lean's first error about a challenge, None where there is none."""
+    """Return Lean's first error about a challenge, None if it accepts the challenge."""
     error = reply.report.answer.first_error
     return None if error is None else error.text.partition("\n")[0][:500] + _where(error, challenge)
 
 
 def _where(error: Message, challenge: Challenge) -> str:
-    """Return where in the line's context an error is, "" where it is not there."""
+    """Return the place of an error in the line's context, in words; "" for an error below it."""
     ends = line_and_column(challenge.program, challenge.context_end)
     return (
         f" (line {error.line} of the context)" if error.line > 0 and (error.line, error.column) < ends else ""

@@ -1,4 +1,4 @@
-"""Check step: gives a program to Lean, and the module that it leaves to the seal, as the tier asks."""
+"""Check step: compiles a program with Lean for the worker's loop, and seals its module as the tier asks."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from farm_workers.lean.way import FORKED, NotShared, Question, Reply, Unfit
 _log = logger(__name__)
 
 
-#: One image has read a context, another seals below it, and both were forked from that of the header.
+#: A context needs three images: the header's, and two forks of it, one to compile proofs and one to seal.
 _IMAGES_OF_A_CONTEXT = 3
 
 
 class Checker:
-    """Checks programs on this machine; for many threads. A context manager: at its end no process is left.
+    """Checks programs on this machine; thread-safe. As a context manager it ends all its processes at exit.
 
-    `way` is how Lean is run unless a check says otherwise. The arguments are those of
-    `farm_workers.lean.compile.LeanRunner`; by default as many images are kept as checks run at once, and two
-    more. With `share_contexts` a context is read once for all checks that have it.
+    `way` is the default way to run Lean. The arguments are those of `farm_workers.lean.compile.LeanRunner`;
+    the default number of images is `concurrency` and two more. With `share_contexts` Lean reads a context
+    once for all checks that have it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Checker:
         self.close()
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; no program may be checked after that."""
         self._runner.close()
 
     def images(self) -> list[tuple[str, int]]:
@@ -91,7 +91,7 @@ class Checker:
         return self._runner.images.kept()
 
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Begin to make images of the environment's headers, where Lean is forked."""
+        """Begin to make images of the environment's headers, if Lean is forked."""
         self._runner.prewarm(environment)
 
     def check(
@@ -102,12 +102,12 @@ class Checker:
         cancelled: Callable[[], bool] = box.never,
         way: str | None = None,
     ) -> Report:
-        """Run Lean on a program and report what happened; nothing is raised for what the program does.
+        """Run Lean on a program and return the report; no behaviour of the program raises an exception.
 
-        A program that the policy rejects is not run. Without an assurance Lean's bare word is reported.
-        The check's other programs are judged one after the other, within what is left of the limits, where
-        the one before is refused for what stands before its proof, or proves another statement. `cancelled`
-        is called now and then; when it says yes, the check ends and reports a box error.
+        Lean does not run a program that the policy rejects. Without an assurance the report has no audit.
+        After a program that was refused for text above its proof, or that proves another statement, the
+        check's next program is compiled within the remaining limits. `cancelled` is polled; once it returns
+        true, the check ends and its report has a box error.
         """
         counted, check, others = first_stating(check)
         report = self._judged(check, environment, cancelled, way)
@@ -124,7 +124,7 @@ class Checker:
         return replace(report, preamble=counted, run=run)
 
     def ask_checker(self, check: Check, environment: LeanEnvironment, *, way: str) -> Report:
-        """Run Lean on a program of ours and report what the environment's checker alone says of it."""
+        """Run Lean on a canary and return the report with the answer of the environment's checker alone."""
         question = Question.of(check.program, environment, check.limits, box.never)
         with self._runner.compiled(question, way) as reply:
             report = self._runner.report(question, reply)
@@ -158,9 +158,9 @@ class Checker:
     def _below_shared(
         self, check: Check, question: Question, assurance: Assurance, way: str | None
     ) -> Report | None:
-        """Return the report of a check that shares its context with others; None where it cannot.
+        """Return the report of a check that shares its context with others; None if it cannot.
 
-        A second kernel, which is a program of its own, reads all of a file: for it nothing is shared.
+        A second kernel is a separate program that reads whole modules, so its checks share no context.
         """
         if assurance.tier == Tier.KERNEL and question.environment.has_second_kernel:
             return None
@@ -190,8 +190,8 @@ class Checker:
     ) -> Report:
         """Have a program compiled and its module sealed, and return the report.
 
-        `shared` is what the question's context was compiled to, where that is shared: then NotShared is
-        raised where the program is to be asked about alone.
+        `shared` holds the compiled context, if the question shares it. NotShared is raised if the program has
+        to be compiled without it.
         """
         ends = line_and_column(check.program, check.context_end) if check.context_end else None
         with self._runner.compiled(question, way) as reply:
@@ -200,13 +200,13 @@ class Checker:
             if needs_seal(report, statement_has_sorry=_has_sorry(check.challenge)):
                 return self._sealed(report, reply, check, assurance, question, shared)
         if shared is not None:
-            return report  # its statement is compiled already: no error is of that
+            return report  # the statement was compiled with the context, so the error is not its own
         return self._with_blame(check, question, report)
 
     def _reading(
         self, check: Check, environment: LeanEnvironment, cancelled: Callable[[], bool], way: str | None
     ) -> Execution:
-        """Return how Lean read the context of a check that was judged; no time where the check did not."""
+        """Return the run in which Lean read a judged check's context; zero seconds if the check read none."""
         question = _question(check, environment, cancelled)
         try:
             if self._contexts.shared(question, check.challenge, way) is not None:
@@ -216,7 +216,7 @@ class Checker:
             return Execution()
 
     def _with_blame(self, check: Check, question: Question, report: Report) -> Report:
-        """Return the report of a program that Lean refused, with its statement's error where that has one."""
+        """Return the report, with the statement's error if Lean refused the program because of that."""
         challenge = check.challenge
         if not lean_refused(report) or challenge is None or not blames_statement(check, challenge, report):
             return report
@@ -224,7 +224,7 @@ class Checker:
             self._challenges.compiled(challenge, question)
         except BadChallenge as error:
             return replace(report, challenge_error=str(error))
-        except BoxFailed as error:  # nobody knows whose fault it is
+        except BoxFailed as error:  # the error may be the dataset's or the submission's
             return replace(report, run=replace(report.run, box_error=str(error)))
         return report
 
@@ -237,7 +237,7 @@ class Checker:
         question: Question,
         shared: Shared | None,
     ) -> Report:
-        """Return the report with what processes that never saw the program find in its module."""
+        """Return the report with the audit of its module, made by processes that never ran the program."""
         if reply.module is None:
             return replace(report, audit=_NO_MODULE)
         if question.keeps_examples and reply.report.way != FORKED and reply.declared is None:
@@ -249,8 +249,8 @@ class Checker:
     def _sealable(
         self, reply: Reply, check: Check, assurance: Assurance, question: Question, shared: Shared | None
     ) -> Sealable:
-        """Return what is to be sealed; raises BadChallenge and BoxFailed for a statement that is no good."""
-        assert reply.module is not None  # noqa: S101 - it was looked at
+        """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
+        assert reply.module is not None  # noqa: S101 - the caller tested it
         challenge = check.challenge
         compiled = None if shared is None else shared.challenge
         if shared is None and challenge is not None:
@@ -271,10 +271,10 @@ class Checker:
             return self._audit(sealable)
 
     def _sealed_in_time(self, sealable: Sealable) -> Sealed:
-        """Return a seal; where time runs out, another one that is allowed what the context alone takes.
+        """Seal a module; if the time limit ends the seal, add the context's sealing time and retry once.
 
-        Reading a context is told apart from the proof beforehand, checking it again is not: only where that
-        matters is it worth a seal of its own.
+        The limits already contain the time to compile the context. The time to seal it is measured by a seal
+        of the challenge alone, which is worth its cost only after a time limit.
         """
         try:
             return self._seals.seal(sealable)
@@ -286,7 +286,7 @@ class Checker:
             return self._seals.seal(replace(sealable, question=question))
 
     def _audit(self, sealable: Sealable) -> Audit:
-        """Return what audit and kernels find in a module."""
+        """Return the audit of a module, with the kernels' answers."""
         try:
             sealed = self._sealed_in_time(sealable)
         except NoImage as error:
@@ -312,14 +312,14 @@ def _question(check: Check, environment: LeanEnvironment, cancelled: Callable[[]
 
 
 def _unread(error: BadChallenge | BoxFailed, assurance: Assurance) -> Report:
-    """Return the report of a check whose context cannot be read."""
+    """Return the report of a check whose context Lean could not read."""
     if isinstance(error, BadChallenge):
         return Report(tier=assurance.tier, challenge_error=str(error))
     return Report(tier=assurance.tier, run=Execution(box_error=str(error)))
 
 
 def _answered(report: Report, ask: Callable[[], Audit]) -> Report:
-    """Return the report with the answer of an audit and a kernel, or with what kept them from one."""
+    """Return the report with the audit that `ask` returns, or with the error that it raises."""
     try:
         return replace(report, audit=ask())
     except BadChallenge as error:
@@ -330,19 +330,19 @@ def _answered(report: Report, ask: Callable[[], Audit]) -> Report:
         return replace(report, run=replace(report.run, box_error=str(error)))
 
 
-#: What is found where Lean ended well and no module is left. Lean ends well only when it has written one: the
-#: program took it away, or ended the process in Lean's place.
+#: The audit of a program whose Lean ended well without a module. Lean writes one before it ends well, so the
+#: program removed the module, or ended the process in Lean's place.
 _NO_MODULE = against(
     MALFORMED,
     "The compiled module is not what Lean writes: the check left no plain file of at most "
     f"{FILE_BYTES >> 20} MiB.",
 )
 
-#: What is found where a fresh Lean left no list of what a program without a statement declares: it may have
-#: declared an example, which the module does not have.
+#: The audit of a program without a statement whose declarations a fresh Lean did not list. The program may
+#: declare an example, which the module does not hold.
 _NOT_LISTED = against("forgotten", "Lean left no list of what the program declares.")
 
-#: With less time left another program is not begun.
+#: A check's next program is not compiled with less remaining time.
 _LEAST_SECONDS = 0.1
 
 
@@ -355,9 +355,9 @@ def _both(first: Execution, last: Execution) -> Execution:
 
 
 def _following(check: Check, other: Fallback, report: Report, reading: Execution) -> Check | None:
-    """Return the check of another program, within what is left of the limits; None for one not worth a try.
+    """Return the check of another program, within the remaining limits; None if it is not worth compiling.
 
-    What reading the context took is not taken from them.
+    The time to read the context does not count against the limits.
     """
     wall, cpu = (
         limit - max(0.0, spent - TIMES * read)
@@ -372,7 +372,7 @@ def _following(check: Check, other: Fallback, report: Report, reading: Execution
     return replace(check, program=other.program, submitted=other.submitted, limits=limits)
 
 
-@functools.lru_cache(maxsize=8)  # many attempts at one statement come one after the other
+@functools.lru_cache(maxsize=8)  # many proofs of one statement are checked in a row
 def _has_sorry(challenge: Challenge | None) -> bool:
-    """Whether a challenge holds another sorry than the one in the place of the proof."""
+    """Return whether a challenge has a sorry besides the one in the place of its proof."""
     return challenge is not None and len(sorry_tokens(challenge.program)) > 1

@@ -1,12 +1,12 @@
-"""Context step: what the dataset has put before a theorem, read once for all its proofs where that can be.
+"""Context step: has Lean read a dataset's text above a theorem once for all its proofs, if it can be shared.
 
-A context counts as no part of a proof: what reading it takes is added to the limits of every check that reads
-it, and what is wrong with it is told as a fault of the statement. Where it is shared, an image has read it,
-and another one has had the kernel check what it was compiled to (`farm_workers.seal.above`).
+A context is no part of a proof: its reading time is added to the limits of every check that reads it, and its
+errors count as faults of the statement. Two images hold a shared context: one has read the text, and in the
+other the kernel has checked the compiled module (`farm_workers.seal.above`).
 
-Proofs are forked from the image that has read the context, and run in one cell with it. So no statement comes
-from there: context and statement are compiled in a fork of the header's own image, in which no proof has run,
-and the image of the context has to compile the two to the same bytes before it serves.
+Proofs run in forks of the image that has read the context, in one cell with it, so that image is not trusted
+with the statement. A fork of the header's image, in which no proof has run, compiles context and statement;
+the context's image serves only after it has compiled both to the same bytes.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from farm_workers.lean.way import FIRST_LOAD, FORKED, NotShared, Question, Unfit
 
 _log = logger(__name__)
 
-#: Of so many contexts is remembered how long reading them takes, or why they cannot be read; and what they
-#: were compiled to, as long as that has no more bytes.
+#: The most contexts in each cache: of reading times or errors, and of compiled modules, which also take at
+#: most this many bytes.
 _MOST, _MOST_BYTES = 1000, 256 << 20
-#: A context is not shared any more when that has failed so often, and no proof had to do with it.
+#: A context is no longer shared after this many failures that no proof can have caused.
 _MOST_FAILURES = 3
-#: So many contexts can be compiled at once; how often a thread that waits looks whether it still needs to.
+#: The most contexts that are compiled at once; the seconds after which a waiting thread polls `cancelled`.
 _LOCKS, _LOOK_SECONDS = 64, 0.25
-#: Seconds that compiling a context and a statement may take where the context is shared: those of its image.
+#: The most seconds to compile a context and a statement for sharing: an image has as many to read a context.
 _SECONDS = 120.0
-#: A context is read once alone and then in every check: a machine that is busier by then may take so many
-#: times as long for it.
+#: The reading time of a context is measured once; limits allow for this multiple of it, since the machine may
+#: be busier during a check.
 TIMES = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shared:
-    """What a shared context, and the rest of a challenge below it, were compiled to."""
+    """The compiled modules of a shared context and of the challenge's text below it."""
 
     context: bytes
     challenge: bytes
 
     @property
     def size(self) -> int:
-        """How many bytes both have."""
+        """The bytes of both modules together."""
         return len(self.context) + len(self.challenge)
 
 
 class Contexts:
-    """Reads each context once alone, and remembers what that took; for many threads."""
+    """Reads each context once alone, and caches the run and the modules; thread-safe."""
 
     def __init__(self, runner: LeanRunner, challenges: Challenges, *, may_share: bool = True) -> None:
         self._runner, self._challenges = runner, challenges
@@ -74,9 +74,9 @@ class Contexts:
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
     def shared(self, question: Question, challenge: Challenge | None, way: str | None) -> Shared | None:
-        """Return what a context and a challenge were compiled to, where checks can share the context.
+        """Return the modules of a context and a challenge; None if checks cannot share the context.
 
-        None elsewhere. Raises BadChallenge for a context or a statement that Lean refuses.
+        Raises BadChallenge for a context or a statement that Lean refuses.
         """
         if not self._may_share or (way or self._runner.way) != FORKED or not _has_text(question):
             return None
@@ -97,7 +97,7 @@ class Contexts:
 
     @contextlib.contextmanager
     def _alone(self, question: Question) -> Iterator[bool]:
-        """Have one thread at a time compile a context; gives False where the check was cancelled before."""
+        """Let one thread at a time compile a context; yields False for a check that is cancelled meantime."""
         lock = self._locks[_key(question)[0] % _LOCKS]
         while not lock.acquire(timeout=_LOOK_SECONDS):
             if question.cancelled():
@@ -109,19 +109,19 @@ class Contexts:
             lock.release()
 
     def failed(self, question: Question, error: NotShared) -> None:
-        """Count that a context could not be shared, with which no proof had to do."""
+        """Count a failure to share a context that no proof can have caused."""
         key, more = _key(question), _MOST_FAILURES if isinstance(error, Unfit) else 1
         _log.info("A context is not shared: %s", error)
         self._failures.put(key, (self._failures.get(key) or 0) + more)
 
     def suspect(self, question: Question, error: NotShared) -> None:
-        """Give up the image of a context in which a proof ended badly; the next image is compared again."""
+        """Retire a context's image after the run of a proof in it failed; its successor is compared again."""
         _log.info("The image of a context is given up: %s", error)
         self._is_compared.put(_key(question), value=False)
         self._runner.images.retire(*replace(question, shares_context=True).key)
 
     def _compared(self, question: Question, challenge: Challenge) -> Shared:
-        """Return what context and challenge were compiled to, once the context's image has done the same.
+        """Return the modules of context and challenge, after the context's image has compiled the same bytes.
 
         Raises NotShared and BadChallenge.
         """
@@ -131,7 +131,7 @@ class Contexts:
         asked = replace(whole, limits=replace(FIRST_LOAD, wall_seconds=seconds))
         found = self._stated.get(key)
         if found is None:
-            self._runner.images.prewarm(*replace(asked, shares_context=True).key)  # it reads meanwhile
+            self._runner.images.prewarm(*replace(asked, shares_context=True).key)  # it reads in parallel
             found = self._compiled(asked, challenge)
             self._stated.put(key, found)
         if isinstance(found, str):
@@ -144,7 +144,7 @@ class Contexts:
         return found
 
     def _compiled(self, asked: Question, challenge: Challenge) -> Shared | str:
-        """Return what context and challenge are compiled to, or why Lean refuses them. Raises NotShared."""
+        """Return the modules of context and challenge, or Lean's error; raises NotShared."""
         with self._runner.apart(asked) as reply:
             report = replace(reply.report, tier=Tier.LEAN)
             if report.run.limit is not None:
@@ -158,11 +158,11 @@ class Contexts:
             return Shared(context=reply.context, challenge=reply.module.read())
 
     def reading(self, question: Question, challenge: Challenge | None, way: str | None) -> Execution:
-        """Return how Lean read the context of a question alone; of no context, a run that took no time.
+        """Return the run in which Lean read a question's context alone; zero seconds without a context.
 
-        It may take as long as a first load, in the memory of the check; a context of imports alone is not
-        read. Raises BadChallenge for a context that Lean does not come to the end of, or refuses, and
-        BoxFailed when the farm fails.
+        The run has the time limits of a first load and the check's memory limit. A context that only imports
+        is not read. Raises BadChallenge if Lean refuses the context or does not reach its end, and BoxFailed
+        when the farm fails.
         """
         if not _has_text(question):
             return Execution()
@@ -181,7 +181,7 @@ class Contexts:
     def _read(
         self, question: Question, challenge: Challenge | None, way: str | None
     ) -> Execution | str | None:
-        """Return how Lean read a context, or why it cannot; None where the check itself is to find that."""
+        """Return the run in which Lean read a context, or an error; None if the check will show the fault."""
         limits = replace(FIRST_LOAD, memory_mib=question.limits.memory_mib)
         alone = replace(question.instead(question.context), limits=limits)
         with self._runner.compiled(alone, way) as reply:
@@ -193,13 +193,13 @@ class Contexts:
         if not reads_to_the_end(report):
             return f"the context does not end well alone: {judge(report).detail}"
         if lean_refused(report) and challenge is not None:
-            # Lean may want the theorem itself behind what ends a context: with it the text decides.
+            # The end of a context, as `open ... in`, may need the theorem below it: the challenge has both.
             self._challenges.compiled(challenge, question)
         return report.run
 
 
 def _has_text(question: Question) -> bool:
-    """Whether there is more in a context than imports."""
+    """Return whether a context has more text than its imports."""
     return bool(question.context[question.header_end :].strip())
 
 

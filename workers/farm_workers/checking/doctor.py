@@ -1,4 +1,4 @@
-"""What this machine checks with, looked at part by part, for `farm doctor`."""
+"""Examines the isolation, the memory and the environments of this machine for `farm doctor`."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from farm_workers.environments.environments import Configured, require_names
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.environments.storage import measure
 
-#: So many environments are examined side by side, and all of them within so many seconds.
+#: The most environments that are examined in parallel, and the deadline in seconds for all of them.
 _AT_ONCE, _MOST_SECONDS = 4, 600.0
 
 
 def examine(connections: Connections) -> Iterator[Diagnosis]:
-    """Look at the isolation, at each environment, and at what its canaries came out as."""
+    """Yield a diagnosis of the isolation, the memory, each environment, and its canaries."""
     yield _isolation(connections)
     yield memory(connections.settings.concurrency)
     try:
-        # What a worker would refuse to start with can still be looked at.
+        # A worker may refuse to start with this isolation; its environments are examined all the same.
         with opened(connections.settings, minimum=ANY) as machine:
             yield from _environments(machine)
     except FarmError as error:
@@ -39,7 +39,7 @@ def examine(connections: Connections) -> Iterator[Diagnosis]:
 
 
 def memory(concurrency: int, root: Path = allotment.ROOT) -> Diagnosis:
-    """Say how many cores and how much memory there is, and whether the kernel killed out of memory here."""
+    """Return the cores, the memory, and the control groups in which the kernel killed for lack of memory."""
     mib, cores = allotment.memory_mib(root), allotment.cores(root)
     words = f"{mib} MiB and {cores} cores, for {concurrency} checks at once"
     killed = allotment.out_of_memory(root)
@@ -65,7 +65,7 @@ def _isolation(connections: Connections) -> Diagnosis:
 
 
 def _environments(machine: Machine) -> Iterator[Diagnosis]:
-    """Examine the environments side by side, and yield what was found of each as soon as it is known."""
+    """Examine the environments in parallel, and yield each diagnosis as soon as it is complete."""
     require_names(machine.configured)
     found: queue.SimpleQueue[tuple[str, Diagnosis | None]] = queue.SimpleQueue()
     room = threading.Semaphore(_AT_ONCE)
@@ -75,7 +75,7 @@ def _environments(machine: Machine) -> Iterator[Diagnosis]:
             try:
                 for diagnosis in _environment(name, each, machine):
                     found.put((name, diagnosis))
-            except Exception as error:  # noqa: BLE001 # the thread's edge: the other parts are told
+            except Exception as error:  # noqa: BLE001 # the thread's edge: the other threads go on
                 words = f"{type(error).__name__}: {error}"
                 found.put((name, Diagnosis(part=f"canaries of {name}", ok=False, words=words)))
             found.put((name, None))
@@ -86,7 +86,7 @@ def _environments(machine: Machine) -> Iterator[Diagnosis]:
 
 
 def _until(found: queue.SimpleQueue[tuple[str, Diagnosis | None]], left: set[str]) -> Iterator[Diagnosis]:
-    """Yield what is found until nothing is `left`, or the time is over."""
+    """Yield diagnoses until all environments in `left` are done, or the deadline has passed."""
     deadline = time.monotonic() + _MOST_SECONDS
     while left:
         try:
@@ -102,7 +102,7 @@ def _until(found: queue.SimpleQueue[tuple[str, Diagnosis | None]], left: set[str
 
 
 def _environment(name: str, configured: Configured, machine: Machine) -> Iterator[Diagnosis]:
-    """Yield what one environment is, and how its canaries came out."""
+    """Yield the diagnoses of one environment and of its canaries."""
     try:
         environment = configured.find()
     except FarmError as error:
@@ -131,7 +131,7 @@ def _sound(environment: Environment, machine: Machine) -> Diagnosis:
 
 
 def _slow_storage(environment: LeanEnvironment) -> str:
-    """Say how slow the disk of an environment's modules is, "" where it is not slow."""
+    """Return a warning if the disk with an environment's modules is slow, else ""."""
     own = own_folder(Path(environment.lean[0])) / "lib" / "lean"
     measured = measure([*map(Path, environment.lean_path), *[own] * own.is_dir()])
     return measured.warning() if measured else ""

@@ -1,4 +1,4 @@
-"""Which environments there are: those that workers serve and those of this machine."""
+"""Lists the environments that workers serve and those of this machine, for `farm environments`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listed:
-    """An environment by its name: how it is here, what is wrong with it here, and how it is served.
+    """An environment's name, its installation and problem on this machine, and its workers' record.
 
-    One that `is_declared` was made known beforehand, and no worker has served it yet.
+    `is_declared` marks an environment that is declared in the database and that no worker has served yet.
     """
 
     name: str
@@ -29,29 +29,29 @@ class Listed:
 
     @property
     def known(self) -> Environment | ServedEnvironment | None:
-        """Its digest and toolchain: those here, else those served; None when it is broken and unserved."""
+        """The environment of this machine, else the served one; None if neither exists."""
         return self.here or self.served
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """The headers that are kept ready here."""
+        """The headers whose images this machine prewarms."""
         return self.here.headers if isinstance(self.here, LeanEnvironment) else ()
 
     @property
     def kind(self) -> str | None:
-        """The proof system that it is of, None where nothing is known of it."""
+        """The environment's proof system, None if it is neither sound on this machine nor served."""
         return self.known.kind if self.known else None
 
     @property
     def checker(self) -> str | None:
-        """What is asked there besides the first checker, if anything is."""
+        """The name of the second checker, None without one."""
         if self.here is not None:
             return self.here.second
         return self.served.checker if self.served else None
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """The tiers that can be had there: what its workers say, else what this machine could."""
+        """The tiers that its workers serve, else those that this machine could serve."""
         known = self.served or self.here
         return tuple(known.tiers) if known else ()
 
@@ -62,7 +62,7 @@ class Listed:
 
     @property
     def state(self) -> str:
-        """In words, who has it."""
+        """The state of its service and of its installation on this machine, in words."""
         return f"{self._service()}; {self._here()}"
 
     def _service(self) -> str:
@@ -86,9 +86,9 @@ class Listed:
 
 
 def listed(served: Iterable[ServedEnvironment], here: Installed, *, silence_seconds: float) -> list[Listed]:
-    """Return all environments that are served or here, by name.
+    """Return all environments that are served, declared or on this machine, sorted by name.
 
-    One is served now when a worker has told of it within `silence_seconds` seconds.
+    An environment counts as served if a worker's heartbeat named it within the last `silence_seconds`.
     """
     told = {each.name: each for each in served}
     known = {name: each for name, each in told.items() if not each.is_only_declared}

@@ -1,4 +1,4 @@
-"""Checking step: what judges the checks of one proof system."""
+"""Checking step: declares `Judge`, the interface through which workers check proofs of any proof system."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from farm_workers.box import once as box
 
 
 class Judge(Protocol):
-    """Judges checks in environments of one kind, its own; for many threads."""
+    """Judges checks in environments of one kind; thread-safe."""
 
     def check(
         self, check: Check, environment: Any, *, cancelled: Callable[[], bool] = box.never
     ) -> Report | Future[Report]:
-        """Report what happened; nothing is raised for what a submission does.
+        """Return the report of a check; no behaviour of a submission raises an exception.
 
-        A Future is for a report that comes when others have been asked together: the thread that asked does
-        not wait for it.
+        A judge that checks many submissions in one batch returns a Future, so that the calling thread need
+        not wait for the batch.
         """
 
     def prewarm(self, environment: Any) -> None:
-        """Begin to make ready what checks in this environment will need."""
+        """Begin to load the images or libraries that checks in this environment need."""
 
     def require_sound(self, environment: Any) -> None:
-        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        """Judge the environment's canaries; raises FarmError if a verdict is wrong."""
 
     def trial(self, environment: Any) -> tuple[str, ...]:
-        """Judge one canary, and say what is wrong with what came out."""
+        """Judge one canary, and return its wrong verdict as a sentence, () if the verdict is right."""
 
     def images(self) -> list[tuple[str, int]]:
-        """Return the processes that are ready to fork, as an environment and bytes each."""
+        """Return the images that can fork: the environment and the memory in bytes of each."""
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; no program may be checked after that."""

@@ -1,4 +1,4 @@
-"""What checks on this machine, as the settings say: its isolation, its environments and its checker."""
+"""Prepares this machine's isolation, environments and checker from the settings, for workers and commands."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from farm_workers.checking.checker import Checker
 from farm_workers.checking.systems import Judges, judges
 from farm_workers.environments.environments import Configured, Installed, configured, looked_at
 
-#: The least isolation that a worker accepts unless the settings name one: what it judges, others rely on.
+#: The least isolation that a worker accepts unless the settings name one: other users rely on its verdicts.
 OF_A_WORKER = "bwrap"
-#: The least there is: of a check made for whoever asks for it, and of the farm's own worker on this machine.
+#: The weakest isolation: enough for a user's own checks, and for the local worker that the farm starts.
 ANY = "rlimit"
 
 _log = logger(__name__)
@@ -29,9 +29,9 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine ready to check: what holds a check, which environments are configured, and who judges.
+    """A machine that is ready to check: its isolation, its configured environments and its judges.
 
-    `checker` judges in the Lean environments among them, and can be asked to run Lean in other ways.
+    `checker` judges in the Lean environments, and can run Lean in other ways than the configured one.
     """
 
     isolation: Isolation
@@ -41,13 +41,13 @@ class Machine:
 
     @cached_property
     def installed(self) -> Installed:
-        """The environments of this machine, each of which is looked at now."""
+        """The environments of this machine, each examined at the first access."""
         return looked_at(self.configured)
 
 
 @contextmanager
 def isolated(settings: Settings) -> Iterator[Isolation]:
-    """Prepare the strongest isolation that works here, in the farm's data folder; take it down at the end."""
+    """Prepare the strongest isolation that works here, in the farm's data folder, and clean it up at exit."""
     with ExitStack() as stack:
         try:
             isolation = stack.enter_context(prepared(settings.home / "work", cgroup=settings.cgroup))
@@ -59,9 +59,9 @@ def isolated(settings: Settings) -> Iterator[Isolation]:
 
 
 def demanded(settings: Settings, otherwise: str = ANY) -> str:
-    """Return the least isolation that is accepted: what the settings say, `otherwise` where they say nothing.
+    """Return the least isolation that is accepted: the setting, or `otherwise` if it is not set.
 
-    Who names a cgroup wants it to be used.
+    If the settings name a cgroup, the isolation must use cgroups.
     """
     least = settings.isolation or otherwise
     return least if settings.cgroup is None else f"{least}+cgroup"
@@ -71,12 +71,12 @@ def demanded(settings: Settings, otherwise: str = ANY) -> str:
 def opened(
     settings: Settings, *, way: str | None = None, concurrency: int = 1, minimum: str | None = None
 ) -> Iterator[Machine]:
-    """Get this machine ready; at the end every process, group and folder of its checks is gone.
+    """Get this machine ready; at exit all processes, control groups and folders of its checks are removed.
 
-    `way` is how Lean is run and `minimum` the least isolation, otherwise the settings say it; `concurrency`
-    is how many checks run at once. The first line that is logged names the farm's version, the environments
-    and the isolation in force. Raises SettingsError when that is weaker, or the file of environments cannot
-    be read.
+    `way` and `minimum` override the settings of the way to run Lean and of the least isolation; `concurrency`
+    is the number of checks at once. The first log line names the farm's version, the environments and the
+    isolation. Raises SettingsError if the isolation is weaker than the least, or if the file of environments
+    cannot be read.
     """
     with isolated(settings) as isolation:
         isolation.require(minimum or demanded(settings))
@@ -97,7 +97,7 @@ def opened(
 def checking(
     settings: Settings, isolation: Isolation, *, way: str | None = None, concurrency: int = 1
 ) -> Checker:
-    """Return what checks as the settings say; to be used as a context."""
+    """Return a checker with the settings' limits; a context manager."""
     return Checker(
         isolation,
         home=settings.home,

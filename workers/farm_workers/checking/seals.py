@@ -1,8 +1,8 @@
-"""Sealing step: gives a compiled module to a fork of an image and returns what that finds in it.
+"""Sealing step: gives a compiled module to a fork of an image, and returns the fork's audit to the checker.
 
-The fork has run nothing of any submission (`farm_workers.seal`). Where no image can be made,
-`farm_workers.checking.boxed` takes its place. Where another kernel is to be asked as well, the module that
-the fork has built is returned too.
+The fork has run no code of any submission (`farm_workers.seal`). If no image can be made,
+`farm_workers.checking.boxed` audits the module instead. If a second kernel must check the module too, the
+module that the fork has rebuilt is returned with the audit.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _log = logger(__name__)
 
 #: The longest answer of a seal: the number of its findings is bounded, the length of names is not.
 _ANSWER_KIB = 8192
-#: A seal that dies is done once more: a single death says nothing about the module.
+#: A seal that dies is retried once: a single death does not show that the module caused it.
 _TURNS = 2
-#: Limits of which it matters whether the kernel has been asked.
+#: The limits that are reported as the audit's, if a seal exceeds them before its kernel begins.
 _OF_AUDIT = frozenset({"wall", "cpu", "memory"})
 
 
 class KernelLimit(Exception):
-    """Audit or kernel went over a limit; the message names it, as `Report.kernel_limit` does."""
+    """Audit or kernel exceeded a limit; the message names it, as `Report.kernel_limit` does."""
 
     @classmethod
     def of(cls, run: Execution, *, kernel_asked: bool = True) -> KernelLimit:
-        """Return the one that the limit stands for which a run of a seal, or of a checker, went over."""
+        """Return the error for the limit that a run of a seal, or of a checker, exceeded."""
         limit = str(run.limit)
         if not kernel_asked and limit in _OF_AUDIT:
             return cls(f"audit_{limit}")
@@ -63,7 +63,7 @@ class KernelLimit(Exception):
 
     @property
     def is_of_time(self) -> bool:
-        """Whether there was not enough time."""
+        """Whether the limit is one of wall or processor time."""
         return str(self) in ("time", "audit_wall", "audit_cpu")
 
 
@@ -71,10 +71,10 @@ class KernelLimit(Exception):
 class Sealable:
     """A module to seal, with the statement that it is compared with and the question that it answers.
 
-    `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None where the line has
-    none. `stated` is the program whose header names the imports: the challenge's, else the check's own.
-    `context` is what its context was compiled to, where that is none of the module. With `accounts`
-    the module has to have all that the program declares; `declared` lists that where Lean forgets some of it.
+    `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None if the line has no
+    statement. `stated` is the program whose header names the imports: the challenge's, else the check's own.
+    `context` is the compiled module of a shared context, whose declarations `module` then lacks. With
+    `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some.
     """
 
     module: int
@@ -88,13 +88,13 @@ class Sealable:
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
-        """The environment of the image in which the module is sealed, and what that has read."""
+        """The environment and the recipe of the image whose fork seals the module."""
         header = self.stated[: header_end(self.stated)] + "\n"
         return self.question.environment, Recipe(header=header, module=self.context)
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """Where the statement ends: line, from 1, and column, from 0; None where the line has none."""
+        """The end of the statement: line, from 1, and column, from 0; None without a statement."""
         if self.challenge is None:
             return None
         text = self.stated.rstrip()
@@ -102,22 +102,22 @@ class Sealable:
 
     @property
     def parts_from(self) -> tuple[int, int] | None:
-        """Where what has to be proved in all its parts begins, line and column; None where it need not be."""
+        """The line and column below which all open theorems must be proved; None if only the last must be."""
         if self.challenge is None or not self.assurance.requires_all_parts:
             return None
         return line_and_column(self.stated, self.question.context_end)
 
     @property
     def needs_second_kernel(self) -> bool:
-        """Whether the environment's checker has to accept what the seal accepts."""
+        """Whether the environment's checker must accept the module as well as the seal."""
         return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sealed:
-    """What audit and kernel found in a module.
+    """The audit of a module, with the kernel's answer.
 
-    `module` is the one that the seal has built, where it was accepted and a second kernel has to be asked.
+    `module` is the rebuilt module, if the seal accepted it and a second kernel must check it, else None.
     """
 
     audit: Audit
@@ -125,16 +125,16 @@ class Sealed:
 
 
 class Seals:
-    """Has modules sealed in forks of images; for many threads."""
+    """Has modules sealed in forks of images; thread-safe."""
 
     def __init__(self, isolation: Isolation, images: Images[LeanEnvironment]) -> None:
         self._isolation, self._images = isolation, images
 
     def seal(self, sealable: Sealable) -> Sealed:
-        """Return what audit and kernel find in a module.
+        """Return the audit of a module and, on the tier kernel, the kernel's answer.
 
-        Raises NoImage where no image can be made, KernelLimit when audit or kernel go over a limit, and
-        BoxFailed when the farm fails.
+        Raises NoImage if no image can be made, KernelLimit if audit or kernel exceed a limit, and BoxFailed
+        when the farm fails.
         """
         for _ in range(_TURNS):
             run, written = self._run(sealable)
@@ -146,7 +146,7 @@ class Seals:
             with contextlib.suppress(ValueError):
                 return _sealed(decoded(Audit, json.loads(run.stdout)), written)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
-        # A module can only bring the kernel's code to a fault: who kills, or has no memory, is the machine.
+        # A module can make the kernel's code crash by a signal; SIGKILL and failed exits are the machine's.
         if run.signal in (None, signal.SIGKILL):
             raise BoxFailed("seals were killed, or failed; the worker's log and the machine's say why")
         self._require_working(sealable)
@@ -174,7 +174,7 @@ class Seals:
     def _forked(
         self, sealable: Sealable, request: dict[str, Any], files: list[int], into: BinaryIO | None = None
     ) -> tuple[Execution, bytes | None]:
-        """Return the facts of a seal when its process is dead, and what it wrote to a file in memory."""
+        """Return the run of a seal after its process has ended, and the bytes that it wrote to `into`."""
         limits = replace(sealable.question.limits, output_kib=_ANSWER_KIB)
 
         def begun(image: Image) -> Fork:
@@ -189,10 +189,10 @@ class Seals:
             raise BoxFailed(box.CANCELLED) from None
 
     def of_challenge(self, sealable: Sealable) -> Execution:
-        """Return how a seal of the statement's own module went, which may take as long as a first load.
+        """Return the run of a seal of the statement's own module, within the limits of a first load.
 
-        Its sorries are accepted: the kernel is asked only about what the audit accepts. Raises what `seal`
-        does.
+        The request allows its sorries, because the kernel checks only modules that the audit accepts. Raises
+        the same errors as `seal`.
         """
         if sealable.challenge is None:
             return Execution()
@@ -212,7 +212,7 @@ class Seals:
         return run
 
     def _require_working(self, sealable: Sealable) -> None:
-        """Seal the statement's own module; raises BoxFailed when that gets no answer either."""
+        """Seal the statement's own module; raises BoxFailed if that seal gives no answer either."""
         if sealable.challenge is None:
             return
         with as_file(sealable.challenge) as module:
@@ -225,8 +225,8 @@ class Seals:
 
 
 def _moved(file: BinaryIO) -> bytes:
-    """Return what a dead process has written to a file in memory, and empty that: it counts as the cell's."""
-    if os.fstat(file.fileno()).st_size > FILE_BYTES:  # which its limits do not let it write
+    """Return the content of a memory file, and truncate it: its pages count against the cell's memory."""
+    if os.fstat(file.fileno()).st_size > FILE_BYTES:  # more than the limits of the process allow
         raise BoxFailed(f"a seal wrote more than {FILE_BYTES >> 20} MiB")
     file.seek(0)
     content = file.read()
@@ -235,7 +235,7 @@ def _moved(file: BinaryIO) -> bytes:
 
 
 def _sealed(audit: Audit, written: bytes | None) -> Sealed:
-    """Return a seal's answer with the module that it is about. Raises BoxFailed for another module."""
+    """Return a seal's audit with the module that it wrote; raises BoxFailed if their digests differ."""
     if written is None or not audit.accepted:
         return Sealed(audit=audit, module=None)
     if hashlib.sha256(written).hexdigest() != audit.sealed_sha256:

@@ -1,4 +1,4 @@
-"""Statement step: has the statements of a benchmark checked without a proof, and says which are wrong."""
+"""Statement step, for `farm dataset --check`: checks a benchmark's statements, and names the wrong ones."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from farm_workers.checking.judge import Judge
 from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 
-#: What a statement may take: a slow one is slow, not wrong, and so is the first to read its header.
+#: The limits of a statement: ample, since a slow statement is not wrong, and the first one loads the header.
 _LIMITS = Limits(wall_seconds=300.0, cpu_seconds=600.0, memory_mib=Limits().memory_mib)
-#: A dataset may say what an answer may not.
+#: The policy restricts submissions, not datasets.
 _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
-    """What came of one statement: `wrong` is why it is wrong, "" for a sound one, None where nobody knows."""
+    """The result for one statement: `wrong` is its fault, "" for a sound one, None if it was not judged."""
 
     problem: Problem
     reason: str
@@ -42,21 +42,21 @@ class Tried:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the statement cannot be what is to be proved."""
+        """Whether the statement has a fault, so that its proofs cannot be accepted."""
         return bool(self.wrong)
 
     @property
     def is_unjudged(self) -> bool:
-        """Whether the statement could not be tried."""
+        """Whether the judge failed to judge the statement."""
         return self.wrong is None
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Return it for a row of a table: name, split, reason, first error."""
+        """Return the cells of a table's row: name, split, reason, first line of the error."""
         said = (self.wrong or self.detail).partition("\n")[0]
         return self.problem.name, self.problem.split, self.reason, said
 
     def facts(self) -> dict[str, object]:
-        """Return it for scripts."""
+        """Return the result as a JSON object for scripts."""
         return {
             "name": self.problem.name,
             "split": self.problem.split,
@@ -67,7 +67,7 @@ class Tried:
 
 
 def require_kind(environment: Environment, system: str) -> None:
-    """Raise UsageError where an environment is not one of a benchmark's proof system."""
+    """Raise UsageError if an environment has another proof system than a benchmark."""
     if environment.kind != system:
         raise UsageError(
             f"--check: {environment.name!r} is an environment of {environment.kind.system}, and the "
@@ -83,9 +83,9 @@ def tried(
     at_once: int,
     done: Callable[[], None],
 ) -> Iterator[Tried]:
-    """Yield what comes of each statement, in their order; `done` is called after each.
+    """Yield the result of each statement, in their order, and call `done` after each.
 
-    Whoever stops asking waits for no check: those that run are cancelled.
+    A caller that closes the iterator early waits for no check: the running checks are cancelled.
     """
     left = threading.Event()
 
@@ -105,7 +105,7 @@ def tried(
 def _tried(
     problem: Problem, judges: Judges | Judge, environment: Environment, cancelled: Callable[[], bool]
 ) -> Tried:
-    """Return what the judge says of a problem's challenge, handed in as if it were the answer."""
+    """Return the judge's result for a problem's challenge, submitted as its own proof."""
     system = assembling(environment.kind)
     try:
         challenge = system.challenge(problem.header, problem.context or "", problem.statement)
@@ -113,7 +113,7 @@ def _tried(
         return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong=f"{fault}; {fault.remedy}")
     if challenge is None or not challenge.name:
         return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong="it states no theorem with a name")
-    # Lean says by itself what is wrong with a statement; nothing of it is to be sealed.
+    # Lean's errors alone show the faults of a statement, so its module is not sealed.
     tier = Tier.LEAN if environment.kind is Kind.LEAN else environment.tiers[0]
     check = Check(
         program=system.unproved(challenge),
@@ -132,7 +132,7 @@ def _tried(
 
 
 def _wrong_in_lean(report: Report, verdict: Verdict) -> str:
-    """Return what is wrong with a statement of Lean: with a ``sorry`` for its proof, nothing else may be."""
+    """Return the fault of a statement of Lean, "" if Lean reports nothing but the ``sorry`` in it."""
     if verdict.reason is Reason.HAS_SORRY:
         return ""
     error = report.answer.first_error
@@ -140,17 +140,17 @@ def _wrong_in_lean(report: Report, verdict: Verdict) -> str:
 
 
 def _wrong_in_metamath(report: Report, verdict: Verdict) -> str:
-    """Return what is wrong with a statement of Metamath: it is incomplete, as it was handed in."""
+    """Return the fault of a statement of Metamath, "" if its only fault is the incomplete proof."""
     return "" if verdict.reason is Reason.HAS_SORRY else report.challenge_error or verdict.detail
 
 
 def _wrong_in_hol_light(report: Report, verdict: Verdict) -> str:
-    """Return what is wrong with a term of HOL Light, whose proof comes to an end and leaves it open."""
+    """Return the fault of a term of HOL Light, "" if HOL Light reads it and reaches the end of its proof."""
     is_read = verdict.reason in {Reason.OK, Reason.ERROR} and report.answer.reached_end
     return "" if is_read else report.challenge_error or verdict.detail
 
 
-#: What is wrong with a statement of each proof system, "" for nothing.
+#: For each proof system, the function that returns the fault of a statement, "" for none.
 _WRONG: Mapping[Kind, Callable[[Report, Verdict], str]] = MappingProxyType(
     {Kind.LEAN: _wrong_in_lean, Kind.METAMATH: _wrong_in_metamath, Kind.HOL_LIGHT: _wrong_in_hol_light}
 )

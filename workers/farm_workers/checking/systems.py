@@ -1,4 +1,4 @@
-"""Checking step, the proof systems: who judges the checks of each environment of this machine."""
+"""Checking step, proof systems: passes each check to the judge of its environment's proof system."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from farm_workers.hol_light.judge import HolLightJudge
 from farm_workers.metamath.judge import MetamathJudge
 from farm_workers.metrics import events
 
-#: Makes the judge of a system, given what holds its checks, the settings and how many run at once.
+#: Makes the judge of a system, given the isolation, the settings and the number of checks at once.
 Begin = Callable[[Isolation, Settings, int], Judge]
 
 
@@ -31,7 +31,7 @@ def _hol_light(isolation: Isolation, _settings: Settings, _concurrency: int) -> 
     return HolLightJudge(isolation)
 
 
-#: Who judges the systems besides Lean.
+#: The judges of the systems besides Lean.
 SYSTEMS: Mapping[Kind, Begin] = MappingProxyType({Kind.METAMATH: MetamathJudge, Kind.HOL_LIGHT: _hol_light})
 
 
@@ -45,19 +45,19 @@ class LeanJudge:
     def check(
         self, check: Check, environment: LeanEnvironment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report:
-        """Report what became of a check, as `Checker.check` does."""
+        """Return the report of a check, as `Checker.check` does."""
         return self.checker.check(check, environment, cancelled=cancelled)
 
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Begin to make images of the environment's headers, where Lean is forked."""
+        """Begin to make images of the environment's headers, if Lean is forked."""
         self.checker.prewarm(environment)
 
     def require_sound(self, environment: LeanEnvironment) -> None:
-        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        """Judge the environment's canaries; raises FarmError if a verdict is wrong."""
         require_sound(environment, self.checker)
 
     def trial(self, environment: LeanEnvironment) -> tuple[str, ...]:
-        """Judge one canary with a fresh Lean, and say what is wrong with what came out."""
+        """Judge one canary with a fresh Lean, and return its wrong verdict, () if the verdict is right."""
         return self._trial(environment)
 
     def images(self) -> list[tuple[str, int]]:
@@ -70,10 +70,10 @@ class LeanJudge:
 
 
 class Judges:
-    """Judges checks in every environment of this machine, each as its system has it; for many threads.
+    """Judges checks in all environments of this machine, with a judge for each proof system; thread-safe.
 
-    The judge of a system is made when it is first asked for. A context manager: at its end no process is
-    left. `begin` makes the judges of other systems than Lean's, which `checker` judges.
+    `checker` judges for Lean, and `begin` makes the judges of other systems at their first use. As a context
+    manager the object ends all processes at exit.
     """
 
     def __init__(self, checker: Checker, begin: Mapping[Kind, Callable[[], Judge]]) -> None:
@@ -89,12 +89,12 @@ class Judges:
         self.close()
 
     def close(self) -> None:
-        """End every process; nothing may be checked any more."""
+        """End every process; no program may be checked after that."""
         for judge in self._all():
             judge.close()
 
     def of(self, environment: Environment) -> Judge:
-        """Return who judges in an environment."""
+        """Return the judge of an environment's proof system."""
         with self._lock:
             judge = self._begun.get(environment.kind)
             if judge is None:
@@ -104,15 +104,15 @@ class Judges:
     def check(
         self, check: Check, environment: Environment, *, cancelled: Callable[[], bool] = box.never
     ) -> Report | Future[Report]:
-        """Report what became of a check, or will, as `Judge.check` says."""
+        """Return the report of a check, or its Future, as `Judge.check` does."""
         return self.of(environment).check(check, environment, cancelled=cancelled)
 
     def prewarm(self, environment: Environment) -> None:
-        """Begin to make ready what checks in this environment will need."""
+        """Begin to load the images or libraries that checks in this environment need."""
         self.of(environment).prewarm(environment)
 
     def require_sound(self, environment: Environment) -> None:
-        """Judge the environment's canaries; raises FarmError when one comes out wrong."""
+        """Judge the environment's canaries; raises FarmError if a verdict is wrong."""
         try:
             self.of(environment).require_sound(environment)
         except FarmError:
@@ -121,13 +121,13 @@ class Judges:
         events.examined(environment.name, passed=True)
 
     def trial(self, environment: Environment) -> tuple[str, ...]:
-        """Judge one canary, and say what is wrong with what came out."""
+        """Judge one canary, and return its wrong verdict as a sentence, () if the verdict is right."""
         wrong = self.of(environment).trial(environment)
         events.examined(environment.name, passed=not wrong)
         return wrong
 
     def images(self) -> list[tuple[str, int]]:
-        """Return the processes of all systems that are ready to fork."""
+        """Return the images of all systems that can fork."""
         return [image for judge in self._all() for image in judge.images()]
 
     def _all(self) -> list[Judge]:
@@ -136,7 +136,7 @@ class Judges:
 
 
 def judges(checker: Checker, isolation: Isolation, settings: Settings, *, concurrency: int = 1) -> Judges:
-    """Return who judges on this machine, as the settings say; to be used as a context."""
+    """Return the judges of this machine, made with its settings; a context manager."""
 
     def beginning(begin: Begin) -> Callable[[], Judge]:
         return lambda: begin(isolation, settings, concurrency)
