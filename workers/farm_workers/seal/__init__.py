@@ -1,8 +1,8 @@
-"""Seal step: from the bytes of a compiled module to what is known of it, and to a module of our own.
+"""Seal step: rebuilds a submission's compiled module, audits the result, and has Lean's kernel check it.
 
-It is called in a process that has Lean's library in it and runs nothing of a submission: a fork of an image
-that has imported the header. It reads the submission's module as data, builds a module of its own from what
-it has understood, audits that, and has Lean's kernel check it. Nothing here opens a file or starts anything.
+The package runs in a fork of an image that has imported the header: a process with Lean's library that runs
+no code of a submission. It reads the submission's module as data and writes the parsed constants into a new
+module, which it audits and gives to the kernel. The package opens no file and starts no process.
 """
 
 from __future__ import annotations

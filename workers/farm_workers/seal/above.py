@@ -1,8 +1,8 @@
-"""Seal step, contexts: what stands above a theorem goes through the kernel once for all its proofs.
+"""Seal step, contexts: has the kernel check the context of a theorem once for all its proofs.
 
-The context's module is read as data, built anew and checked as that of a proof is. What the kernel has then
-is where the proofs begin, whose own modules hold the rest of their files. A context that has more than
-definitions and theorems, with sorries or without, is not taken in: its proofs are sealed with all of their
+The context's module is read as data, rebuilt and checked like the module of a proof. The proofs' own modules,
+which hold the rest of their files, are then checked in the kernel's new environment. A context that has more
+than definitions and theorems, with sorries or without, is refused: the seals of its proofs then check whole
 files.
 """
 
@@ -30,12 +30,12 @@ from farm_workers.seal.rebuild import Rebuilt, rebuild
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """Where Lean's kernel begins: an environment, and what is known of the context in it, if there is one.
+    """The environment in which Lean's kernel checks a module, and facts about the context in it, if any.
 
-    `axioms` are those that each of the context's constants rests on, where there are any, `admitted` the
-    constants with a sorry that it rests on; `left_out` are its constants that no kernel checks; `has_sorry`
-    tells that it leaves something open. `memory` holds it. `compiled` evaluates terms of imported
-    constants: it runs what they compile to, and so in another process.
+    `axioms` maps the context's constants to the imported axioms that they rest on, and `admitted` to the
+    constants with a sorry; both omit constants without any. `left_out` are the unsafe and partial constants,
+    which no kernel checks; `has_sorry` is true if the context has a sorry. `memory` holds the context's
+    module. `compiled` evaluates terms of imported constants: it runs their compiled code in another process.
     """
 
     environment: int
@@ -48,10 +48,10 @@ class Kernel:
 
 
 def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
-    """Return the kernel with a context's module in it, for as long as this process lives.
+    """Return the kernel with a context's module in it, for the lifetime of this process.
 
-    Raises `MalformedOlean` for what is no module of Lean's, and `Refused` for one that the kernel does not
-    accept, or that is more than definitions and theorems.
+    Raises `MalformedOlean` for a file that is no module of Lean's, and `Refused` for a module that the kernel
+    rejects, or that has more than definitions and theorems.
     """
     memory = ExitStack()
     base, place = memory.enter_context(reserved(room_for(len(file))))
@@ -79,7 +79,7 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
 
 
 def _require_plain(sealed: Module, rebuilt: Rebuilt, imported: Imported) -> None:
-    """Raise `Refused` where an audit finds something in a context besides its sorries."""
+    """Raise `Refused` if an audit of a context finds anything but sorries."""
     rules = Rules(
         allowed_axioms=STANDARD_AXIOMS | {SORRY},
         is_imported=imported.has,
@@ -95,12 +95,12 @@ def _require_plain(sealed: Module, rebuilt: Rebuilt, imported: Imported) -> None
 
 
 def _admitted(sealed: Module) -> set[Name]:
-    """Return the constants of a module in which there is a sorry."""
+    """Return the constants of a module that contain a sorry."""
     return {name for name in sealed.names if SORRY in _used(sealed, name)}
 
 
 def _users(sealed: Module, roots: Collection[Name]) -> dict[Name, frozenset[Name]]:
-    """Return which of these constants each constant of a module rests on, or is; none that rests on none."""
+    """Map each constant of a module to the roots that it rests on or is; omits constants without any."""
     users = defaultdict[Name, set[Name]](set)
     for name in sealed.names if roots else ():
         for used in _used(sealed, name):
@@ -118,7 +118,7 @@ def _users(sealed: Module, roots: Collection[Name]) -> dict[Name, frozenset[Name
 
 
 def _used(sealed: Module, name: Name) -> set[Name]:
-    """Return the constants that one refers to."""
+    """Return the constants that one constant refers to."""
     constant = sealed.constant(name)
     if constant is None:
         return set()

@@ -1,11 +1,11 @@
-"""Seal step, evaluation: whether the terms that compiled code is said to have computed are `true`.
+"""Seal step, evaluation: evaluates the terms that a proof's axioms of `native_decide` state to be `true`.
 
-Nothing about an axiom ``t._native.native_decide.ax_1 : b = true`` shows where it comes from: written by hand,
-it is what `native_decide` leaves. So its term is evaluated once more. A term that refers to imported
-constants alone is compiled in the header's environment and run in a process of its own: what imports compile
-to can do whatever a program can. Any other term is evaluated by Lean's kernel, which is given a theorem with
-the statement of the axiom and `rfl` for a proof. Neither rests on code of the submission: not on its
-`implemented_by` and `extern`, nor on the compiled code of its recursive functions.
+An axiom ``t._native.native_decide.ax_1 : b = true`` does not show its origin: a submission can write the same
+axiom by hand. So its term is evaluated once more. A term that refers to imported constants alone is compiled
+in the header's environment and run in a process of its own, since compiled code can do whatever a program
+can. Lean's kernel evaluates any other term: it gets a theorem with the axiom's statement and `rfl` as the
+proof. Neither evaluation uses code of the submission: not its `implemented_by` and `extern`, nor the compiled
+code of its recursive functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from farm_workers.seal.rebuild import INFO, Rebuilt
 
 
 class Value(Enum):
-    """What became of a closed term of type `Bool` that was to be compiled and run."""
+    """The result of compiling and running a closed term of type `Bool`."""
 
     TRUE = "true"
     FALSE = "false"
@@ -35,21 +35,21 @@ class Value(Enum):
     ENDED, TIME = "ended", "time"
 
 
-#: Compiles and runs a term, by its address.
+#: Compiles and runs the term at an address.
 Compiled = Callable[[int], Value]
 
 
 def not_compiled(_term: int) -> Value:
-    """Return that a term cannot be compiled: a `Compiled` where no compiler is to be had."""
+    """Return `NOT_COMPILED` for any term: the `Compiled` of a process that has no compiler."""
     return Value.NOT_COMPILED
 
 
 def evaluated(
     lean: Lean, environment: int, rebuilt: Rebuilt, axioms: Sequence[Name], compiled: Compiled
 ) -> list[Finding]:
-    """Return what speaks against axioms of a module, in an environment that has accepted its constants.
+    """Return the findings against axioms of a module, in an environment that has accepted its constants.
 
-    Raises LeanError where the kernel gave up on a term.
+    Raises LeanError if the kernel gives up on a term.
     """
     evaluation = _Evaluation(lean, environment, rebuilt.image, compiled)
     faults = ((name, evaluation.fault(rebuilt.constants[name])) for name in axioms)
@@ -61,7 +61,7 @@ def evaluated(
 
 
 class _Fault(NamedTuple):
-    """Why an axiom is not believed: the finding's word, and the end of its sentence."""
+    """The fault of an axiom: the finding's word, and the end of its sentence."""
 
     word: Word
     says: str
@@ -74,20 +74,20 @@ _TIME = _Fault(Word.KERNEL_TIME, "whose term takes longer to evaluate than the l
 
 
 class _Evaluation:
-    """Evaluates terms of type `Bool`; asks the kernel by theorems under a name that nothing has."""
+    """Evaluates terms of type `Bool`; the kernel checks theorems under a name that no constant has."""
 
     def __init__(self, lean: Lean, environment: int, image: ModuleImage, compiled: Compiled) -> None:
         self._lean, self._environment, self._image = lean, environment, image
         self._compiled = compiled
         self._one = image.list([image.successor(NOTHING)])
         self._bool = image.const(("Bool",))
-        # A replay passes over a theorem that is there.
+        # A replay skips a theorem whose name the environment has already.
         find = lean.function("lean_environment_find", 2)
         names = (image.name(("farm", f"evaluated_{number}")) for number in itertools.count())
         self._name = next(name for name in names if find(shared(environment), name) == NOTHING)
 
     def fault(self, axiom: int) -> _Fault | None:
-        """Return why an axiom ``@Eq Bool e Bool.true`` is not to be believed, None where it is."""
+        """Return the fault of an axiom ``@Eq Bool e Bool.true``, None if `e` evaluates to `true`."""
         header = _field(_field(axiom, 0), 0)
         parameters, type_ = _field(header, 1), _field(header, 2)
         term = _field(_field(type_, 0), 1)

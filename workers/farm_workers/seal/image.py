@@ -1,7 +1,7 @@
-"""Seal step, image: a module that is written object by object, as Lean would have it in a file and in memory.
+"""Seal step, image: writes a module for the kernel object by object, in Lean's format of files and memory.
 
-Every object counts no references, as all do that come from a file: Lean never frees one. The words that Lean
-computes of names, levels and terms (hash, flags) are computed by Lean's own constructors.
+Every object has the reference count 0, as all objects of a file, so Lean never frees one. Names, levels and
+terms contain a word that Lean derives (hash, flags): Lean's own constructors compute it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from farm_workers.seal.memory import WORDS
 _ARRAY, _STRING, _BIG = header_of(246, 0, 1), header_of(249, 0, 1), 250 << 56
 _CONS = header_of(1, 2, 24)
 _NAME_STRING, _NAME_NUMBER = header_of(1, 2, 32), header_of(2, 2, 32)
-#: Writers of few words, by how many.
+#: Functions that write up to nine words, by their number.
 _WRITERS = tuple(struct.Struct(f"<{count}Q").pack_into for count in range(10))
 _LARGEST_BOXED = (1 << 63) - 1
 
 
 class ModuleImage:
-    """Objects behind each other from an address on; methods return the addresses of what they put."""
+    """A sequence of objects from an address on; methods append an object and return its address."""
 
     def __init__(self, lean: Lean, base: int, memory: memoryview) -> None:
         self.base, self.memory = base, memory
@@ -37,7 +37,7 @@ class ModuleImage:
         self.names: dict[Name, int] = {(): NOTHING}
 
     def put(self, *words: int) -> int:
-        """Put an object whose words are known."""
+        """Put an object that consists of these words."""
         at, count = self.at, len(words)
         if at + count >= self._most:
             raise MalformedOlean("a module that would be larger than the file that it comes from")
@@ -49,7 +49,7 @@ class ModuleImage:
         return self.base + (at << 3)
 
     def _room(self, size: int) -> int:
-        """Return where a number of bytes can be put, and count them, filled up to whole words, as put."""
+        """Reserve a number of bytes, rounded up to whole words, and return their offset."""
         at = self.at
         if at + (size >> 3) + 1 >= self._most:
             raise MalformedOlean("a module that would be larger than the file that it comes from")
@@ -72,7 +72,7 @@ class ModuleImage:
             return number << 1 | 1
         limbs = number.bit_length() + 63 >> 6
         digits = self.base + (self.at + 3 << 3)
-        # The size of an object has 16 bits, and Lean looks at the number's own where they do not suffice.
+        # An object's size has 16 bits; for a longer number Lean reads the number's own size instead.
         found = self.put(_BIG | (24 + 8 * limbs & 0xFFFF) << 32, limbs << 32 | limbs, digits)
         start = self._room(8 * limbs)
         self.memory[start : start + 8 * limbs] = number.to_bytes(8 * limbs, "little")
@@ -103,7 +103,7 @@ class ModuleImage:
         return found
 
     def successor(self, level: int) -> int:
-        """Put the level after a level."""
+        """Put the successor of a level."""
         return self.put(LEVEL_SUCC, level, WORDS[(self._succ(level) >> 3) + 2])
 
     def const(self, name: Name, levels: int = NOTHING) -> int:
@@ -123,7 +123,7 @@ class ModuleImage:
         return {address - self.base >> 3: name for name, address in self.names.items()}
 
     def finish(self, root: int, start: bytes) -> memoryview:
-        """Write what stands before the objects and return the whole file, as it stands in memory."""
+        """Write the file's header before the objects, and return the whole file as a view of the memory."""
         self.memory[: len(start)] = start
         self.words[10], self.words[11] = self.base, root
         return self.memory[: self.at << 3]

@@ -1,4 +1,4 @@
-"""Seal step, kernel: what the imported environment declares, and whether a module is accepted in it."""
+"""Seal step, kernel: looks names up in the imported environment, and has the kernel check modules in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farm_workers.seal.evaluation import Compiled, evaluated
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import Rebuilt
 
-#: How much is told of the kernel's words.
+#: The most characters of the kernel's message in a report.
 _MOST_CHARACTERS = 500
 _LIMITS = (
     (Word.KERNEL_LIMIT, re.compile(r"^\(kernel\) deep recursion", re.M)),
@@ -24,18 +24,18 @@ _LIMITS = (
 
 
 class Imported:
-    """The names of an environment's constants; `rebuilt` holds the names that it is asked for."""
+    """Looks names up in an environment; the image of `rebuilt` holds the objects of these names."""
 
     def __init__(self, lean: Lean, environment: int, rebuilt: Rebuilt) -> None:
         self._find = lean.function("lean_environment_find", 2)
         self._environment, self._image = environment, rebuilt.image
 
     def has(self, name: Name) -> bool:
-        """Tell whether the environment declares a name."""
+        """Return whether the environment declares a name."""
         return self._found(name) != NOTHING
 
     def is_axiom(self, name: Name) -> bool:
-        """Tell whether a name is that of an axiom of the environment."""
+        """Return whether the environment declares an axiom of this name."""
         found = self._found(name)
         return found != NOTHING and WORDS[WORDS[(found >> 3) + 1] >> 3] >> 56 == 0
 
@@ -46,9 +46,9 @@ class Imported:
 def check(
     lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name], compiled: Compiled
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """Have the kernel check all constants of a module, and the terms of the axioms in `believed` evaluated.
+    """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`.
 
-    Return what the kernel said of the module, and what it found as findings.
+    Returns the facts of the replay, and the findings against the module.
     """
     names = [rebuilt.image.names[name] for name in rebuilt.constants]
     constants = list(rebuilt.constants.values())

@@ -1,7 +1,7 @@
-"""Seal step, memory: all of the process's memory as words, and a place of our own in it with a fixed address.
+"""Seal step, memory: reserves memory at a fixed address for a rebuilt module, and reads words at any address.
 
-A module that is built where its file says that it belongs needs no second copy: its bytes in memory are the
-bytes of the file, and they are the same on every machine.
+The file of a module names the address for which its pointers hold. A module that is built at that address
+needs no second copy: its bytes in memory are the bytes of the file, and they are equal on every machine.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Every word of the address space by its address / 8; touching one that is not mapped ends the process.
+#: Every word of the address space by its address / 8; access to an unmapped word ends the process.
 WORDS: memoryview[int] = (
     memoryview((ctypes.c_uint64 * (1 << 44)).from_address(0)).cast("B").cast("Q")  # 47 bits of addresses
 )
 
-#: Where a module may lie, tried in this order. Lean spreads its own modules over a thousand times as much;
-#: where one of them has taken the first place, it has on all machines with this library.
+#: The addresses for a module, tried in this order. Lean spreads its own modules over a range a thousand times
+#: as large; a module of a library that occupies the first address does so on all machines with that library.
 _BASES = tuple(0x20_0000_0000 + number * 0x8_0000_0000 for number in range(8))
 _READ_WRITE = 1 | 2
 _PRIVATE, _ANONYMOUS, _NORESERVE, _FIXED_NOREPLACE = 0x02, 0x20, 0x4000, 0x100000
@@ -28,30 +28,30 @@ _MAP.argtypes = [ctypes.c_size_t, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c
 _UNMAP.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 
 
-#: What a module of our own may need besides what it has from a submission's: axioms about compiled code.
+#: The additional bytes of a rebuilt module, for axioms about compiled code.
 _MORE_BYTES = 1 << 20
 _PAGE = 1 << 16
 
 
 class NoRoom(Exception):
-    """There is no place in memory for a module."""
+    """None of the fixed addresses is free for a module."""
 
 
 def room_for(size: int) -> int:
-    """Return how many bytes a module may need that is built from one of this size."""
+    """Return the bytes to reserve for a module that is rebuilt from one of this size."""
     return (2 * size + _MORE_BYTES) // _PAGE * _PAGE
 
 
 @contextmanager
 def reserved(size: int) -> Iterator[tuple[int, memoryview]]:
-    """Give memory of zeros at a fixed address, and the address; nothing is taken before it is written."""
+    """Yield a fixed address and zeroed memory at it; the system allocates a page at its first write."""
     flags = _PRIVATE | _ANONYMOUS | _NORESERVE | _FIXED_NOREPLACE
     for base in _BASES:
         found = _MAP(base, size, _READ_WRITE, flags, -1, 0)
         if found == base:
             break
         if found != ctypes.c_size_t(-1).value:
-            _UNMAP(found, size)  # a system that does not know the flag puts it elsewhere
+            _UNMAP(found, size)  # a system without MAP_FIXED_NOREPLACE maps another address
     else:
         raise NoRoom(f"none of {len(_BASES)} memory areas is free")
     try:

@@ -1,9 +1,9 @@
-"""Seal step, compiled code: proofs that believe the compiler, and what becomes of them.
+"""Seal step, compiled code: replaces uses of `Lean.ofReduceBool` by axioms in proofs that trust the compiler.
 
-Lean's `native_decide` runs compiled code and states what came out, since Lean 4.29 or so as an axiom of its
-own for each use: ``t._native.native_decide.ax_1 : b = true``. Before, it left `Lean.ofReduceBool c b h` in
-the term, and a kernel that checks `h` runs the compiled code of `c`. Ours never does: where the compiler is
-to be believed, such a term becomes an axiom of the newer form, ``c = b``, and `h` is left out.
+Lean's `native_decide` runs compiled code and states the result, since Lean 4.29 or so as an axiom of its own
+for each use: ``t._native.native_decide.ax_1 : b = true``. Earlier releases put `Lean.ofReduceBool c b h` into
+the term, and a kernel that checks `h` runs the compiled code of `c`. The seal's kernel never runs it: if the
+line trusts the compiler, the seal replaces such a term by an axiom of the newer form, ``c = b``, without `h`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from farm_workers.audit.kernel import OF_REDUCE_BOOL
 from farm_workers.audit.olean import MalformedOlean, Name, Olean
 from farm_workers.audit.terms import CONST, LEVEL_PARAMETER, applied, is_constant
 
-#: What stands behind a constant's name in the name of the axiom that says what it computes.
+#: The suffix that turns a constant's name into the name of the axiom about its value.
 _BEHIND: Name = ("_native", "of_reduce_bool", "ax")
 _TRUE: Name = ("Bool", "true")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axiom:
-    """What the compiler is believed: that a constant is `true`; `levels` is a ref of the submission's."""
+    """An axiom that a compiled constant is `true`; `levels` is a ref into the submission's file."""
 
     name: Name
     constant: Name
@@ -30,14 +30,14 @@ class Axiom:
 
 
 class Trusted:
-    """Finds uses of `Lean.ofReduceBool` in a file; `axioms` are those that take their places."""
+    """Finds uses of `Lean.ofReduceBool` in a file; `axioms` are their replacements by name."""
 
     def __init__(self, olean: Olean) -> None:
         self._olean = olean
         self.axioms: dict[Name, Axiom] = {}
 
     def axiom(self, place: int) -> Axiom | None:
-        """Return the axiom for an application, None if it is no use of `Lean.ofReduceBool`."""
+        """Return the axiom for an application, None if it does not apply `Lean.ofReduceBool`."""
         olean = self._olean
         function, arguments = applied(olean, place, 3)
         if len(arguments) < 3 or not is_constant(olean, function, OF_REDUCE_BOOL):
@@ -67,6 +67,6 @@ class Trusted:
 
 
 def require_free(names: dict[Name, int], axioms: dict[Name, Axiom]) -> None:
-    """Raise `MalformedOlean` when a module declares what is called like an axiom that is made for it."""
+    """Raise `MalformedOlean` if a module declares a constant with the name of one of these axioms."""
     if not names.keys().isdisjoint(axioms):
         raise MalformedOlean("a constant has the name of an axiom about compiled code")

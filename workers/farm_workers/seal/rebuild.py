@@ -1,7 +1,7 @@
-"""Seal step, rebuild: a module of our own with what was understood of a submission's.
+"""Seal step, rebuild: writes the parsed constants of a submission's module into a new one for the kernel.
 
-It has the imports, the names and the constants, in the order of the submission, and nothing else: no
-extension entries, no metadata, and none of the constants that are unsafe or partial, which no kernel checks.
+The new module has the imports, the names and the constants, in the submission's order, and nothing else: no
+extension entries, no metadata, and no unsafe or partial constants, which no kernel checks.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.native import Axiom, Trusted, require_free
 from farm_workers.seal.terms import TermWriter
 
-#: The most that a constant can count of anything: parameters, fields, constructors.
+#: The largest count in a constant: of parameters, fields or constructors.
 _MOST = 1 << 16
 _HEADER, _TERM, _NAME, _NAMES, _COUNT, _HINTS, _RULES = range(7)
-#: The pointers of each kind of constant, and for each of its marks (truth values and the like) how many
-#: values it can have.
+#: The pointers of each kind of constant, and the number of values of each of its marks (truth values and
+#: enumerations).
 _FIELDS: dict[Kind, tuple[tuple[int, ...], tuple[int, ...]]] = {
     Kind.AXIOM: ((_HEADER,), (2,)),
     Kind.DEFINITION: ((_HEADER, _TERM, _HINTS, _NAMES), (3,)),
@@ -48,10 +48,10 @@ INFO = {kind: header_of(tag, 1, 16) for tag, kind in enumerate(Kind)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebuilt:
-    """A module of our own: its file, the addresses of its constants, and what was seen on the way.
+    """A rebuilt module: its file, the addresses of its constants, and facts about the submission's.
 
-    `left_out` are the constants that are unsafe or partial, `mentioned` all names in the terms of the others,
-    `is_open` tells that there is a free variable or a hole in them.
+    `left_out` are the unsafe and partial constants, `mentioned` all names in the terms of the others;
+    `is_open` is true if these terms contain a free variable or a hole.
     """
 
     file: memoryview
@@ -63,7 +63,7 @@ class Rebuilt:
 
 
 def rebuild(lean: Lean, module: Module, image: ModuleImage, *, native: bool) -> Rebuilt:
-    """Build a module anew; raises `MalformedOlean` where something is not what its place asks for."""
+    """Rebuild a module; raises `MalformedOlean` if an object has another shape than its place requires."""
     return _Builder(lean, module, image, native=native).rebuilt()
 
 
@@ -129,7 +129,7 @@ class _Builder:
         return self._image.name(self._olean.name(ref))
 
     def _names(self, ref: int) -> int:
-        """Put a list of names, once: all members of a family have the same."""
+        """Put a list of names, once, because all members of a mutual family share one."""
         found = self._lists.get(ref)
         if found is None:
             names = [self._name(each) for each in self._olean.list(ref, "names")]
@@ -158,7 +158,7 @@ class _Builder:
         return self._image.put(RULE, name, fields, self._terms.term(olean.object(place, 2)))
 
     def _axiom(self, axiom: Axiom) -> int:
-        """Put what the compiler is believed: ``@Eq Bool c Bool.true``."""
+        """Put an axiom about compiled code, with the type ``@Eq Bool c Bool.true``."""
         image = self._image
         equal = image.const(("Eq",), image.list([image.successor(NOTHING)]))
         constant = image.const(axiom.constant, self._terms.levels(axiom.levels))

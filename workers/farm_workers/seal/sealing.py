@@ -1,4 +1,4 @@
-"""Seal step, the whole: bytes of a module to facts."""
+"""Seal step, entry: rebuilds, audits and replays one module, and returns the facts for the fork to print."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from farm_workers.seal.rebuild import Rebuilt, rebuild
 class Request:
     """A module to seal.
 
-    `challenge` is the compiled statement, None for a program without one; then `imports` are those that the
-    module must have, in their order, None where nobody knows. `target` is the theorem's full name; without
-    it, the one that the challenge leaves open and whose text `ends` at this line and column. `native` lets a
-    proof believe the compiler. With `parts_from`, a line and column, all theorems have to be proved that the
-    challenge leaves open below. With `accounts` the module has to have all that the program declares;
-    `declared` is the list of that by a Lean that forgets some of it, None where it forgets nothing. `replay`
-    has the kernel check the module. `into` is a descriptor that the sealed module is written to.
+    `challenge` is the compiled statement, None for a program without one; then `imports` are the imports that
+    the module must have, in their order, None if they are unknown. `target` is the theorem's full name;
+    without it, the target is the open theorem of the challenge whose text `ends` at this line and column.
+    `native` lets a proof trust the compiler. With `parts_from`, a line and column, all theorems that the
+    challenge leaves open below must be proved. With `accounts` the module must hold all declarations of the
+    program; `declared` lists them if Lean drops some from the module, and is None otherwise. With `replay`
+    the kernel checks the module. The sealed module is written to the descriptor `into`.
     """
 
     module: bytes | memoryview
@@ -54,12 +54,10 @@ class Request:
 def seal(
     lean: Lean, kernel: Kernel, request: Request, *, asks: Callable[[], object] = bool
 ) -> dict[str, Any]:
-    """Return what is known of a module, as a JSON report has it; it rests on what the kernel has already.
+    """Return the facts of a module as a JSON object; the kernel already holds the context, if it is shared.
 
-    `asks` is called when the audit has ended and the kernel is about to be asked.
-
-    A file that Lean did not write is a finding, as in an audit. A death of the process is the caller's to
-    notice, and so is the time that it takes.
+    `asks` is called after the audit, before the kernel begins. A file that Lean did not write is a finding,
+    as in an audit. The caller has to notice if the process dies, and to limit its time.
     """
     facts: dict[str, Any] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
@@ -124,7 +122,7 @@ def _place(given: Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[Finding]:
-    """Find that a module imports something else than it was asked to."""
+    """Yield a finding if a module's imports differ from those of its header."""
     has = [dotted(each.module) for each in sealed.imports]
     if asked is not None and has != list(asked):
         sentence = (
@@ -134,7 +132,7 @@ def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def _with_original(findings: Findings, module: Module, rebuilt: Rebuilt) -> Findings:
-    """Add what only the submission's own bytes tell: names declared twice, holes, extensions."""
+    """Add findings that only the submission's own bytes show: names declared twice, holes, extensions."""
     extensions = module.extensions()
     more = [
         found(Word.REDECLARED, name, "The module declares {} more than once.") for name in module.repeated

@@ -1,8 +1,8 @@
-"""Seal step, terms: levels and expressions of a submission, put into an image of our own.
+"""Seal step, terms: copies a submission's levels and expressions into the image of the rebuilt module.
 
-A term is put after its parts, each once; metadata is left out. What a term's own word says in the submission
-is never looked at. Nothing recurs: the places of all parts are gathered first, and taken in their order in
-the file, in which parts stand before what they are parts of.
+Each term is put once, after its parts and without metadata. Its derived word (hash, flags) is computed again;
+the submission's is never read. No function recurs on terms: the places of all parts are gathered first, and
+put in the order of the file, in which parts precede the terms that contain them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.native import Trusted
 
-#: Lean gives up, and goes on with a wrong word, for a variable that is bound further out than this.
+#: The largest index of a bound variable: for a larger one Lean panics and continues with a wrong word.
 FURTHEST_BINDER = (1 << 20) - 2
 _BINDER_KINDS = 4
 
@@ -47,7 +47,7 @@ _BINDER_KINDS = 4
 class TermWriter:
     """Puts terms of a file into an image; methods take places in the file and return addresses.
 
-    `constants` are all names that occur in the terms, `is_open` tells that a free variable or a hole does.
+    `constants` are all names in the terms; `is_open` is true if a term has a free variable or a hole.
     With `trusted`, uses of `Lean.ofReduceBool` become axioms.
     """
 
@@ -82,7 +82,7 @@ class TermWriter:
         return self._terms[root]
 
     def _gathered(self, root: int) -> list[int]:
-        """Return the places of what is new in an expression, in their order in the file."""
+        """Return the places of an expression's parts that are not put yet, in the order of the file."""
         olean, known, found, todo = self.olean, self._terms, list[int](), [root]
         words, base = olean.words, olean.base
         pairs = PAIRS if self.trusted is None else {}
@@ -106,14 +106,14 @@ class TermWriter:
         return found
 
     def _is_axiom(self, trusted: Trusted, place: int) -> bool:
-        """Put an axiom about compiled code in the place of an expression, if it is to have one."""
+        """Replace an expression by its axiom about compiled code; returns False if it has none."""
         axiom = trusted.axiom(place)
         if axiom is not None:
             self._terms[place] = self.image.const(axiom.name, self.levels(axiom.levels))
         return axiom is not None
 
     def _put(self, places: list[int]) -> None:
-        """Put expressions whose parts are put or stand before them; a large module spends its time here."""
+        """Put expressions whose parts are put or precede them; for a large module most time is spent here."""
         olean, image, known, leaves = self.olean, self.image, self._terms, self._leaves
         words, base, put = olean.words, olean.base, image.put
         apply = self._made[APP]
@@ -234,7 +234,7 @@ class TermWriter:
 
 
 def _makers(lean: Lean) -> dict[int, Callable[..., int]]:
-    """Return Lean's constructors by the shapes of what they make; those of levels by ``~`` of them."""
+    """Return Lean's constructors by the shapes of their objects; those of levels by ``~`` of the shape."""
     names = {
         BVAR: ("lean_expr_mk_bvar", 1),
         FVAR: ("lean_expr_mk_fvar", 1),
