@@ -1,1 +1,1 @@
-"""The store's schema, one revision after the other; only ever forward."""
+"""Migrates the store's schema for `farm db`, one revision after the other; revisions have no downgrade."""

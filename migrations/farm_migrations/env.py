@@ -1,7 +1,7 @@
 """Runs the revisions against the engine that `farm.store.postgres.upgrade` hands over, in one transaction.
 
-All of it, so that a lock of the transaction is enough: behind a pooler that keeps no sessions, a lock of the
-session would stay with another client's connection.
+One transaction runs all revisions, so it can hold the advisory lock itself: behind a pooler that shares
+connections between clients, the lock of a session would stay with another client's connection.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from sqlalchemy import text
 
 from farm_migrations.tables import metadata
 
-# One number for every farm on this database: whoever holds it migrates while the others wait.
+# The key of the advisory lock, the same for every farm: the process that holds it migrates, others wait.
 _LOCK = 0x6661726D
 
 with context.config.attributes["engine"].begin() as connection:
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    # A migration that cannot get a table's lock soon gives up rather than hold up every worker behind it.
+    # Workers' queries queue behind a migration that waits for a table's lock, so it gives up soon.
     seconds = context.config.attributes.get("lock_seconds", 10)
     connection.execute(text(f"SET LOCAL lock_timeout = '{seconds}s'"))
     connection.execute(text("SET LOCAL statement_timeout = '10min'"))

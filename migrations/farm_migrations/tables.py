@@ -1,22 +1,22 @@
-"""The tables that the revisions make: what PostgreSQL keeps, and the rules it keeps by itself.
+"""Declares the tables that the revisions make, with the constraints by which PostgreSQL guards them.
 
-    environments   what workers serve, or are to serve, by name
-    workers        who checks: each worker says every few seconds that it lives
-    runs           one `farm submit`, or one batch that the service took
-    manifests      the files of a run, as they were read
-    programs       exact Lean texts, by sha256: what is checked, and challenges
+    environments   the environments that workers serve, or that are declared in advance, by name
+    workers        the heartbeat of each worker
+    runs           one `farm submit`, or one batch of the HTTP service
+    manifests      the files of a run: path, size and digest
+    programs       exact program texts, by sha256: submissions and challenges
     checks         units of work: a program under an environment and limits; also the queue
-    jobs           one manifest line or item of a run, waiting for its check, which others may wait for, too
-    item_keys      by which name a client knows an item of a batch, so that it can ask for it twice
-    attempts       every time that a worker took a check, once it ended
-    verdicts       what a check's proof is worth; written once, never changed
-    api_keys       who may use the HTTP service, and for what
-    tallies        how many attempts ended how, and how many lines were submitted; the sum of its rows counts
-    compatibility  which farms may use these tables
-    submitting     a lock for each list of manifests that is being submitted; no committed row stands there
-    pruned_runs    runs that were deleted, and of whose lines some are still to be deleted
+    jobs           one manifest line or batch item of a run, with its check, which other jobs may share
+    item_keys      the client's key of a batch item, so that a repeated request returns the same item
+    attempts       the attempts of workers at a check, each recorded when it ends
+    verdicts       the verdict of each check; inserted once, never updated
+    api_keys       the keys of the HTTP service, with scopes and limits
+    tallies        counts of attempts by outcome, and of submitted lines; a count is the sum of its rows
+    compatibility  the oldest revision whose farms may use these tables
+    submitting     a lock for each list of manifests during its submit; no row is ever committed
+    pruned_runs    deleted runs whose lines are not all deleted yet
 
-Constraints have names, so that errors can be told apart by name.
+Every constraint has a name, by which the store tells the errors of PostgreSQL apart.
 """
 
 from __future__ import annotations
@@ -80,41 +80,42 @@ environments = Table(
     "environments",
     metadata,
     Column("name", Text, primary_key=True),
-    # The proof system: `farm.kinds.Kind`. What a newer farm knows besides must not stop an older one.
+    # The proof system: `farm.kinds.Kind`. No constraint lists them: a newer farm may add another one.
     Column("kind", Text, nullable=False, server_default="lean"),
     Column("digest", Text, nullable=False),
     Column("toolchain", Text, nullable=False),
-    # What replays a compiled module through the kernel there; null where nothing does.
+    # The second checker, such as one that replays compiled modules; null without one.
     Column("checker", Text),
-    # The tiers that can be had there.
+    # The tiers that its workers can judge.
     Column("tiers", ARRAY(Text), nullable=False),
     # The version of the farm whose workers serve it.
     Column("checker_version", Text, nullable=False, server_default=""),
-    # Kept fresh by the heartbeat of every worker that serves it; null where it is only declared.
+    # Updated by the heartbeat of every worker that serves it; null if it is only declared.
     Column("seen_at", DateTime(timezone=True)),
 )
 
 workers = Table(
     "workers",
     metadata,
-    # Of the node and the process; the checks that it has name it, too.
+    # Made of the node and the process; `checks.worker` refers to it.
     Column("name", Text, primary_key=True),
-    # When its process began: of two that have the same name one was begun earlier.
+    # The start of its process, which differs between two workers with the same name.
     Column("since", DateTime(timezone=True), primary_key=True),
     Column("node", Text, nullable=False),
     Column("pid", Integer, nullable=False),
-    # Those that it serves: an array of objects with name, toolchain, digest and tiers.
+    # The environments that it serves: an array of objects with name, toolchain, digest and tiers.
     Column("environments", JSONB, nullable=False),
     Column("isolation", Text, nullable=False),
     Column("farm_version", Text, nullable=False),
-    # How many checks it may carry out at once, and how many threads were at work when it spoke.
+    # The number of its worker slots, and of those occupied at the heartbeat.
     Column("threads", Integer, nullable=False),
     Column("busy", Integer, nullable=False),
     Column("state", Text, nullable=False),
-    # After so many seconds of silence others take its checks.
+    # Other workers take its checks after this many seconds without a heartbeat.
     Column("lease_seconds", Double, nullable=False),
     Column("seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # Those that it has a table of and does not serve: an array of `farm.store.environments.Pending`.
+    # The environments that it is configured with and does not serve: an array of
+    # `farm.store.environments.Pending`.
     Column("pending", JSONB, nullable=False, server_default=text("'[]'")),
     _one_of("state", State),
     postgresql_with={"fillfactor": 50},
@@ -127,17 +128,17 @@ runs = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("options", JSONB, nullable=False),
     Column("farm_version", Text, nullable=False),
-    # Of a batch, the API key that brought it; "local" for who needs none, null for what `farm submit` stored.
+    # The API key that submitted a batch, "local" without a key; null for runs of `farm submit`.
     Column("owner", Text),
-    # What has not begun by then is cancelled.
+    # Checks that have not begun at this time are cancelled.
     Column("deadline_at", DateTime(timezone=True)),
-    # A run that somebody cancelled is not resumed by a submit.
+    # A submit does not resume a run that a user cancelled.
     Column("cancelled_at", DateTime(timezone=True)),
     Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
-    # Runs of manifests: there may be millions of batches.
+    # Runs of manifests alone, because there may be millions of batches.
     Index(None, "created_at", postgresql_where=text("owner IS NULL")),
     Index("runs_batches_idx", "created_at", postgresql_where=text("owner IS NOT NULL")),
-    # The few batches that have items of others, by those others.
+    # The few batches that refer to items of other batches, by those batches.
     Index(
         "runs_places_idx",
         text("(options -> 'places')"),
@@ -152,23 +153,23 @@ manifests = Table(
     Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("path", Text, nullable=False),
-    # The file's bytes as this run last read or wrote them: what an export may write over.
+    # The file's digest when this run last read or wrote it: an export overwrites no other content.
     Column("sha256", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
-    # The bytes that an export is about to put in its place: one that died there can be repeated.
+    # The digest of the file that an export is about to write, so that an interrupted export can be repeated.
     Column("next_sha256", Text),
     Column("next_size", BigInteger),
-    # When the newest export into it began; null where there was none.
+    # The start of the newest export into the file; null before the first.
     Column("exported_at", DateTime(timezone=True)),
     Index("manifests_path_idx", "path", postgresql_using="hash"),
 )
 
-# Not unique: of two runs that are loaded at once each may bring the same text, and neither waits.
+# Not unique: two runs that are loaded at once may insert the same text, and neither waits for the other.
 programs = Table(
     "programs",
     metadata,
     Column("sha256", LargeBinary, nullable=False),
-    # UTF-8 bytes and not text: a generation may hold NUL or lone surrogates, which PostgreSQL's text cannot.
+    # UTF-8 bytes, because a submission may hold NUL or lone surrogates, which PostgreSQL's `text` cannot.
     Column("source", LargeBinary, nullable=False),
     CheckConstraint("sha256 = sha256(source)", name="sha256_true"),
     Index(None, "sha256"),
@@ -179,52 +180,52 @@ checks = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("program_sha256", LargeBinary, nullable=False),
-    # [start, end] of each span of the program that is the submission's own: what the policy looks at.
+    # [start, end] of each span of the program that is the submission's own, which the policy screens.
     Column("submitted", JSON, nullable=False),
-    # The same of the program that is tried last, and of the one before that; null where there is none.
+    # The same of the program that is tried last, and of the one before that; null without one.
     Column("fallback_sha256", LargeBinary),
     Column("fallback_submitted", JSON),
     Column("restated_sha256", LargeBinary),
     Column("restated_submitted", JSON),
     Column("challenge_sha256", LargeBinary),
     Column("challenge_name", Text),
-    # How far the program's context reaches, which the dataset brought: 0 where there is none.
+    # The offset at which the dataset's context in the program ends; 0 without a context.
     Column("context_end", Integer, nullable=False, server_default=text("0")),
-    # Checks that can be forked from one image have this number in common; 0 where nobody knows.
+    # A number that checks of one image share; 0 if the image is not known.
     Column("image", BigInteger, nullable=False, server_default=text("0")),
-    # Not a foreign key: each new check would look up, and lock, the row that all heartbeats write to.
+    # No foreign key: each insert would lock the environment's row, which all heartbeats update.
     Column("environment", Text, nullable=False),
     Column("tier", Text, nullable=False),
     # Whether a proof may rest on the compiler.
     Column("native", Boolean, nullable=False),
     # The axioms that a proof may rest on.
     Column("axioms", JSONB, nullable=False),
-    # The actions of the policy's rules that somebody has set.
+    # The actions of the policy's rules that the submitter has set.
     Column("policy", JSONB, nullable=False),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
     Column("memory_mib", Integer, nullable=False),
-    # Whether the goals at errors and sorries are told.
+    # Whether the verdict lists the goals at errors and sorries.
     Column("goals", Boolean, nullable=False, server_default=text("false")),
-    # What equal checks have in common; null for what is not shared, or no longer.
+    # The cache key by which equal checks are shared; null for a check that is not, or no longer, shared.
     Column("identity", LargeBinary),
-    # With what it was to be judged, so far as the identity says: a verdict of anything else is not shared.
+    # The judge that the identity assumes: a verdict of another digest or version is not shared.
     Column("environment_digest", Text, nullable=False),
     Column("checker_version", Text, nullable=False),
-    # Its place in the queue: the class (0 first), then the turn, in which runs of a class alternate.
+    # Its place in the queue: the class (0 first), then the turn, by which the runs of a class alternate.
     Column("priority", SmallInteger, nullable=False),
     Column("turn", BigInteger, nullable=False),
     Column("status", Text, nullable=False),
-    # Since when anybody waits for it.
+    # The time since which a job waits for it.
     Column("queued_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # The number of the newest attempt, 0 before the first: a worker may only finish the attempt it holds.
+    # The number of the newest attempt, 0 before the first: a worker may finish only the attempt it leases.
     Column("attempt", Integer, nullable=False, server_default="0"),
-    # How many attempts the farm failed at: they lost their worker, or ended as `judge_error`.
+    # The attempts that the farm failed: they lost their worker, or ended as `judge_error`.
     Column("failures", SmallInteger, nullable=False, server_default="0"),
-    # Of the newest attempt.
+    # The worker and the start of the newest attempt.
     Column("worker", Text),
     Column("started_at", DateTime(timezone=True)),
-    # Whether that attempt was claimed before a thread was free for it, and has not begun as far as is known.
+    # Whether that attempt is prefetched: claimed before a worker slot was free, and not reported as begun.
     Column("ahead", Boolean, nullable=False, server_default=text("false")),
     Column("lease_until", DateTime(timezone=True)),
     _one_of("status", Status),
@@ -244,10 +245,10 @@ checks = Table(
         postgresql_where=text("status = 'queued' AND image <> 0"),
     ),
     Index("checks_identity_idx", "identity", unique=True, postgresql_where=text("identity IS NOT NULL")),
-    # Not WHERE status = 'running': a check that is looked up by its id, if it runs, is to be found by its id.
+    # Not WHERE status = 'running': queries for a running check by its id must use the primary key.
     Index("checks_lease_until_idx", "lease_until", postgresql_where=text("lease_until IS NOT NULL")),
     Index("checks_cancelled_idx", "id", postgresql_where=text("status = 'cancelled'")),
-    # Who prunes asks of each text whether a check still refers to it.
+    # Pruning looks up for each text whether a check still refers to it.
     Index(None, "program_sha256"),
     Index(None, "fallback_sha256", postgresql_where=text("fallback_sha256 IS NOT NULL")),
     Index(None, "restated_sha256", postgresql_where=text("restated_sha256 IS NOT NULL")),
@@ -257,13 +258,13 @@ checks = Table(
 jobs = Table(
     "jobs",
     metadata,
-    # Of a run that was deleted its lines go later, bit by bit: see `pruned_runs`.
+    # No foreign key: the lines of a deleted run are deleted later, in batches (`pruned_runs`).
     Column("run_id", Text, primary_key=True),
-    # A batch has no manifests: its items are lines of manifest 0.
+    # The items of a batch, which has no manifests, are lines of manifest 0.
     Column("manifest", Integer, primary_key=True),
     Column("line", Integer, primary_key=True),
-    # Looked up at the commit: jobs are loaded before the checks of their run are made, and nobody's checks
-    # are locked out of order. A check that a line waits for cannot be deleted.
+    # Deferred to the commit: jobs are loaded before the checks of their run are made, so that checks are
+    # locked in one order. The key also prevents the deletion of a check that a job waits for.
     Column(
         "check_id",
         BigInteger,
@@ -272,22 +273,22 @@ jobs = Table(
     ),
     Column("name", Text, nullable=False),
     Column("group_name", Text),
-    # Whether its group has won when one of it is proved: the others are cancelled then.
+    # Whether the first proof in its group cancels the other jobs of the group.
     Column("races", Boolean, nullable=False, server_default=text("false")),
-    # Whether its check was there already, for another line of this run or of another.
+    # Whether another job, of this run or of another, had brought the check already.
     Column("shared", Boolean, nullable=False, server_default=text("false")),
-    # Why nobody waits for it any more, in a word; null while somebody does.
+    # The reason why the job was cancelled, in a word; null if it was not.
     Column("cancelled", Text),
     # [start, length, origin, origin_start] of each verbatim piece: maps Lean's positions back to the answer.
-    # Of an item, whose fields are not kept, also the piece's line and column in its field.
+    # An item's fields are not stored, so its pieces have their line and column in the field as well.
     Column("segments", JSON, nullable=False),
-    # Those of the program that is tried last, and of the one before that; null where there is none.
+    # Those of the program that is tried last, and of the one before that; null without one.
     Column("fallback_segments", JSON),
     Column("restated_segments", JSON),
     Column("warnings", JSON, nullable=False),
     _one_of("cancelled", Cancelled),
     Index(None, "check_id"),
-    # The one way to a run's group: a `run_id` of its own would lead through the whole run as well.
+    # The only index for a run's group: with `run_id` as a column, a query could scan the whole run instead.
     Index(
         "jobs_group_idx",
         text("hashtextextended(run_id || coalesce(group_name, name), 0)"),
@@ -300,15 +301,15 @@ item_keys = Table(
     metadata,
     Column("owner", Text, primary_key=True),
     Column("key", Text, primary_key=True),
-    # Of what was asked for under this key: the same key with anything else is a mistake.
+    # The digest of the request with this key: another request with the same key is an error.
     Column("request_sha256", LargeBinary, nullable=False),
     Column("run_id", Text, ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False),
     Column("line", Integer, nullable=False),
     Index(None, "run_id"),
 )
 
-# Of attempts and verdicts `check_id` is no foreign key: both are made, and deleted, by the statement that
-# changes or deletes their check.
+# In attempts and verdicts `check_id` is no foreign key: the statement that changes or deletes a check also
+# inserts or deletes these rows.
 attempts = Table(
     "attempts",
     metadata,
@@ -317,8 +318,8 @@ attempts = Table(
     Column("worker", Text, nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # The verdict's word, or why there was none: `judge_error` (tried again), `lost` (its lease ran out),
-    # `returned` (its worker gave it back unharmed) or `cancelled`.
+    # The verdict's word, or the reason for none: `judge_error` (retried), `lost` (its lease expired),
+    # `returned` (its worker gave it back without a failure) or `cancelled`.
     Column("outcome", Text, nullable=False),
     Column("detail", Text, nullable=False),
 )
@@ -332,15 +333,15 @@ verdicts = Table(
     Column("reason", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Column("messages", JSONB, nullable=False),
-    # What the policy found in the submission's own part, and the audit in its compiled module.
+    # The policy's hits in the submission's own spans, and the audit of its compiled module.
     Column("hits", JSONB, nullable=False),
     Column("audit", JSONB),
-    # What was to be proved at errors and sorries; null where nobody asked, or it could not be had.
+    # The goals at errors and sorries; null if they were not requested, or could not be computed.
     Column("goals", JSONB),
-    # Whether what was proved was compared with the line's statement, and what it rests on beside the kernel.
+    # Whether the proved theorem was compared with the line's statement; the trusted parts beside the kernel.
     Column("statement", Text),
     Column("trusts", ARRAY(Text), nullable=False, server_default="{}"),
-    # Which of the check's programs this is about; null where there is but one.
+    # The check's program that got this verdict; null if the check has only one.
     Column("preamble", Text),
     Column("wall_seconds", Double, nullable=False),
     Column("cpu_seconds", Double, nullable=False),
@@ -350,15 +351,15 @@ verdicts = Table(
     Column("toolchain", Text, nullable=False),
     Column("checker_version", Text, nullable=False),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    # Of the trace in which it was made, in 32 hexadecimal digits; null where nothing was traced.
+    # The trace of the check, as 32 hexadecimal digits; null without tracing.
     Column("trace_id", Text),
     # The document of `farm.judging.verdict.Particulars`: fields that SQL neither filters nor sums. Null in
-    # verdicts of releases before it.
+    # verdicts of earlier releases.
     Column("facts", JSONB),
     _one_of("verdict", Outcome),
     _one_of("statement", (COMPARED, UNCHECKED)),
     _one_of("preamble", Preamble),
-    # What a tally asks for is read from the index alone: the rows are wide.
+    # Counts of verdicts read this index alone, because the rows are wide.
     PrimaryKeyConstraint(
         "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "statement", "trusts"]
     ),
@@ -368,18 +369,18 @@ verdicts = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    # Part of the key's token, and not secret.
+    # The public part of the key's token.
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False),
-    # Of the rest of the token, which is stored nowhere.
+    # The digest of the token's secret part, which is stored nowhere.
     Column("secret_sha256", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
     # The priority classes that the key may submit in.
     Column("classes", ARRAY(Text), nullable=False),
-    # Proofs that it may submit a second, and that may be unfinished at once; null for no limit.
+    # The most proofs that it may submit per second, and have unfinished at once; null for no limit.
     Column("per_second", Double),
     Column("in_flight", Integer),
-    # Seconds that one of its checks may take; null where the service's own limit holds.
+    # The most seconds of one of its checks; null if the service's own limit applies.
     Column("most_seconds", Double),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("revoked_at", DateTime(timezone=True)),
@@ -395,8 +396,8 @@ api_keys = Table(
     Index("api_keys_name_idx", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
 )
 
-# Metrics read this at every scrape, so it counts where the rows themselves are too many to be counted. Each
-# transaction adds a row of its own, so no two wait for each other; sweeps add rows up (`farm.store.tallies`).
+# Metrics read this table at every scrape, because the attempts and jobs are too many to count. Each
+# transaction inserts its own row, so none waits for a lock; sweeps merge the rows (`farm.store.tallies`).
 tallies = Table(
     "tallies",
     metadata,
@@ -410,5 +411,5 @@ Table("submitting", metadata, Column("paths_sha256", LargeBinary, primary_key=Tr
 
 Table("pruned_runs", metadata, Column("run_id", Text, primary_key=True))
 
-# One row: the revision that a farm has to know at least so that it can use these tables.
+# One row: the oldest revision that a farm must know to use these tables.
 Table("compatibility", metadata, Column("oldest", Text, nullable=False))

@@ -1,15 +1,14 @@
-"""The first schema that a release had: runs, manifests, programs, checks, lines, attempts, verdicts, views.
+"""Creates the first released schema: runs, manifests, programs, checks, lines, attempts, verdicts, views.
 
-The views stand in a schema of their own, `report`, so that a role can be given them and nothing else. They
-show no program, no message of Lean and no sentence that quotes either: docs/reference/views.md describes
-them.
+The views have a schema of their own, `report`, so that a role can have access to them alone. They show no
+program, no message of Lean and no sentence that quotes either; docs/reference/views.md describes them.
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-# The revisions before it were of no release.
+# No release had the revisions before this one.
 revision = "0014"
 down_revision = None
 
@@ -81,7 +80,7 @@ _RUNS_AND_LINES = """
     CREATE INDEX item_keys_run_id_idx ON item_keys (run_id);
 """
 
-# No foreign key leads to `programs`: each load adds the rows it needs in bulk.
+# No foreign key refers to `programs`: each load inserts the rows it needs in bulk.
 _CHECKS = """
     CREATE TABLE programs (
         sha256 BYTEA NOT NULL,
@@ -183,8 +182,8 @@ _CHECKS = """
     );
 """
 
-# A worker changes its row every few seconds, and no indexed column of it: where a page has room, the new
-# version stays in it (HOT), and later versions reuse the place of the old ones.
+# A worker updates its row every few seconds, and no indexed column: in a page with room PostgreSQL keeps the
+# new version in the same page (HOT), and later versions reuse the space of old ones.
 _WORKERS = """
     CREATE TABLE environments (
         name TEXT NOT NULL,
@@ -215,7 +214,7 @@ _WORKERS = """
     ) WITH (fillfactor = 50);
 """
 
-# NaN and infinity are numbers above 0 to PostgreSQL; a finite one is below infinity, and NaN is not.
+# PostgreSQL sorts NaN and infinity above 0, and NaN above infinity: only finite limits pass both tests.
 _KEYS = """
     CREATE TABLE api_keys (
         id TEXT NOT NULL,
@@ -285,7 +284,7 @@ _LINES = """
     LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL;
 """
 
-# Of checks that several lines share, the time is counted once: for the line that brought the check.
+# The time of a check that several lines share counts once: for the line that brought the check.
 _COUNTS = """
     count(*) AS lines,
     count(*) FILTER (WHERE status IN ('queued', 'running')) AS unfinished,
@@ -305,7 +304,7 @@ _COUNTS = """
     max(decided_at) AS last_decided_at
 """
 
-# A run's lines are counted when its row is asked for, so the newest runs cost no more than their own lines.
+# PostgreSQL counts a run's lines when a query reads its row, so the newest runs cost only their own lines.
 _RUNS = """
     CREATE VIEW report.runs AS
     SELECT
@@ -331,7 +330,7 @@ _PROBLEMS = """
     SELECT run_id, problem_by, problem, {counts} FROM report.lines GROUP BY run_id, problem_by, problem;
 """
 
-# Roles belong to the whole server: `farm db reader` may have made this one for the farm of another database.
+# Roles belong to the whole server: `farm db reader` may have made this role for a farm in another database.
 _GRANTS = """
     DO $$
     BEGIN

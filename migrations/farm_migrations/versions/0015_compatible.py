@@ -1,4 +1,4 @@
-"""Upgrades without a stop: the schema says which farms may use it."""
+"""Adds the table `compatibility`, by which farms of two releases share a schema during an upgrade."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SCHEMA = """
 
 
 def upgrade() -> None:
-    """Add the table; nothing that is there changes.
+    """Add the table; existing tables do not change.
 
-    A revision that takes away, or changes, what the release before needs sets `oldest` to the revision of the
-    first release that does without it. One that only adds leaves it as it is.
+    A revision that drops or changes a column which the previous release needs must set `oldest` to the
+    revision of the first release that works without it. A revision that only adds leaves `oldest` unchanged.
     """
     op.execute(_SCHEMA)

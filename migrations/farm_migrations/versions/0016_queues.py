@@ -1,4 +1,4 @@
-"""A view of the queues, by which workers are scaled; docs/reference/views.md describes it."""
+"""Adds a view of the queues for autoscalers of workers; docs/reference/views.md describes it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from alembic import op
 revision = "0016"
 down_revision = "0015"
 
-# It is asked every few seconds for each environment, so both looks at a queue are bounded; class by class,
-# because the queue's index has the class before the turn.
+# Autoscalers query it every few seconds for each environment, so both subqueries of a queue are bounded; they
+# read class by class, because the queue's index has the class before the turn.
 _QUEUES = """
     CREATE VIEW report.queues AS
     SELECT
@@ -48,6 +48,6 @@ _GRANT = """
 
 
 def upgrade() -> None:
-    """Add the view; nothing that is there changes."""
+    """Add the view; existing tables do not change."""
     op.execute(_QUEUES)
     op.execute(_GRANT)

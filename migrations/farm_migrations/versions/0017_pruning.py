@@ -1,4 +1,4 @@
-"""Old runs can be deleted: bit by bit, and without a search through what stays."""
+"""Prepares the deletion of old runs: in batches, and by indexes instead of scans of the remaining rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from alembic import op
 revision = "0017"
 down_revision = "0016"
 
-# The lines of a deleted run go bit by bit after it, so they refer to it no longer. A check that a line waits
-# for cannot be deleted: the line would go with it. Attempts and verdicts are made and deleted with their
-# check, in one statement; to look each of them up again costs as much as to delete it.
+# The lines of a deleted run are deleted after it, in batches, so they have no foreign key to it. The key to
+# checks prevents the deletion of a check that a line waits for, which would otherwise delete the line too.
+# One statement inserts or deletes attempts and verdicts with their check; a foreign key would look each of
+# them up again, which costs as much as its deletion.
 _SCHEMA = """
     CREATE TABLE pruned_runs (
         run_id TEXT NOT NULL,
@@ -33,5 +34,5 @@ _SCHEMA = """
 
 
 def upgrade() -> None:
-    """Add a table and indexes, and loosen what lines refer to; no row changes."""
+    """Add a table and indexes, and drop or loosen foreign keys; no row changes."""
     op.execute(_SCHEMA)

@@ -1,4 +1,4 @@
-"""Environments of other proof systems; checks say where their context ends, and which image they need."""
+"""Adds the proof system of environments, and the context's end and the image of checks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from alembic import op
 revision = "0018"
 down_revision = "0017"
 
-# The defaults are what the rows that are there mean, so no row is written. Queued checks that
-# need one image are found side by side: in the queue's own index they stand in the order of their turns.
+# The defaults hold for all existing rows, so no row is rewritten. The new index orders queued checks by
+# image, while the queue's own index orders them by turn.
 _SCHEMA = """
     ALTER TABLE environments ADD COLUMN kind TEXT NOT NULL DEFAULT 'lean';
     ALTER TABLE checks ADD COLUMN context_end INTEGER NOT NULL DEFAULT 0;
@@ -19,5 +19,5 @@ _SCHEMA = """
 
 
 def upgrade() -> None:
-    """Add three columns and an index; nothing that is there changes."""
+    """Add three columns and an index; no existing value changes."""
     op.execute(_SCHEMA)

@@ -1,4 +1,4 @@
-"""Keys have a limit of their own for the seconds that one check may take."""
+"""Adds to API keys a limit of their own for the seconds of one check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from alembic import op
 revision = "0019"
 down_revision = "0018"
 
-# Null where the service's own limit holds, as it does for the keys that are there.
+# Null means that the service's own limit applies, as it does for all existing keys.
 _SCHEMA = """
     ALTER TABLE api_keys ADD COLUMN most_seconds DOUBLE PRECISION;
     ALTER TABLE api_keys ADD CONSTRAINT api_keys_most_seconds_possible_check
@@ -16,5 +16,5 @@ _SCHEMA = """
 
 
 def upgrade() -> None:
-    """Add a column; nothing that is there changes."""
+    """Add a column; no existing value changes."""
     op.execute(_SCHEMA)

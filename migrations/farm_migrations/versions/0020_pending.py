@@ -1,4 +1,4 @@
-"""Workers name the environments that they do not serve yet, and the reason."""
+"""Adds to workers the environments that they do not serve yet, with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check may have three programs: one that restates may be tried between the first and the last."""
+"""Adds a third program to checks: one that restates the theorem, tried between the first and the last."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from alembic import op
 revision = "0021"
 down_revision = "0020"
 
-# Of the rows that are there none has such a program. The constraint is not looked at for them: it only allows
-# one word more.
+# No existing row has such a program, and the new list of words contains the old one, so the existing rows
+# satisfy both constraints.
 _SCHEMA = """
     ALTER TABLE checks
         ADD COLUMN restated_sha256 BYTEA,
@@ -27,5 +27,5 @@ _SCHEMA = """
 
 
 def upgrade() -> None:
-    """Add three columns and an index, and allow a word; nothing that is there changes."""
+    """Add three columns and an index, and allow a word; no existing value changes."""
     op.execute(_SCHEMA)

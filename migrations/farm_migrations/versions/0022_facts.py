@@ -1,4 +1,4 @@
-"""Verdicts keep a document: what SQL neither filters nor sums needs no column of its own any more."""
+"""Adds a document to verdicts, for fields that SQL neither filters nor sums and that need no column."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ down_revision = "0021"
 
 
 def upgrade() -> None:
-    """Add a column that workers of the release before leave null; no row is rewritten."""
+    """Add a column that workers of the previous release leave null; no row is rewritten."""
     op.execute("ALTER TABLE verdicts ADD COLUMN facts JSONB")

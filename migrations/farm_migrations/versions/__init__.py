@@ -1,1 +1,1 @@
-"""The revisions, in their order."""
+"""The revisions that Alembic runs, in the order of their numbers."""
