@@ -11,16 +11,16 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 _T = TypeVar("_T")
 
-#: Returns the value that a part of a document is; raises ValueError for another kind of part.
+#: Returns the value of one part of a document; raises ValueError for a part of another JSON type.
 _Decode = Callable[[Any], Any]
 
 
 def decoded(kind: type[_T], document: object, **given: object) -> _T:
-    """Return the value of a dataclass that a JSON object stands for; `given` are fields that it has already.
+    """Return the dataclass of a JSON object; `given` fields take precedence over those of the object.
 
-    A field that the class does not have is left out: a newer release may have written it. One that the
-    document does not have gets its default. Raises ValueError for a field without either, and for a value of
-    another type than the field's.
+    Fields that the class does not have are ignored, since a newer release may have written them. A field that
+    the object lacks gets its default. Raises ValueError for a missing field without a default, and for a
+    value of another type than the field's.
     """
     if not isinstance(document, Mapping):
         raise ValueError(f"{kind.__name__}: not an object")  # noqa: TRY004 - of the document, not of a call
@@ -57,13 +57,13 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 @functools.cache
 def _fields(kind: Any) -> dict[str, _Decode]:
-    """Return how each field of a dataclass is decoded."""
+    """Return the decoder of each field of a dataclass, by name."""
     hints = get_type_hints(kind)
     return {each.name: _decoding(hints[each.name]) for each in dataclasses.fields(kind)}
 
 
 def _decoding(hint: Any) -> _Decode:
-    """Return how a part of this type is decoded; a literal may be a word of a newer release."""
+    """Return the decoder for values of a type; it accepts literals that only a newer release has."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         present = [each for each in arguments if each is not type(None)]
@@ -83,7 +83,7 @@ def _decoding(hint: Any) -> _Decode:
 
 
 def _plain(kind: type, part: object) -> Any:
-    """Return a part of a JSON type; an integer is a number too, and a truth value is none."""
+    """Return a part if it has this JSON type, else raise ValueError; an integer counts as a float."""
     if type(part) is kind or (kind is float and type(part) is int):
         return part
     raise ValueError(f"{type(part).__name__} instead of {kind.__name__}")

@@ -1,16 +1,16 @@
-"""Assembly step, inside: what `farm.assembly.program` is made of.
+"""Assembly: turns manifest lines and models' answers into programs; these modules serve `program`.
 
-lean_answer    profile `farm`: the answer, read as Lean, behind header and statement
-proof          how a body joins the statement
-joining        header and statement, with what is kept of the model's text between them
-preamble       what stands before the model's declaration, and what of it is kept
-stated         what header and statement declare themselves
-commands       where Lean's commands are, and what they declare
-choice         which code block is the answer
-declaration    where declarations are, and where their signatures end
-answer         thinking, the final answer key, fences
-vocabulary     Lean's words
+lean_answer    profile `farm`: reads the answer as Lean and writes it after header and statement
+proof          joins a proof to the statement
+joining        writes header and statement, with the model's kept text between them
+preamble       reads the model's text above its declaration, and plans which of its commands to keep
+stated         reads the declarations of header and statement
+commands       finds Lean's commands and the names that they declare
+choice         chooses the code block that is the answer
+declaration    finds declarations and the ends of their signatures
+answer         finds thinking, the final answer key, and fences
+vocabulary     recognizes lines of Lean by their first words
 nemo           profiles `nemo-2025-11` and `nemo-2025-08`
-segments       which piece of the program came from where
-metamath       a block of Metamath, with the proof of an answer
+segments       maps each segment of a program to its manifest field
+metamath       joins a block of Metamath and the proof of an answer
 """

@@ -1,8 +1,8 @@
-"""Assembly step, what stands above the statement: a header, or a context.
+"""Assembly step, above: splits a dataset's header or context from the lead-in of its statement.
 
 A context is all of a file before the theorem. It may end in the middle of the theorem's own lead-in: a doc
-comment, attributes, ``open ... in``. That part belongs to the statement, for nothing may stand between it and
-the theorem, and nothing can be compiled that ends in it.
+comment, attributes, ``open ... in``. The farm moves that part to the statement, because no text may separate
+it from the theorem, and Lean cannot compile a text that ends in it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from farm.assembly.declaration import sorry_at
 from farm.assembly.segments import Segment
 
 HEADER, CONTEXT, STATEMENT = "header", "context", "formal_statement"
-#: Of a context, lines that a model may repeat before a bare proof begin with one of these.
+#: The first words of those lines of a context that a model may repeat before a bare proof.
 _REPEATED = (*sorted(SETTINGS | SCOPES | OPENERS), "import", "end", "noncomputable", "public")
 
 
 class Above(NamedTuple):
-    """What stands above a statement, and the statement with the lead-in that its context ends in.
+    """The text above a statement, and the statement with the lead-in from the end of its context.
 
-    `text` is the beginning of the field named by `origin`; `lead` is how much of that field the `statement`
-    begins with, and `moved` where its own field begins in it. `ends_line` says that the farm has to end the
-    last line.
+    `text` is the beginning of the field named by `origin`. The first `lead` characters of `statement` come
+    from the end of that field, and from the offset `moved` on it is its own field. With `ends_line` the farm
+    must add a line break to `text`.
     """
 
     origin: str
@@ -36,16 +36,16 @@ class Above(NamedTuple):
 
     @property
     def written(self) -> str:
-        """The text as a program has it."""
+        """The text in the form that a program has."""
         return f"{self.text}\n" if self.ends_line else self.text
 
     @property
     def settings(self) -> str:
-        """The lines that a model may repeat before a proof; a tactic of a context is none of them."""
+        """The lines that a model may repeat before a proof; a context's tactics are not among them."""
         return self.text if self.origin == HEADER else _settings(self.text)
 
     def context_end(self, program: str) -> int:
-        """Return where the context ends in a program that begins with it, 0 without one."""
+        """Return the end of the context in a program that begins with it, 0 without a context."""
         is_context = self.origin == CONTEXT and program.startswith(self.written)
         return len(self.written) if is_context else 0
 
@@ -54,7 +54,7 @@ class Above(NamedTuple):
         return _kept_sorry(self.text)
 
     def placed(self, segment: Segment) -> list[Segment]:
-        """Return the segments of the fields themselves that one of the statement with its lead-in is."""
+        """Split a segment of the statement with its lead-in into segments of the two fields."""
         if segment.origin != STATEMENT or not self.moved:
             return [segment]
         start, end = segment.origin_start, segment.origin_start + segment.length
@@ -68,7 +68,7 @@ class Above(NamedTuple):
         return found
 
     def place(self, origin: str, offset: int) -> tuple[str, int]:
-        """Return the field of an offset in the statement with its lead-in, and the offset there."""
+        """Return the field of an offset in the statement with its lead-in, and the offset in that field."""
         if origin != STATEMENT or not self.moved:
             return origin, offset
         if offset < self.moved:
@@ -77,7 +77,7 @@ class Above(NamedTuple):
 
 
 def above(header: str, context: str, statement: str) -> Above:
-    """Return what stands above a statement; a context is there in place of a header."""
+    """Return the header or context above a statement; a line with a context has no header."""
     if not context:
         ends_line = bool(header) and not header.endswith("\n")
         return Above(HEADER, header, statement, 0, 0, ends_line)

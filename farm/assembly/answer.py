@@ -1,8 +1,9 @@
-"""Assembly step, the model's answer: what is left of a generation without thinking, and its code blocks.
+"""Assembly step, answer: finds the answer outside a generation's thinking, and the answer's code blocks.
 
-Fences as CommonMark 0.31 has them (https://spec.commonmark.org/0.31.2/#fenced-code-blocks), read with the
-patience that models need: a fence with a tag inside an open block begins a new block, a fence at the end of a
-line of code closes it, any indentation will do. Everything is an offset into the generation.
+Fences are those of CommonMark 0.31 (https://spec.commonmark.org/0.31.2/#fenced-code-blocks), read more
+leniently because models err: a fence with a tag inside an open block begins a new block, a fence at the end
+of a line of code closes the block, and a fence may have any indentation. All positions are offsets into the
+generation.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ Span = tuple[int, int]
 
 
 class CodeBlock(NamedTuple):
-    """One code block: where its fence and its content are, its tag, and whether it is closed.
+    """One code block: the offset of its fence, the span of its content, its tag, and whether it is closed.
 
-    `tag` is the first word of the info string in lower case, ``""`` when there is none.
+    `tag` is the first word of the info string in lower case, ``""`` if the info string is empty.
     """
 
     fence: int
@@ -29,12 +30,12 @@ class CodeBlock(NamedTuple):
 
     @property
     def is_lean(self) -> bool:
-        """Whether the tag says Lean, in any version or spelling."""
+        """Whether the tag names Lean, in any version or spelling."""
         return self.tag.startswith("lean")
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the tag says that this is something other than a part of a proof."""
+        """Whether the tag names another language, or output, so that the block is no part of a proof."""
         return self.tag in _FOREIGN
 
 
@@ -47,10 +48,10 @@ _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
 def without_thinking(text: str) -> tuple[Span, int | None]:
-    """Return the span of the answer outside thinking, and the offset of a thinking block that never closes.
+    """Return the span of the answer outside thinking, and the offset of an unclosed thinking block, or None.
 
-    A closing tag without an opening one ends a thinking block that began in the prompt. Of several pieces,
-    the answer is the last that holds a fence, or else the last that is not blank.
+    A closing tag without an opening one ends a thinking block that began in the prompt. Of several pieces
+    outside thinking, the answer is the last one with a fence, or else the last one that is not blank.
     """
     if "hink" not in text and ("K" not in text or "HINK" not in text):  # one letter takes a tenth of the time
         return (0, len(text)), None
@@ -80,7 +81,7 @@ def _best_piece(text: str, pieces: list[Span]) -> Span:
 
 
 def after_key(text: str, answer: Span, key: str) -> Span:
-    """Return the part of the answer after the first `key`, or all of it when the key is empty or absent."""
+    """Return the span of the answer after the first `key`, or its whole span without a key in the text."""
     at = text.find(key, *answer) if key else -1
     return answer if at < 0 else (at + len(key), answer[1])
 
@@ -88,16 +89,16 @@ def after_key(text: str, answer: Span, key: str) -> Span:
 _MOST_FENCES = 20_000
 _FENCE = re.compile(r"`{3,}+|~{3,}+")
 _BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
-# No tag is that long; without an end, a line of fences in which nothing ends a tag would take quadratic time.
+# Bounded, because a line of fences whose tags never end would take quadratic time; no tag is that long.
 _TAG = re.compile(r"[ \t]*(?:\{[ \t]*)?\.?([^\s`{}]{0,100})\}?[ \t\r]*")
-# An opening fence that is written again on its line.
+# An opening fence that the model repeats on the same line.
 _AGAIN = re.compile(r"(?:(`{3,}+|~{3,}+)[ \t]*(?i:lean)[^\s`~{}]{0,100}[ \t\r]*)++$", re.MULTILINE)
-# What may follow a tag on its line and be code all the same.
+# The beginnings of code that a model may write behind a tag on the same line.
 _CODE = re.compile(r"(?:import|open|theorem|lemma|example|set_option|noncomputable|by|/-|--|@\[)(?!\w)")
 
 
 class _FenceReader:
-    """Goes through the fences of an answer from the first to the last and collects the blocks."""
+    """Reads the fences of an answer in order and collects its code blocks."""
 
     def __init__(self, text: str, answer: Span) -> None:
         self.blocks: list[CodeBlock] = []
@@ -114,7 +115,7 @@ class _FenceReader:
         self._comment_start = self._comment_end = -1  # the next ones, as far as they were looked for
 
     def read(self, start: int, *, tilde: bool) -> None:
-        """Collect the blocks from `start` on, of the first fences where there are more than anyone writes."""
+        """Collect the blocks from `start` on, of the first `_MOST_FENCES` fences."""
         for at, run in islice(_runs(self._text, start, self._end, tilde=tilde), _MOST_FENCES):
             if at >= self._spoken_for:
                 self._meet(at, run, is_first=self._find_line(at))
@@ -188,7 +189,7 @@ class _FenceReader:
         return self._depth > 0
 
     def _is_comment_whole(self, at: int) -> bool:
-        """Return whether the comment around a place ends before another begins."""
+        """Return whether the comment around an offset ends before another comment begins."""
         if self._comment_end < at:
             self._comment_end = _found(self._text, "-/", at, self._end)
         if self._comment_start < at:
@@ -208,7 +209,7 @@ def _found(text: str, mark: str, start: int, end: int) -> int:
 
 
 def _runs(text: str, start: int, end: int, *, tilde: bool) -> Iterator[tuple[int, str]]:
-    """Yield every run of three or more backticks or tildes and where it stands."""
+    """Yield the offset and the text of every run of three or more backticks or tildes."""
     if tilde:
         yield from ((run.start(), run[0]) for run in _FENCE.finditer(text, start, end))
         return
@@ -224,7 +225,7 @@ def _runs(text: str, start: int, end: int, *, tilde: bool) -> Iterator[tuple[int
 
 
 def _find_run(text: str, mark: str, start: int, end: int) -> int:
-    """Return where the first three of a mark in a row stand, -1 without any."""
+    """Return the offset of the first three of a mark in a row, -1 without any."""
     first = text.find(mark, start, end)  # a search for one character takes a tenth of the time
     return first if first < 0 else text.find(mark * 3, first, end)
 

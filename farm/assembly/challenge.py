@@ -1,8 +1,8 @@
-"""Challenge step: the statement that a submission has to prove, as a program of the farm's own. Pure.
+"""Challenge step: writes the farm's own program of the statement that a submission must prove. Pure.
 
-A challenge is the dataset's header, or context, and statement with ``sorry`` for a proof. Compiled, it says
-what the target's name, type and universe parameters are, and what its statement stands on: nothing that a
-submission could print.
+A challenge is the dataset's header, or context, and statement with ``sorry`` for a proof. The compiled
+challenge gives an audit the target's name, type and universe parameters, and the constants that its statement
+rests on. No submission can influence them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from farm.characters import encoded
 #: The axioms that a proof may rest on unless a run says otherwise: those of Lean's own library.
 ALLOWED_AXIOMS = ("propext", "Classical.choice", "Quot.sound")
 
-#: What a judge of Metamath or HOL Light says of a challenge without a name: no statement could be read.
+#: The error of a judge of Metamath or HOL Light for a challenge without a name, the sign of a faulty line.
 NOT_STATED = "no program could be made of the line; see its formal_statement, header and context"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Challenge:
-    """What is to be proved: a program that states it, and the target's name as the statement writes it.
+    """A program that states the target, and the target's name as the statement writes it.
 
-    The full name is known once the program is compiled: the header may have opened a namespace. The program
-    begins with the dataset's context up to `context_end`, 0 without one.
+    Only the compiled program has the full name, because the header may open a namespace. The program begins
+    with the dataset's context up to `context_end`, 0 without one.
     """
 
     program: str
@@ -35,7 +35,7 @@ class Challenge:
 
     @property
     def sha256(self) -> str:
-        """The challenge's identity."""
+        """The digest that identifies the challenge, in hex."""
         within = f"\0{self.context_end}" if self.context_end else ""
         return hashlib.sha256(encoded(f"{self.name}\0{self.program}{within}")).hexdigest()
 
@@ -43,8 +43,8 @@ class Challenge:
 def challenge_to(header: str, statement: str, context: str = "") -> Challenge | None:
     """Return the challenge to prove a statement under a header or a context; None for a blank statement.
 
-    What declares nothing, or no proposition, is a challenge as well: that it cannot be compiled to a single
-    theorem is found when it is.
+    A statement that declares nothing, or no proposition, gives a challenge too; the worker that compiles it
+    finds the fault.
     """
     if not statement.strip():
         return None
@@ -52,7 +52,7 @@ def challenge_to(header: str, statement: str, context: str = "") -> Challenge | 
     target = read_target(dataset.statement)
     kept = dataset.statement[: target.core_end if target.core else target.kept].rstrip()
     if not target.core:
-        # On a line of its own: what ends in a comment must not hide it.
+        # On a line of its own: a comment at the end of the statement must not hide it.
         kept += "\n " if kept.endswith(":=") else "\n  :="
     program = f"{dataset.written}{kept} sorry\n"
     return Challenge(program=program, name=target.name, context_end=dataset.context_end(program))

@@ -1,4 +1,4 @@
-"""Assembly step, the choice: which part of an answer is the code to be judged."""
+"""Assembly step, choice: chooses the part of an answer that is the code for the program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farm.assembly.vocabulary import COMMAND_LINE, looks_like_lean
 
 
 class Code(NamedTuple):
-    """The span of the code, whether a fence opens it, and what there is to say about that."""
+    """The span of the code, whether a fence opens it, and the code and offset of a warning, if any."""
 
     start: int
     end: int
@@ -23,10 +23,11 @@ class Code(NamedTuple):
 def choose(text: str, answer: Span, target: Target, *, last: bool) -> Code:
     """Return the code of an answer.
 
-    With fences tagged as Lean's: the last block that is whole and proves the target without a sorry, or, if
-    none holds the target, a theorem of another name; or else the last (in `first` mode the first). Without:
-    what stands before a closing fence whose opening one was in the prompt, else the last block that is not
-    tagged as something other than Lean, else the whole answer.
+    If blocks are tagged as Lean, the code is the last closed block that proves the target without a sorry; if
+    no block contains the target, the last one that proves a theorem of another name; or else the last block.
+    With `last` false it is the first block. Without such tags the code is the text before a closing fence
+    whose opening fence was in the prompt; or else, by the same rules, a block without a foreign tag; or else
+    the whole answer.
     """
     blocks, first_mark = fenced_blocks(text, answer)
     if first_mark < 0 and not blocks:
@@ -66,9 +67,9 @@ def _best(text: str, blocks: Sequence[CodeBlock], target: Target, *, last: bool)
 
 
 def _last_proved(text: str, blocks: Sequence[CodeBlock], target: Target) -> CodeBlock | None:
-    """Return the last block that proves a theorem of any name, None where the last one may be a proof alone.
+    """Return the last block that proves a theorem of any name, None if the last block may be a bare proof.
 
-    It is none where it begins with ``#``, as no tactic and no term does.
+    A block that begins with ``#`` is no bare proof, because no tactic and no term begins so.
     """
     for block in reversed(blocks):
         found = find_like(text, block.start, block.end, target.keyword)
@@ -87,7 +88,7 @@ def _is_proved(text: str, block: CodeBlock, declaration: Declaration) -> bool:
 def _after_echo(
     text: str, answer: Span, block: CodeBlock, blocks: Sequence[CodeBlock], target: Target
 ) -> Code:
-    """Return the code of a block, or what follows it when it only repeats the prompt."""
+    """Return the code of a block, or the text after a block that only repeats the prompt."""
     if not block.closed or "sorry" not in text[block.start : block.end] or not _is_echo(text, block, target):
         return _code(block)
     start = text.find("\n", block.end + 1, answer[1]) + 1
@@ -107,7 +108,7 @@ def _is_echo(text: str, block: CodeBlock, target: Target) -> bool:
 
 
 def _is_completion(text: str, answer: Span, mark: int, blocks: Sequence[CodeBlock]) -> bool:
-    """Return whether the first fence closes a block that was opened in the prompt."""
+    """Return whether the first fence closes a block that the prompt opened."""
     before = text[answer[0] : mark]
     if not before or before.isspace() or (blocks and blocks[0].fence == mark and blocks[0].tag):
         return False

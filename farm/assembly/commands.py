@@ -1,15 +1,18 @@
-"""Assembly step, Lean's commands: where each begins with its lead-in, what it is, what it declares.
+"""Assembly step, commands: finds the commands of a Lean text, for the preamble and the context.
 
-Lean's grammar can be extended, so no list of words is whole. Those of this package decide only what is tried:
+Programs can extend Lean's grammar, so no list of words is complete. The lists of this package decide only
+which candidate programs the farm tries:
 
-- The lists here serve programs that restate. A command that they lack is left out of these, or stays where it
-  could go. The model's own text, whole, is tried before: no list is asked of it.
-- What the lists take for the lead-in at the end of a context moves from one part of the challenge to the
-  other: its text is the same.
-- Those in `farm.assembly.vocabulary` choose a part of an answer that has no block tagged as Lean, and warn.
+- The lists here serve programs that restate the statement. Such a program drops a command that the lists
+  lack, or keeps one that it could drop. Before it, the farm tries the model's own whole text, to which no
+  list applies.
+- A lead-in at the end of a context moves from one part of the challenge to the other, so a wrong guess does
+  not change the challenge's text.
+- The lists in `farm.assembly.vocabulary` choose a part of an answer without a block tagged as Lean, with a
+  warning.
 
-A verdict comes from Lean alone: on every tier above `lean`, what a program proves is compared with the
-challenge, which has all of the dataset's text.
+The verdict comes from Lean alone: on every tier above `lean`, an audit compares the proved theorem with the
+challenge, which contains all of the dataset's text.
 """
 
 from __future__ import annotations
@@ -54,10 +57,10 @@ class Command(NamedTuple):
     """One command of a text.
 
     `start` is the beginning of the line on which its lead-in begins (doc comment, attributes, ``... in``),
-    `keyword` where its word stands, `end` where its text ends: where its last ink does when it declares
-    something, else where its line does with the lines that go on with it. `name` is what it declares, with
-    the namespaces of the text around it, or what it opens or closes, or "". `ins` are the spans of
-    ``... in`` in its lead-in.
+    `keyword` the offset of its word. `end` is the end of its text: of its last character that is no white
+    space if it declares something, or else of its line and the indented lines below. `name` is the declared
+    name with the namespaces of the text around it, or the name that it opens or closes, or "". `ins` are the
+    spans of ``... in`` in its lead-in.
     """
 
     word: str
@@ -69,17 +72,17 @@ class Command(NamedTuple):
 
     @property
     def declares(self) -> bool:
-        """Whether it gives something to what follows."""
+        """Whether the command defines something for the text after it."""
         return self.word in DECLARING
 
     @property
     def opens(self) -> bool:
-        """Whether an ``end`` closes it."""
+        """Whether an ``end`` closes the command."""
         return self.word in OPENERS
 
     @property
     def names(self) -> bool:
-        """Whether it declares its `name`, which then cannot be declared again."""
+        """Whether the command declares its `name`, so that no later command can declare it."""
         return bool(self.name) and self.word in DECLARING and self.word not in _NAMELESS
 
 
@@ -91,7 +94,7 @@ _LEAD = re.compile(rf"scoped\[[^\]\n]{{0,300}}\]|{_MODIFIER}")
 _WORD = re.compile(r"#?[a-z_0-9]+")
 _NAME = re.compile(rf"[ \t]+({NAME})")
 _DECLARED = re.compile(rf"\s+(?:inductive\s+)?({NAME})")
-# Bounded: what is never closed would take quadratic time.
+# Bounded: a lead-in without its `in` would take quadratic time.
 _IN = re.compile(
     r"(?:open|set_option|omit|include|variable|attribute|universe|unseal|seal)\b"
     r"[^\n]*?(?:\n[ \t]+\S[^\n]*?){0,4}?"
@@ -105,7 +108,7 @@ _GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+")
 def commands(text: str, start: int, end: int) -> Iterator[Command]:
     """Yield the commands that begin a line of ``text[start:end]`` in code; names have their namespaces.
 
-    Of a text with more commands than anyone writes, the last one yielded has all the rest.
+    After `_MOST` commands the last one includes the rest of the text.
     """
     heads = list(islice(_heads(text, start, end), _MOST))
     scopes: list[str] = []
@@ -117,7 +120,7 @@ def commands(text: str, start: int, end: int) -> Iterator[Command]:
 
 
 def namespaces(found: Sequence[Command]) -> str:
-    """Return the namespaces that are open after some commands, as they stand before a name."""
+    """Return the prefix of a name in the namespaces that are open after some commands."""
     scopes: list[str] = []
     for command in found:
         _follow(scopes, command)
@@ -132,7 +135,7 @@ def _follow(scopes: list[str], command: Command) -> None:
 
 
 def _qualified(scopes: list[str], name: str) -> str:
-    """Return a name with the namespaces around it: not more of them than keeps the time linear."""
+    """Return a name with the innermost namespaces around it, at most `_DEEPEST` to keep the time linear."""
     around = "".join(scopes[-_DEEPEST:])
     return name.removeprefix("_root_.") if name.startswith("_root_.") else around + name
 
@@ -148,10 +151,10 @@ def _end(text: str, head: Command, until: int) -> int:
 
 
 def trailing_lead(text: str) -> int:
-    """Return where the lead-in begins that a text ends in, its length where it ends in none.
+    """Return the offset of the lead-in at the end of a text, or the text's length without a lead-in.
 
-    Such are doc comments, attributes, modifiers and ``... in``: they belong to the declaration that follows.
-    They are looked for where a text is not longer than any lead-in.
+    A lead-in consists of doc comments, attributes, modifiers and ``... in``, and belongs to the declaration
+    after it. Only the last `_LONGEST_LEAD` characters are searched.
     """
     start = text.find("\n", -_LONGEST_LEAD) if len(text) > _LONGEST_LEAD else 0
     if start < 0:
@@ -169,7 +172,7 @@ def trailing_lead(text: str) -> int:
 
 
 def _heads(text: str, start: int, end: int) -> Iterator[Command]:
-    """Yield the same commands, each with the name that its text has, ending at its word."""
+    """Yield the commands of `commands`, but with unqualified names, and with ends behind their words."""
     spans = opaque_spans(text, start, end)
     hidden_from, hidden_to = next(spans, (end, end))
     reached, inside = start, -1
@@ -179,7 +182,7 @@ def _heads(text: str, start: int, end: int) -> Iterator[Command]:
             hidden_from, hidden_to = next(spans, (end, end))
         is_hidden = hidden_from < at or (hidden_from == at and not text.startswith("/--", at))
         indent = at - found.start()
-        # Deeper than the declaration before it, a line goes on with that one.
+        # A line that is indented deeper than the declaration before it belongs to that declaration.
         if is_hidden or at < reached or 0 <= inside < indent:
             continue
         at, ins = _lead_in(text, at, end)
@@ -192,7 +195,7 @@ def _heads(text: str, start: int, end: int) -> Iterator[Command]:
 
 
 def _lead_in(text: str, at: int, end: int) -> tuple[int, tuple[Span, ...]]:
-    """Return where the word of a command stands, and the spans of ``... in`` before it."""
+    """Return the offset of a command's word, and the spans of ``... in`` before it."""
     ins: list[Span] = []
     while True:
         at = _ink(text, at, end)

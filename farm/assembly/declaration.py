@@ -1,4 +1,4 @@
-"""Assembly step, Lean's declarations: where they are, what they are called, where their bodies begin."""
+"""Assembly step, declaration: finds Lean's declarations, their names, signatures and bodies in a text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from farm.lean_text.scanner import NAME, code_tokens, first_sorry, opaque_spans,
 
 _THEOREMS = ("theorem", "lemma", "example")
 _DEFINITIONS = ("def", "instance", "abbrev")
-# Which keywords may stand for which: a model may call a theorem a lemma, not a definition.
+# The keywords that may replace each other: a model may write a theorem as a lemma, but not as a definition.
 _ALIKE = {word: words for words in (_THEOREMS, _DEFINITIONS) for word in words} | {
     "": _THEOREMS + _DEFINITIONS
 }
 
 
 class Declaration(NamedTuple):
-    """A declaration: the offset of its keyword, the keyword, its name ("" without one), where that ends."""
+    """A declaration: its keyword with its offset, and its name ("" without one) with its end."""
 
     start: int
     keyword: str
@@ -27,10 +27,10 @@ class Declaration(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """How a declaration's signature ends.
+    """The end of a declaration's signature.
 
-    `style` is ``assign`` (``:=``), ``equations`` (``|``), ``where`` or ``missing``; `end` is where the mark
-    stands and `body` where the body begins: after ``:=`` and ``where``, at the first ``|``.
+    `style` is ``assign`` (``:=``), ``equations`` (``|``), ``where`` or ``missing``; `end` is the offset of
+    that mark, and `body` the offset of the body: after ``:=`` and ``where``, at the first ``|``.
     """
 
     style: str
@@ -46,7 +46,7 @@ _SPACED = re.compile(r"[\s({\[⦃:]")
 
 
 def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Declaration]:
-    """Yield what looks like a declaration at the beginning of a command; comments are not known here."""
+    """Yield the declarations by a keyword that begin a command, including those inside comments."""
     at = start - 1
     while (at := text.find(keyword, at + 1, end)) >= 0:
         if (declaration := _declared(text, start, end, at, keyword)) is not None:
@@ -54,7 +54,7 @@ def declarations(text: str, start: int, end: int, keyword: str) -> Iterator[Decl
 
 
 def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declaration | None:
-    """Return the declaration whose keyword stands at a place, None where that is no keyword."""
+    """Return the declaration whose keyword stands at an offset, None if it is no keyword there."""
     after = at + len(keyword)
     if not (at == start or text[at - 1] in "\n \t]/") or not _SPACED.match(text, after, end):
         return None
@@ -67,12 +67,12 @@ def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declara
 
 _LONGEST_LEAD_IN = 300
 _LONGEST_READ = 1 << 20
-#: So much is read token by token, which takes ten times as long: a signature, what follows it, a sorry.
+#: The longest part of a text that is read token by token, which takes ten times as long.
 _LONGEST_LEXED = 1 << 17
 
 
 def _begins_command(text: str, start: int, at: int) -> bool:
-    """Return whether only attributes, modifiers, a comment or ``... in`` stand before it on its line."""
+    """Return whether only attributes, modifiers, a comment or ``... in`` precede an offset on its line."""
     if at == start or text[at - 1] == "\n":
         return True
     before = text[max(start, at - _LONGEST_LEAD_IN) : at].rpartition("\n")[2]
@@ -82,11 +82,10 @@ def _begins_command(text: str, start: int, at: int) -> bool:
 
 
 def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
-    """Return the declaration that has the target's name and stands in code, None without one.
+    """Return the declaration in code that has the target's name, None without one.
 
-    Of several it is the last that is whole.
-
-    It is looked for in the last `_LONGEST_READ` characters, which is more than anyone writes.
+    Of several it is the last one with a proof without a sorry, or else the last. Only the last
+    `_LONGEST_READ` characters are searched.
     """
     if not target.name:
         return None
@@ -100,7 +99,7 @@ def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
 
 
 def _last_whole(text: str, found: list[Declaration], end: int) -> Declaration:
-    """Return the last of some declarations that has a proof without a sorry, the last where none has."""
+    """Return the last declaration with a proof without a sorry, or the last one if all have a sorry."""
     for declaration, until in zip(reversed(found), [end, *(d.start for d in reversed(found))], strict=False):
         body = text[signature(text, declaration, until).body : until]
         if is_proof(body):
@@ -109,17 +108,17 @@ def _last_whole(text: str, found: list[Declaration], end: int) -> Declaration:
 
 
 def is_proof(body: str) -> bool:
-    """Return whether a body is there and has no sorry."""
+    """Return whether a body is not empty and has no sorry."""
     return body.strip() not in ("", "by") and sorry_at(body) < 0
 
 
 def sorry_at(text: str) -> int:
-    """Return the offset of the first sorry in a text, -1 without one in the part that is read."""
+    """Return the offset of the first sorry in the first `_LONGEST_LEXED` characters, -1 without one."""
     return first_sorry(text[:_LONGEST_LEXED])
 
 
 def find_again(text: str, declared: Declaration, end: int) -> int:
-    """Return where the line begins on which something is declared once more, `end` where nothing is."""
+    """Return the start of the line that declares the same name once more, `end` without such a line."""
     if not declared.name or text.find(declared.name, declared.name_end, end) < 0:
         return end
     later = (d for word in _ALIKE[declared.keyword] for d in declarations(text, declared.name_end, end, word))
@@ -128,14 +127,14 @@ def find_again(text: str, declared: Declaration, end: int) -> int:
 
 
 def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | None:
-    """Return the last declaration by `keyword`, or by one that may stand for it, that stands in code."""
+    """Return the last declaration in code by `keyword`, or by a keyword that may replace it."""
     start = max(start, end - _LONGEST_READ)
     found = [last for word in _ALIKE[keyword] if (last := _last(text, start, end, word)) is not None]
     return max(found, default=None)
 
 
 def _last(text: str, start: int, end: int, keyword: str) -> Declaration | None:
-    """Return the last declaration by a keyword that stands in code."""
+    """Return the last declaration in code by a keyword."""
     at, last = end, None
     while last is None and (at := text.rfind(keyword, start, at)) >= 0:
         last = _declared(text, start, end, at, keyword)
@@ -162,7 +161,7 @@ def _may_hide(text: str, start: int, end: int) -> bool:
     return any(text.find(mark, start, end) >= 0 for mark in ("/-", "--", '"'))
 
 
-# All that decides where a signature ends; everything else is passed over.
+# The marks that decide the end of a signature.
 _MARK = re.compile(
     r"""(?P<opaque>--[^\n]*+|/-|"|«[^«»\n]*+»)
     |(?P<open>[(\[{⟨⟪⟦⦃])|(?P<close>[)\]}⟩⟫⟧⦄])|(?P<assign>:=)|(?P<arrow>=>)|(?P<bar>\|(?<=[ \t\n]\|))
@@ -173,7 +172,7 @@ _MARK = re.compile(
 
 
 class _Signature:
-    """Reads marks until one of them ends the signature; `end` and `found` are its answer."""
+    """Reads marks until one of them ends the signature; `end` and `found` are the result."""
 
     def __init__(self, text: str, end: int) -> None:
         self.text, self.end = text, end
@@ -244,7 +243,7 @@ _SHORT = 4_000
 
 
 def _is_plain(signature: str) -> bool:
-    """Return whether brackets match in a signature and nothing in it needs a closer look."""
+    """Return whether a signature is short, has matching brackets and contains none of `_WORDY`."""
     if len(signature) >= _SHORT:
         return False
     for word in _WORDY:
@@ -259,11 +258,11 @@ def _is_plain(signature: str) -> bool:
 
 
 def signature(text: str, declaration: Declaration, end: int) -> Signature:
-    """Return where the signature of a declaration ends: at the first mark outside brackets that is its own.
+    """Return the end of a declaration's signature: the first mark outside brackets that belongs to it.
 
     A ``let`` or ``have`` in the type owns the next ``:=`` or the equations before it, a ``fun`` the next
-    ``=>``. A ``|`` at the beginning of a line is an equation's when no ``match`` stands before it and a
-    ``=>`` follows before any ``:=``. When brackets are not closed, the first ``:= by`` will do.
+    ``=>``. A ``|`` at the beginning of a line begins an equation if no ``match`` precedes it and a ``=>``
+    follows before any ``:=``. If brackets are not closed, the first ``:= by`` ends the signature.
     """
     plain = text.find(":=", declaration.name_end, end)
     if plain >= 0 and _is_plain(text[declaration.name_end : plain]):
@@ -272,7 +271,7 @@ def signature(text: str, declaration: Declaration, end: int) -> Signature:
 
 
 def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
-    """Return the same as `signature`, always by reading all its marks."""
+    """Return the same as `signature`, without its shortcut for plain signatures."""
     reader = _Signature(text, min(end, declaration.name_end + _LONGEST_LEXED))
     reader.read(declaration.name_end)
     if reader.found is not None:
@@ -284,14 +283,14 @@ def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
 
 
 class Target(NamedTuple):
-    """What the farm must know of a formal statement; see `read_target`.
+    """The target of a formal statement, which is its last declaration; see `read_target`.
 
-    `name` and `keyword` are "" when it declares nothing; `start` is the offset of the keyword and `name_end`
-    that where the name ends. `kept` is how much of it goes into a program, without a ``sorry`` for its proof
-    and without what follows that. `ending` is ``by``, ``assign``, ``open`` (some of the proof is there) or
-    ``none`` (not even a ``:=``). `core` is the last declaration's text from the keyword through ``:=``, ""
-    when there is none, and `core_end` where that ends; `signature` is what stands between its name and
-    ``:=``, `sorry` the offset of a sorry that stays, or -1.
+    `name` and `keyword` are "" if the statement declares nothing; `start` is the offset of the keyword and
+    `name_end` the end of the name. `kept` is the length of the statement that goes into a program: it ends
+    before a ``sorry`` for the proof. `ending` is ``by``, ``assign``, ``open`` (the statement contains a part
+    of the proof) or ``none`` (it has no ``:=``). `core` is the declaration's text from the keyword through
+    ``:=``, "" without ``:=``, and `core_end` its end; `signature` is the text between the name and ``:=``,
+    and `sorry` the offset of a sorry in the kept text, or -1.
     """
 
     name: str
@@ -306,12 +305,12 @@ class Target(NamedTuple):
     sorry: int
 
 
-#: What is read of longer statements is not kept: there can be thousands of them, with megabytes each.
+#: The longest statement whose target is cached: a run can have thousands of statements of megabytes each.
 _LONGEST_KEPT = 1 << 12
 
 
 def read_target(statement: str) -> Target:
-    """Return what a formal statement declares and how it ends; its last declaration is the target."""
+    """Return the target of a formal statement: its last declaration, and the ending of its text."""
     return (_read_target if len(statement) > _LONGEST_KEPT else kept_target)(statement)
 
 
@@ -338,19 +337,19 @@ def _read_target(statement: str) -> Target:
     )
 
 
-#: `read_target` of statements that are short enough to be kept.
+#: `read_target` with a cache, for short statements.
 kept_target = lru_cache(maxsize=8192)(_read_target)
 
-# Where no mark ends a signature, as a `let` by equations hides it, what the statement ends in does.
+# Ends a signature in which no mark was found, as when a `let` by equations hides the `:=`.
 _LAST_ASSIGN = re.compile(r":=\s*+(?:by\s*+)?(?:sorry\s*+)?\Z")
 _ENDINGS = {(): "none", (":=",): "assign", (":=", "by"): "by"}
 _SORRY = re.compile(r":=\s*(?:by\s+)?sorry(?=\s*\Z|\s*\n(?:[a-z#@]|/--|--))")
 
 
 def _ending(statement: str, start: int) -> tuple[str, int]:
-    """Return how a statement ends from `start` on, and how much of it is kept.
+    """Return the ending of a statement from `start` on, and the length of the statement to keep.
 
-    A sorry for the proof is not, with the commands behind it, nor is white space before the proof's joint.
+    The kept part excludes a sorry for the proof, the commands after it, and white space before the proof.
     """
     whole = _SORRY.match(statement, start)
     end = whole.end() - len("sorry") if whole else len(statement)
@@ -375,5 +374,5 @@ def _unreadable(statement: str) -> Target:
 
 
 def differ(one: str, other: str) -> bool:
-    """Return whether two pieces of Lean text differ as tokens, comments aside."""
+    """Return whether two pieces of Lean text differ in their tokens; comments do not count."""
     return one.split() != other.split() and words(one) != words(other)

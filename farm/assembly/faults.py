@@ -1,10 +1,10 @@
-"""Assembly step, what is wrong: a line from which no program can be made."""
+"""Assembly step, faults: the errors for a line of which the assembly can make no program."""
 
 from __future__ import annotations
 
 
 class StatementFault(Exception):
-    """What is wrong with a field of a line, and what to do about it; the reader adds file and line."""
+    """A fault in a field of a line, with its remedy; the reader of the manifest adds file and line."""
 
     def __init__(self, problem: str, remedy: str, field: str = "formal_statement") -> None:
         super().__init__(problem)
@@ -12,4 +12,4 @@ class StatementFault(Exception):
 
 
 class ForeignStatement(StatementFault):
-    """A statement of a proof system that no environment of this farm has: the whole manifest is refused."""
+    """A statement of a proof system that no environment has, for which the farm refuses the manifest."""

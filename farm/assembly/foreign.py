@@ -1,8 +1,8 @@
-"""Assembly step, other systems: statements of Isabelle and Lean 3 are told from those of Lean 4. Pure.
+"""Assembly step, foreign: recognizes statements of Isabelle and Lean 3, to refuse their manifests. Pure.
 
-Only what no text of Lean 4 can begin with counts, and only where it stands in code. A statement of Lean 4
-that is taken for another system's could not be judged at all; one of another system that is not recognized
-fails with Lean's own message.
+Only a sign that no text of Lean 4 can have counts, and only in code. The farm refuses to judge a statement of
+Lean 4 that it takes for another system's; a foreign statement that it does not recognize only fails with
+Lean's own message.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LEAN3_REMEDY = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreign:
-    """A text of another system: the system's name, what shows it, and what to do."""
+    """A text of another proof system: the system's name, the sign of it in the text, and the remedy."""
 
     system: str
     sign: str
     remedy: str
 
 
-#: A text without any of these, or an import of a small letter, is not read at all.
+#: A text with none of these and no import of a lower-case module is not read further.
 _SIGNS = ("theory", "shows", "open_locale", "begin", "```")
 _SMALL_IMPORT = re.compile(r"import\s+[a-z]")
 _FENCE = re.compile(r"\s*```[ \t]*(isabelle|isar|lean3|lean_3|lean 3)\b", re.IGNORECASE)
@@ -48,12 +48,12 @@ _LEAN3_WORDS = """
 """
 _LEAN3_MODULES = frozenset(_LEAN3_WORDS.split())
 _ISABELLE_PARTS = frozenset({"fixes", "assumes", "shows", "defines", "obtains"})
-#: So many tokens of a text decide what its beginning says.
+#: The number of tokens that count as the beginning of a text.
 _FIRST = 60
 
 
 def foreign(text: str) -> Foreign | None:
-    """Return which other system a header or a statement is written in, None for what may be Lean 4."""
+    """Return the other proof system of a header or statement, None for a text that may be Lean 4."""
     if not any(sign in text for sign in _SIGNS) and _SMALL_IMPORT.search(text) is None:
         return None
     fence = _FENCE.match(text)
@@ -66,7 +66,7 @@ def foreign(text: str) -> Foreign | None:
 
 
 def refuse_foreign(**fields: str) -> None:
-    """Raise ForeignStatement where one of a line's fields is written in another system."""
+    """Raise ForeignStatement if one of a line's fields is written for another proof system."""
     for field, text in fields.items():
         found = foreign(text)
         if found is not None:
@@ -75,7 +75,7 @@ def refuse_foreign(**fields: str) -> None:
 
 
 def _behind_comments(text: str) -> int:
-    """Return where Isabelle's comments at the beginning of a text end; nothing of Lean begins like them."""
+    """Return the end of Isabelle's comments at the beginning of a text; no Lean text begins with ``(*``."""
     at = 0
     while text.startswith("(*", start := at + len(text[at:]) - len(text[at:].lstrip())):
         end = text.find("*)", start)
@@ -108,7 +108,7 @@ def _isabelle_in(text: str, first: list[str]) -> Foreign | None:
 
 
 def _shows_a_string(text: str) -> bool:
-    """Return whether ``shows`` stands before a string, with a name and a colon between or without."""
+    """Return whether ``shows`` precedes a string, directly or with a name and a colon in between."""
     found = list(code_tokens(text))
     return any(
         text[word.start : word.end] == "shows"
@@ -162,7 +162,7 @@ def _begins_and_ends(text: str) -> bool:
         return False
     read = read_target(text)
     words = [text[each.start : each.end] for each in code_tokens(text, read.core_end)] if read.core else []
-    # An `end` may close a section as well, and `begin` could be the name of a proof.
+    # An `end` may also close a section, and `begin` may be the name of a proof.
     closes = any(each in ("section", "namespace", "mutual") for each in _words_before(text, read.start))
     return len(words) > 1 and words[0] == "begin" and words[-1] == "end" and not closes
 

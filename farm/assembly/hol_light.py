@@ -1,7 +1,7 @@
-"""Assembly step, HOL Light: a term to be proved and the model's tactic become one call of `prove`. Pure.
+"""Assembly step, HOL Light: makes one call of `prove` from the dataset's goal and the model's tactic. Pure.
 
-The program is ``prove(`GOAL`,``, the tactic on lines of its own, and ``);;``. A goal has no backquote in it:
-the two parts can be told apart again (`parts`). The goal is the dataset's, whatever the answer states.
+The program is ``prove(`GOAL`,``, the tactic on lines of its own, and ``);;``. A goal contains no backquote,
+so `parts` can split the program again. The goal is always the dataset's, even if the answer states another.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from farm.assembly.segments import Draft, Segment
 from farm.lean_text.positions import line_and_column
 from farm.manifest.entry import Entry
 
-#: The languages that a block of a tactic is said to be of; models write no better ones.
+#: The tags that models write on the code block of a tactic.
 _TAGS = ("ocaml", "ml", "hol", "hollight", "hol-light", "hol_light", "caml", "")
 _NAME = re.compile(r"\blet\s+(?:rec\s+)?([\w'.-]+)\s*=")
 _PROVE = r"prove\s*\(\s*`([^`]*)`\s*,"
-#: The answer states the goal once more, and may name it; what counts is the tactic.
+#: An answer that states the goal once more, perhaps with a name; only its tactic goes into the program.
 _RESTATED = re.compile(rf"\s*(?:let\s+[\w']+\s*=\s*)?{_PROVE}")
-#: One step of the interactive prover, perhaps after the goal was set.
+#: One step of the interactive prover, perhaps after a command that sets the goal.
 _STEP = re.compile(r"\s*(?:g\s*\(?\s*`[^`]*`\s*\)?\s*;;\s*)?e\s*\(")
 _PROGRAM = re.compile(rf"\s*{_PROVE}(.*)\)\s*;;\s*", re.DOTALL)
 
 
 class Parts(NamedTuple):
-    """What a program is made of: the goal without its backquotes, the tactic, and where that begins."""
+    """The parts of a program: the goal without its backquotes, the tactic, and the tactic's offset."""
 
     goal: str
     tactic: str
@@ -54,25 +54,25 @@ def assemble(entry: Entry, options: AssemblyOptions) -> Program:
 
 
 def challenge(header: str, _context: str, statement: str) -> Challenge:
-    """Return what is to be proved: the text of a term. Raises StatementFault where a statement has none."""
+    """Return the challenge of a statement: the text of its only term. Raises StatementFault."""
     start, end = _goal(header, statement)
     named = _NAME.search(statement, 0, start)
     return Challenge(program=statement[start:end], name=named[1] if named else "goal")
 
 
 def unproved(challenge: Challenge) -> str:
-    """Return a program that leaves a challenge as it is."""
+    """Return a program that states a challenge and does not prove it."""
     return f"prove(`{challenge.program}`,\nALL_TAC\n);;\n"
 
 
 def parts(program: str) -> Parts | None:
-    """Return the goal and the tactic of a program, None for a text that is not made like one."""
+    """Return the goal and the tactic of a program, None for a text in another form."""
     found = _PROGRAM.fullmatch(program)
     return None if found is None else Parts(found[1], found[2], found.start(2))
 
 
 def _goal(header: str, statement: str) -> Span:
-    """Return where the only term of a statement is, without its backquotes. Raises StatementFault."""
+    """Return the span of the only term of a statement, without its backquotes. Raises StatementFault."""
     if header.strip():
         raise StatementFault(
             "HOL Light has no headers",
@@ -93,7 +93,7 @@ def _goal(header: str, statement: str) -> Span:
 
 
 def _answer(text: str, options: AssemblyOptions) -> tuple[Span, tuple[AssemblyWarning, ...]]:
-    """Return where the tactic of an answer is, and what is to be said about the answer."""
+    """Return the span of an answer's tactic, and the warnings about the answer."""
     answer, unclosed = without_thinking(text)
     answer = after_key(text, answer, options.key)
     blocks = [block for block in fenced_blocks(text, answer)[0] if block.tag in _TAGS]
@@ -121,7 +121,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 
 def _unwrapped(text: str, start: int, end: int) -> Span:
-    """Return the tactic in a call of `prove`, or in a step of the interactive prover; else what is given."""
+    """Return the span of the tactic inside a call of `prove` or an interactive step, else the given span."""
     wrapped = _RESTATED.match(text, start, end) or _STEP.match(text, start, end)
     if wrapped is None or text[end - 1] != ")" or ";;" in text[wrapped.end() : end]:
         return start, end

@@ -1,4 +1,4 @@
-"""Assembly step, images: which programs can be forked from one process, by the text it has read. Pure."""
+"""Assembly step, images: numbers programs by the image that can fork for them, for the scheduling. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from farm.characters import encoded
 from farm.lean_text.header import header_end
 from farm.manifest.entry import Entry
 
-#: Headers up to so many characters, and so many of them, are remembered.
+#: The longest header, in characters, whose number is cached, and the size of the cache.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
 
 
 def image_of(entry: Entry, program: Program) -> int:
-    """Return a number that Lean programs have in common when one image can fork for them; never 0.
+    """Return a number that Lean programs share if one image can fork for them; never 0.
 
-    It only says what is better checked one after the other: what an answer imports besides is not looked at.
+    Workers check programs of one number one after the other to reuse the image. The number ignores further
+    imports of an answer.
     """
     if program.context_end:
         return _number_of(program.text[: program.context_end])

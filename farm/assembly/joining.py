@@ -1,4 +1,4 @@
-"""Assembly step, the dataset's text: it is written with what is kept of the model's in between."""
+"""Assembly step, joining: writes the dataset's text with the model's kept commands in between."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from farm.assembly.segments import Draft
 
 
 class Dataset:
-    """Writes the dataset's part of a program; `kept` is how much of the statement goes into it."""
+    """Writes the dataset's part of a program; `kept` is the length of the statement that goes into it."""
 
     def __init__(self, draft: Draft, dataset: Above, kept: int) -> None:
         self._draft, self._kept = draft, kept
@@ -17,13 +17,13 @@ class Dataset:
         self._is_broken = False
 
     def write_header(self) -> None:
-        """Write the header or the context, and have a header end its line."""
+        """Write the header or the context, and a line break if its last line has none."""
         self._draft.copy(self._above.origin, 0, len(self._above.text))
         if self._above.ends_line:
             self._draft.write("\n")
 
     def write_statement(self, plan: Plan) -> None:
-        """Write the statement with what a plan keeps."""
+        """Write the statement with the pieces of a plan at their offsets."""
         draft = self._draft
         for kept in plan.kept:
             if kept.after > self._written:

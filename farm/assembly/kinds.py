@@ -1,4 +1,4 @@
-"""Assembly step, the kinds: how the lines of each proof system become programs and challenges."""
+"""Assembly step, kinds: selects the functions that assemble the lines of a proof system."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def _itself(challenge: Challenge) -> str:
 
 
 class Assembling(NamedTuple):
-    """How the lines of one system are assembled; both raise StatementFault for a line that is wrong.
+    """The functions that assemble the lines of one proof system.
 
-    `image` numbers what can be forked from one process, 0 where that is the environment's only one.
-    `challenge` is given a line's header, context and statement, and is None where that states nothing;
-    `unproved` makes the program of one that proves nothing of it.
+    `assemble` returns the program of a line. `challenge` returns the challenge of a header, context and
+    statement, None for a blank statement. Both raise StatementFault for a faulty line. `image` returns the
+    number of the image that can fork for a program, 0 if the environment has only one. `unproved` returns a
+    program that states a challenge and proves nothing.
     """
 
     assemble: Callable[[Entry, AssemblyOptions], Program]
@@ -38,7 +39,7 @@ class Assembling(NamedTuple):
 
 
 def assembling(kind: str) -> Assembling:
-    """Return how the lines of a kind are assembled; raises KeyError for one that this farm does not know."""
+    """Return the functions that assemble lines of a kind; raises ValueError for an unknown kind."""
     return _ASSEMBLING[Kind(kind)]
 
 

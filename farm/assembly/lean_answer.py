@@ -1,4 +1,4 @@
-"""Assembly step, profile `farm`: the model's answer, read as Lean, goes after header and statement."""
+"""Assembly step, profile `farm`: reads the model's answer as Lean and writes it into a program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEAN_3 = re.compile(r"\s*begin\b")
 
 
 class LeanAnswer:
-    """One line on its way through profile `farm`: where the answer's code is, and what to say about it.
+    """The answer of one line in profile `farm`: finds its code, warns of its oddities, writes its programs.
 
     `warnings` holds ``(code, origin, offset)``.
     """
@@ -86,9 +86,10 @@ class LeanAnswer:
             self._note("lean3", self._body)
 
     def write_own(self, draft: Draft) -> bool:
-        """Write the model's own text behind the header; return whether it is a program. After `write`.
+        """Write the model's own text behind the header; return whether this is a candidate. After `write`.
 
-        It is none where it declares nothing, or only repeats the statement to the letter before its proof.
+        It is no candidate if it declares nothing, or if only an exact copy of the statement precedes its
+        proof.
         """
         if not self._declares or self._is_repeated():
             return False
@@ -97,9 +98,9 @@ class LeanAnswer:
         return True
 
     def write_otherwise(self, draft: Draft) -> bool:
-        """Write the other program that restates: return whether there is one. After `write`.
+        """Write the other candidate that restates the statement; return whether it exists. After `write`.
 
-        It has the farm's own preamble, or reads a proof without its declaration in the other form.
+        It has the farm's own preamble, or the other reading of a proof without its declaration.
         """
         if self._plans.farm is not None:
             self._write_plan(draft, self._plans.farm)
@@ -107,7 +108,7 @@ class LeanAnswer:
         return self._ends is None and self._write_plan(draft, self._plans.model, otherwise=True)
 
     def _is_repeated(self) -> bool:
-        """Return whether nothing but the statement, to the letter, stands before the proof's own tokens."""
+        """Return whether only an exact copy of the statement precedes the proof's own tokens."""
         declared, core = self._declared, self._target.core
         if declared is None or self._ends is None or not core:
             return False
@@ -120,7 +121,7 @@ class LeanAnswer:
         return self._target.ending != "by" or begins_block(self._text, self._ends.body, self._end)
 
     def _own_start(self) -> int:
-        """Return where the first line begins that is neither an import nor the header's."""
+        """Return the start of the first line that is neither an import nor a line of the header."""
         start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
         start += header_end(self._text[start : min(self._end, start + LONGEST_HEADER)])
         start = preamble.after_header(self._text, start, self._end, self._above.settings)
@@ -136,7 +137,7 @@ class LeanAnswer:
         draft.copy("generation", self._after_header(), self._end)
 
     def _after_header(self) -> int:
-        """Return where code that declares nothing begins."""
+        """Return the start of code that declares nothing, after its imports and header lines."""
         start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
         return preamble.after_header(self._text, start, self._end, self._above.settings)
 
@@ -150,7 +151,7 @@ class LeanAnswer:
             self._note(code, at)
 
     def _write_plan(self, draft: Draft, plan: Plan, *, otherwise: bool = False) -> bool:
-        """Write a program; return whether there is a proof, and a bare one has this form."""
+        """Write a program; return whether the answer has a proof, and a bare proof has this form."""
         dataset = self._dataset(draft)
         dataset.write_header()
         dataset.write_statement(plan)
@@ -163,7 +164,7 @@ class LeanAnswer:
         return joint.write_body(self._ends)
 
     def _declaration(self) -> Declaration | None:
-        """Return the model's declaration of the target, or what passes for it."""
+        """Return the model's declaration of the target, or its substitute under another name."""
         text, start, end, target = self._text, self._start, self._end, self._target
         found = find(text, start, end, target)
         self._declares = found is not None
@@ -188,7 +189,7 @@ class LeanAnswer:
         return self._fenced or not looks_like_english(self._text, first, self._end)
 
     def _substitute(self, found: Declaration | None) -> Declaration | None:
-        """Return a declaration of another name when it may stand for the target: no proof goes before it."""
+        """Return a declaration of another name if no code precedes it, so that it can replace the target."""
         if found is None:
             return None
         start = self._own_start()
@@ -198,12 +199,12 @@ class LeanAnswer:
         return found if begins else None
 
     def _first_code(self, start: int) -> int:
-        """Return where the first token that is no comment begins, or how far it was looked for."""
+        """Return the offset of the first token that is no comment, or the end of the searched text."""
         end = min(self._end, start + LONGEST_HEADER)
         return next((token.start for token in code_tokens(self._text, start, end)), end)
 
     def _signature(self, declared: Declaration) -> Signature:
-        """Return how the model's statement ends, first trying whether it is the dataset's to the letter."""
+        """Return the end of the model's statement; an exact copy of the dataset's is recognized first."""
         core = self._target.core
         if core and self._text.startswith(core, declared.start):
             body = declared.start + len(core)

@@ -1,4 +1,4 @@
-"""Assembly step, likeness: whether two programs of one answer say the same before their proof. Pure."""
+"""Assembly step, likeness: compares two candidate programs of one answer, to drop a duplicate. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from farm.lean_text.scanner import words
 
-#: What differs of two programs is compared as tokens up to so many characters.
+#: The longest differing parts of two programs, in characters, that are compared as tokens.
 _LONGEST_COMPARED = 1 << 14
 
 
@@ -24,20 +24,20 @@ def is_same(one: str, other: str, above: int) -> bool:
 
 
 def _shared_start(one: str, other: str, least: int) -> int:
-    """Return where the first line begins in which two texts differ, `least` or more."""
+    """Return the start of the first line in which two texts differ, `least` or more."""
     most = _most(lambda length: one.startswith(other[least:length], least), least, min(len(one), len(other)))
     return max(least, one.rfind("\n", 0, most) + 1)
 
 
 def _shared_end(one: str, other: str) -> int:
-    """Return how long the end is that two texts have in common, from the first line that is whole."""
+    """Return the length of the common end of two texts, from its first whole line on."""
     end = _most(lambda length: one.endswith(other[len(other) - length :]), 0, min(len(one), len(other)))
     line = one.find("\n", len(one) - end)
     return 0 if line < 0 else len(one) - line
 
 
 def _most(holds: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the greatest number for which something holds that holds for all below it."""
+    """Return the greatest number from `least` to `most` for which a monotone condition holds."""
     while least < most:
         half = (least + most + 1) // 2
         if holds(half):

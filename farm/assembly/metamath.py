@@ -1,8 +1,8 @@
-"""Assembly step, Metamath: a line's block and the proof of an answer become one block with that proof.
+"""Assembly step, Metamath: makes one block from the statement of a line and the proof of an answer.
 
-A statement is a block ``${ $d .. $. LABEL $e .. $. LABEL $p .. $= ? $. $}``, or the same in a comment, with
-each ``$`` written ``@``, as miniF2F has it. Of an answer only the tokens of its proof are taken, so that
-nothing it says besides can reach a verifier; docs/use/metamath.md has the rules. The language is that of the
+A statement is a block ``${ $d .. $. LABEL $e .. $. LABEL $p .. $= ? $. $}``, or the same in a comment with
+``@`` for each ``$``, as in miniF2F. The program copies only the proof's tokens from an answer, so no other
+text of the answer can reach a verifier; docs/use/metamath.md has the rules. The language is that of the
 Metamath book, second edition, chapter 4.
 """
 
@@ -24,9 +24,9 @@ from farm.manifest.entry import Entry
 _TOKEN = re.compile(r"[^ \t\r\n\f]+")
 _FOREIGN = re.compile(r"[^\t\n\f\r -~]")
 _LABEL = re.compile(r"[A-Za-z0-9._-]+")
-#: How miniF2F writes keywords inside its comments.
+#: Maps the keywords in miniF2F's comments to Metamath's own.
 _UNWRAPPED = {"$@": "$.", "@.": "$."} | {f"@{mark}": f"${mark}" for mark in "{}=()epd"}
-#: What a block may not have, and what it would be.
+#: The keywords that a block must not contain, with their meanings.
 _REFUSED = {
     "$a": "an axiom",
     "$c": "a new constant",
@@ -35,7 +35,7 @@ _REFUSED = {
     "$[": "an inclusion of a file",
     "$]": "an inclusion of a file",
 }
-#: So many variables of one $d of an answer are read: each two of them become a $d.
+#: A $d of an answer with more variables is ignored, because each pair of variables becomes a $d.
 _MOST_SET_APART = 32
 _TAGS = frozenset({"metamath", "mm"})
 _ONE_BLOCK = (
@@ -51,7 +51,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Block:
-    """A theorem that is to be proved: its hypotheses as label and symbols, and its $d statements."""
+    """A theorem without its proof: its hypotheses as label and symbols, and its $d statements."""
 
     label: str
     symbols: tuple[str, ...]
@@ -67,7 +67,7 @@ class _Block:
 
     @property
     def stated(self) -> frozenset[str]:
-        """Every symbol of its hypotheses and its statement."""
+        """Every symbol of the hypotheses and the statement."""
         return frozenset(self.symbols).union(*(symbols for _, symbols in self.hypotheses))
 
 
@@ -75,7 +75,7 @@ _BELOW = " $.\n$}\n"
 
 
 def state(header: str, context: str, statement: str) -> Challenge | None:
-    """Return the challenge of a line's fields, None of a blank statement; raises StatementFault."""
+    """Return the challenge of a line's fields, None for a blank statement; raises StatementFault."""
     for field, text in (("header", header), ("context", context)):
         if text.strip():
             raise StatementFault(
@@ -90,7 +90,7 @@ def state(header: str, context: str, statement: str) -> Challenge | None:
 
 
 def assemble(entry: Entry, options: AssemblyOptions) -> Program:
-    """Return the program of a manifest line; raises StatementFault for one that states no theorem."""
+    """Return the program of a manifest line; raises StatementFault for a line without a theorem."""
     brought = bool(entry.predicted_proof) and not options.reassemble
     origin = "predicted_proof" if brought else "generation"
     text = entry.predicted_proof if brought else entry.generation
@@ -123,7 +123,7 @@ def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:
 
 
 def _tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[_Token]:
-    """Yield the tokens of a text that are in no comment; one that is not closed hides the rest."""
+    """Yield the tokens of a text outside comments; an unclosed comment hides the rest of the text."""
     in_comment = False
     for found in _TOKEN.finditer(text, start, len(text) if end is None else end):
         if in_comment:
@@ -135,7 +135,7 @@ def _tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[_Toke
 
 
 def _read(text: str, field: str = "formal_statement") -> _Block:
-    """Return the block of a statement; raises StatementFault with what is wrong with it."""
+    """Return the block of a statement; raises StatementFault, which describes the fault."""
     if (foreign := _FOREIGN.search(text)) is not None:
         raise StatementFault(
             f"U+{ord(foreign[0]):04X} is not a character of Metamath",
@@ -150,7 +150,7 @@ def _read(text: str, field: str = "formal_statement") -> _Block:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the text of a statement that is one comment, as it would be outside; any other as it is."""
+    """Return the text of a statement without its comment marks if it is one comment, else unchanged."""
     words = text.split()
     if len(words) < 2 or (words[0], words[-1]) != ("$(", "$)") or not {"@p", "$p"} & set(words):
         return text
@@ -173,7 +173,7 @@ class _Reader:
         self._hypotheses: list[tuple[str, tuple[str, ...]]] = []
 
     def block(self) -> _Block:
-        """Return the block that the tokens are. Raises _Malformed."""
+        """Return the block that the tokens form. Raises _Malformed."""
         is_braced = self._tokens[:1] == ["${"]
         self._at = int(is_braced)
         theorem = None
@@ -193,7 +193,7 @@ class _Reader:
         return block
 
     def _statement(self) -> tuple[str, tuple[str, ...]] | None:
-        """Take a statement; return the theorem's label and symbols if it is one."""
+        """Take a statement; return the label and symbols of a theorem, None for any other statement."""
         first = self._take("the block ends before its $p")
         if first == "$d":
             self._disjoint.append(self._until("$."))
@@ -213,7 +213,7 @@ class _Reader:
         return first, symbols
 
     def _pass_proof(self) -> None:
-        """Pass the proof, whatever it is; the end of one that has no step may be missing."""
+        """Skip the tokens of the proof; an empty proof may lack its ``$.``."""
         if list(self._tokens[self._at :]) in ([], ["$}"]):
             return
         while (token := self._take("the proof is not closed by $.")) != "$.":
@@ -255,9 +255,10 @@ def _shown(token: str) -> str:
 
 
 class _Answer:
-    """The proof in a text, and what its author may want to know of it.
+    """The proof in a text, with warnings for its author.
 
-    `sets_apart` are the $d statements of a whole block that only concern variables besides the statement's.
+    `sets_apart` are the $d statements, in an answer that is a whole block, of variables that the statement
+    does not have.
     """
 
     def __init__(self, text: str, block: _Block, options: AssemblyOptions, *, whole: bool) -> None:
@@ -270,7 +271,7 @@ class _Answer:
             self.warnings.append(("no_proof", span[1]))
 
     def write(self, draft: Draft, origin: str) -> None:
-        """Write the proof's tokens, with the white space between them where that is all there is."""
+        """Write the proof's tokens with the white space between them, but without comments."""
         draft.write("\n    ")
         for number, token in enumerate(self._proof):
             before = self._proof[number - 1].end if number else token.start
@@ -280,7 +281,7 @@ class _Answer:
             draft.copy(origin, before, token.end)
 
     def _code(self, options: AssemblyOptions) -> Span:
-        """Return where the answer's code is."""
+        """Return the span of the answer's code."""
         answer, unclosed = without_thinking(self._text)
         if unclosed is not None:
             self.warnings.append(("unclosed_thinking", unclosed))
@@ -298,7 +299,7 @@ class _Answer:
         return block.start, block.end
 
     def _found(self, tokens: list[_Token]) -> list[_Token]:
-        """Return the tokens of the proof: of the theorem in a whole block, else all."""
+        """Return the tokens of the proof: those of the theorem in a whole block, or else all."""
         words = [token.text for token in tokens]
         theorems = [n for n in range(1, len(words)) if words[n] == "$p"]
         if not theorems:
@@ -314,7 +315,7 @@ class _Answer:
         return tokens[begin + 1 : _index(words, "$.", begin)]
 
     def _set_apart(self, words: list[str]) -> None:
-        """Keep each $d of two variables of which one is new: it changes no condition."""
+        """Keep each $d of two variables of which one is new, since it changes no condition of the theorem."""
         for number, word in enumerate(words):
             if word != "$d":
                 continue
@@ -330,5 +331,5 @@ def _pairs(symbols: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _index(words: Sequence[str], word: str, start: int) -> int:
-    """Return where a word stands first from a place on, the end where it does not."""
+    """Return the index of the first such word from `start` on, or the number of words without one."""
     return next((n for n in range(start, len(words)) if words[n] == word), len(words))

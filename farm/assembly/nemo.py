@@ -1,8 +1,8 @@
-"""Assembly step, the two published profiles: what NVIDIA NeMo-Skills took from an answer in 2025.
+"""Assembly step, nemo: extracts code from an answer as NVIDIA NeMo-Skills did in 2025, in two profiles.
 
 Source of every rule: github.com/NVIDIA/NeMo-Skills, ``nemo_skills/code_execution``, as of August and of
-November 2025 (Apache-2.0), by behaviour. Oddities are part of it. All functions work on spans, that is
-``(start, end)`` offsets, of the model's answer, in linear time.
+November 2025 (Apache-2.0). The functions reproduce its behaviour, oddities included. They work on spans, that
+is ``(start, end)`` offsets, of the model's answer, in linear time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _THEOREM_LINE = re.compile(r"\s*(?:theorem|example)\b")
 
 
 def extract_code(text: str, key: str, *, last: bool) -> Span:
-    """Return the span of the code: after the first `key` if it is there, in the last or first fence.
+    """Return the span of the code: after the first `key` if the text has it, in the last or first fence.
 
-    Tags are tried in order and match as bare prefixes; a fence closes at the next three backticks, wherever
-    they stand. Without a fence, or when the chosen one is empty, one fence marker is taken off at each end.
+    Tags are tried in order and match as bare prefixes; the next three backticks close a fence, at any
+    position. Without a fence, or if the chosen one is empty, one fence marker is removed at each end.
     """
     start = text.find(key) + len(key) if key and key in text else 0
     answer = _stripped(text, start, len(text))
@@ -60,10 +60,10 @@ def _without_markers(text: str, answer: Span) -> Span:
 
 
 def strip_theorem(text: str, code: Span) -> list[Span]:
-    """Return the spans of the proof's lines, to be joined by line feeds; `code` begins and ends with ink.
+    """Return the spans of the proof's lines, to be joined by line feeds.
 
-    The statement is what stands before the first ``:=`` at or after the first line that begins with
-    ``theorem`` or ``example``. Without either, the code is the proof.
+    `code` has no white space at its ends. The statement ends at the first ``:=`` at or after the first line
+    that begins with ``theorem`` or ``example``. Without such a line or ``:=``, the code is the proof.
     """
     lines = _lines(text, code)
     for number, (start, end) in enumerate(lines):

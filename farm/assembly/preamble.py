@@ -1,4 +1,7 @@
-"""Assembly step, what stands before the target in the model's code: settings, scopes, helper lemmas."""
+"""Assembly step, preamble: plans which of the model's commands above the target a program keeps.
+
+Such commands are settings, scopes and helper lemmas.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _END = re.compile(r"[ \t]*end\b[^\n]*")
 
 
 class Kept(NamedTuple):
-    """A piece of the model's text that is kept, and the offset in the statement behind which it goes."""
+    """A piece of the model's text for the program, and the offset in the statement after which it goes."""
 
     after: int
     start: int
@@ -28,11 +31,10 @@ class Kept(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What of the model's text goes before the target's own lines.
+    """The pieces of the model's text that a program has above the target's own lines.
 
     `ins` are the spans of ``... in`` that go right before the target's lead-in, which begins at `lead` in the
-    statement. `ends` counts the lines of ``end``
-    at the end of the code that go with what is dropped.
+    statement. `ends` counts the lines of ``end`` at the end of the code that close dropped openers.
     """
 
     kept: tuple[Kept, ...] = ()
@@ -42,10 +44,10 @@ class Plan(NamedTuple):
 
 
 class Plans(NamedTuple):
-    """What becomes of the text before the target.
+    """The two plans for the model's text above the target.
 
-    `model` is the plan that keeps what the model wrote, `farm` the one in which nothing of it reaches into
-    the statement, None where that is the same. `notes` are codes of warnings with their offsets.
+    `model` keeps the model's own commands. `farm` keeps only those that cannot change the statement, and is
+    None if the plans are equal. `notes` are codes of warnings with their offsets.
     """
 
     model: Plan = Plan()
@@ -59,7 +61,7 @@ def _lines_of(header: str) -> frozenset[str]:
 
 
 class _Scope:
-    """A namespace or section that is open, or the text around all of them."""
+    """An open namespace or section, or the text around all of them."""
 
     def __init__(self, opener: Command | None, *, is_stated: bool) -> None:
         self.opener, self.is_stated = opener, is_stated
@@ -67,13 +69,13 @@ class _Scope:
 
 
 class _CommandReader:
-    """Finds which of the model's commands repeat the dataset's, what is kept, and which scopes stay open."""
+    """Sorts the model's commands into repetitions of the dataset's and others, and tracks open scopes."""
 
     def __init__(
         self, text: str, stated: Stated, header: str, own_names: frozenset[str], *, is_after_header: bool
     ) -> None:
         self.kept: list[Command] = []
-        self.repeated: dict[int, int] = {}  # by the start of a command: where the dataset's ends
+        self.repeated: dict[int, int] = {}  # from the start of a command to the end of the dataset's
         self.differing: list[int] = []
         self.scopes = [_Scope(None, is_stated=True)]
         self._text, self._stated = text, stated
@@ -94,7 +96,7 @@ class _CommandReader:
             self._follow_scope(command, is_stated=end is not None)
 
     def _repeats(self, command: Command, name: str) -> int | None:
-        """Return where the dataset's command ends that this one repeats, None without one."""
+        """Return the end of the dataset's command that this one repeats, None without such a command."""
         if command.names:
             if name in self._own_names:
                 return 0
@@ -115,9 +117,10 @@ class _CommandReader:
         return " ".join(self._text[command.start : command.end].split())
 
     def _next_end(self, command: Command) -> int | None:
-        """Return the end of the dataset's next command that is the same.
+        """Return the end of the next command of the dataset with the same tokens, None without one.
 
-        An opener repeats each only once, and an ``end`` one only when it closes what repeats the dataset's.
+        Each opener of the dataset is repeated only once. An ``end`` repeats the dataset's only if it closes
+        an opener that repeats the dataset's.
         """
         key = words(self._text, command.start, command.end)
         ends = self._stated.others.get(key, ())
@@ -139,22 +142,22 @@ class _CommandReader:
             self.scopes[-1].variables.append(command)
 
     def own_openers(self, word: str = "") -> list[Command]:
-        """Return what the model opens and leaves open, or those of a word."""
+        """Return the model's openers of scopes that it leaves open: those of one word, or all of them."""
         own = [scope.opener for scope in self.scopes if scope.opener and not scope.is_stated]
         return [opener for opener in own if word in ("", opener.word)]
 
     def ends(self, dropped: Sequence[Command]) -> int:
-        """Return how many lines of ``end`` there are down to that of the innermost dropped opener."""
+        """Return the count of last ``end`` lines that includes the one of the innermost dropped opener."""
         starts = {command.start for command in dropped}
         openers = enumerate(scope.opener for scope in self.scopes)
         return max((depth for depth, opener in openers if opener and opener.start in starts), default=0)
 
 
 def read(text: str, start: int, declared: Declaration, dataset: tuple[str, str, Target]) -> Plans:
-    """Return what becomes of the text from `start` to the model's declaration of the target.
+    """Return the plans for the text from `start` to the model's declaration of the target.
 
-    `dataset` is the header, the statement and what it declares. Nothing is kept of a text that is longer than
-    anyone writes: it is tried whole.
+    `dataset` is the header, the statement and its target. The plans keep nothing of a text longer than
+    `_LONGEST_READ`; the candidate that is the model's own text still has it.
     """
     header, statement, target = dataset
     if declared.start - start > _LONGEST_READ:
@@ -174,7 +177,7 @@ def read(text: str, start: int, declared: Declaration, dataset: tuple[str, str, 
 
 
 class _Planner:
-    """Makes the plans from what was read."""
+    """Makes the plans from the commands that a `_CommandReader` has sorted."""
 
     def __init__(
         self, text: str, reader: _CommandReader, stated: Stated, found: Sequence[Command], end: int
@@ -203,7 +206,7 @@ class _Planner:
         return Plans(plan, careful or self._without_notations(model, plan), tuple(notes))
 
     def _without_notations(self, model: Sequence[Command], plan: Plan) -> Plan | None:
-        """Return the plan without the model's notations, None where there are none."""
+        """Return the plan without the model's notations, None if it has none."""
         plain = [command for command in model if command.word not in NOTATIONS]
         return None if len(plain) == len(model) else plan._replace(kept=self._pieces(plain))
 
@@ -225,12 +228,12 @@ class _Planner:
         return tuple(pieces)
 
     def _last_end(self, command: Command) -> int:
-        """Return where the last command ends, with comments behind it that are not the statement's."""
+        """Return the end of the last command, including comments after it that are not the statement's."""
         last = self._text[command.start : max(command.end, self._end)].rstrip()
         return command.start + len(last.removesuffix(self._stated.comment).rstrip())
 
     def _extended(self, end: int) -> int:
-        """Return how far the statement goes on, after `end`, with what the model does not repeat."""
+        """Return the end of the statement's commands after `end`, up to the next that the model repeats."""
         ends, number = self._stated.ends, bisect_right(self._stated.ends, end)
         while number < len(ends) and ends[number] not in self._matched:
             end, number = ends[number], number + 1
@@ -243,7 +246,7 @@ def _without(some: Sequence[Command], others: Sequence[Command]) -> list[Command
 
 
 def after_prefix(text: str, start: int, header: str) -> int:
-    """Return where the text goes on after the header, when it begins with it to the letter."""
+    """Return the offset behind the header if the text begins with an exact copy, or else `start`."""
     first = start
     while text.startswith("\n", first):
         first += 1
@@ -252,7 +255,7 @@ def after_prefix(text: str, start: int, header: str) -> int:
 
 
 def after_header(text: str, start: int, end: int, header: str) -> int:
-    """Return where code that declares nothing begins: after the imports and the lines that the header has."""
+    """Return the start of code that declares nothing: after its imports and its copies of header lines."""
     known = _lines_of(header)
     at, end = start, min(end, start + _LONGEST_READ)
     while at < end:

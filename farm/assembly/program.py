@@ -1,9 +1,9 @@
-"""Assembly step: a manifest line and the model's answer become one Lean program, with its line map.
+"""Assembly step: makes a Lean program, with its segments, from a manifest line and the model's answer.
 
-docs/use/manifests.md has the rules and the meaning of each warning. Besides: with `restate_formal_statement`
-off the code, with the model's own statement, stands right after the header; with `strip_theorem_from_proof`
-off it stands after the restated statement. Either way all of the code is taken, its own imports and repeated
-header lines apart.
+docs/use/manifests.md has the rules and the meaning of each warning. Two options change the result: without
+`restate_formal_statement` the code, with the model's own statement, stands right after the header; without
+`strip_theorem_from_proof` it stands after the restated statement. In both cases the program contains all of
+the code except its own imports and repeated header lines.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MODES = ("last", "first")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyOptions:
-    """How answers become programs; the names are those of NeMo-Skills' evaluation.
+    """The options of the assembly, with the names of NeMo-Skills' evaluation.
 
-    `final_answer_key`: None takes the profile's own, "" turns it off.
+    `final_answer_key`: None means the profile's own key, "" means no key.
     """
 
     profile: str = "farm"
@@ -42,7 +42,7 @@ class AssemblyOptions:
     reassemble: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for an unknown profile or mode, and for a profile without what it needs."""
+        """Raise UsageError for an unknown profile or mode, and for nemo-2025-08 without a key."""
         if self.profile not in PROFILES:
             raise UsageError(f"unknown profile {self.profile!r}; choose one of {', '.join(PROFILES)}")
         if self.extract_code_mode not in MODES:
@@ -56,13 +56,13 @@ class AssemblyOptions:
 
     @property
     def key(self) -> str:
-        """The final answer key in force; "" is none."""
+        """The final answer key in force; "" means no key."""
         return PROFILES[self.profile] if self.final_answer_key is None else self.final_answer_key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AssemblyWarning:
-    """Something about a line that its author may want to know; docs/use/manifests.md has the codes."""
+    """A warning about a line, with its position; docs/use/manifests.md has the codes."""
 
     code: str
     origin: str
@@ -72,13 +72,13 @@ class AssemblyWarning:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """The exact text given to Lean, and where it came from.
+    """The exact text for Lean, with the segments that were copied from manifest fields.
 
-    Where Lean refuses it for what stands before its proof, or it proves another statement, the next is tried:
-    `restated` and then `fallback`, each None where it would be the same. Where there are three, the text is
-    the model's own behind the header, `restated` has the dataset's statement with what the model wrote before
-    it, `fallback` with the farm's own preamble. The text begins with the line's context up to `context_end`,
-    0 where it does not.
+    If Lean refuses the text for an error above its proof, or if it proves another statement, the worker tries
+    the next candidate: `restated` and then `fallback`, each None if it equals an earlier one. Of three
+    candidates the first is the header with the model's own text, `restated` has the dataset's statement with
+    the model's preamble, and `fallback` has it with the farm's own preamble. The text begins with the line's
+    context up to `context_end`, which is 0 for a text without the context.
     """
 
     text: str
@@ -90,12 +90,12 @@ class Program:
 
     @property
     def candidates(self) -> tuple[Program, ...]:
-        """The program and those that are tried after it, in order."""
+        """All candidate programs, in the order in which a worker tries them."""
         return tuple(each for each in (self, self.restated, self.fallback) if each is not None)
 
     @property
     def submitted(self) -> tuple[tuple[int, int], ...]:
-        """The spans (start, end) that are the submission's own: neither the dataset's nor the farm's."""
+        """The spans (start, end) that the submission wrote, without the dataset's text and the farm's."""
         return tuple(
             [(each.start, each.start + each.length) for each in self.segments if each.origin in _SUBMITTED]
         )
@@ -145,7 +145,7 @@ def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
 
 
 def _chained(found: list[Program]) -> Program:
-    """Return the first of some programs with those behind it that differ from all before them."""
+    """Return the first program, with the later ones that differ from all before them as its candidates."""
     first, *others = [each for number, each in enumerate(found) if each.text not in _texts(found[:number])]
     if not others:
         return first
@@ -176,7 +176,7 @@ def _assemble_nemo(entry: Entry, options: AssemblyOptions) -> Program:
     proof = nemo.strip_theorem(entry.generation, code) if options.strip_theorem_from_proof else [code]
     dataset = _above(entry)
     draft = Draft(_sources(entry, dataset))
-    # August's operator precedence: what is not stripped stands alone.
+    # August's operator precedence: code that is not stripped is the whole program.
     if options.strip_theorem_from_proof or not august:
         draft.copy(dataset.origin, 0, len(dataset.text))
         if dataset.origin == CONTEXT and dataset.ends_line:

@@ -1,8 +1,8 @@
-"""Assembly step, the joint: the model's proof is put after the dataset's statement so that it parses there.
+"""Assembly step, proof: writes the model's proof after the dataset's statement so that Lean can parse it.
 
 Lean reads columns: the tactics of a block begin in one column, arguments stand to the right of their tactic.
-So text is copied line by line as it stands, and what the farm writes itself is white space and the few words
-(`by`, `exact`, `fun`, braces) that turn a proof of one form into the form that the statement asks for.
+So the farm copies the lines unchanged. It adds only white space and the few words (`by`, `exact`, `fun`,
+braces) that convert the proof into the form that the statement's ending needs.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _COMMAND = re.compile(
     r"\n(?=(?:theorem|lemma|example|def|instance|abbrev|end|namespace|section|open|private|axiom)\b"
     r"|noncomputable\b|#\w|@\[|/--)"
 )
-# A line with ink and the blank ones below it.
+# A line that is not blank, and the blank ones below it.
 _LINES = re.compile(r"[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+(?=\n|\Z))*+\n?")
-# Line breaks before code, by the indentation that follows; comments may stand anywhere.
+# Line breaks before code, by the indentation after them; comments may have any indentation.
 _INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
 _BY_NONE = re.compile(r"\n(?=[^\s-]|-(?!-))")
 _BY_ONE = re.compile(r"\n[ \t](?=[^\s-]|-(?!-))")
 _BY_TWO = re.compile(r"\n[ \t]{2}(?=[^\s-]|-(?!-))")
-#: What the next line belongs to, where it ends a line or stands before a comment.
+#: A token at the end of a line, or before its comment, that makes the next line part of the same term.
 _OPENER = re.compile(r"(?:\b(?:by|do|then|else|at)|=>|:=|[,(\[{⟨|+=<≤]|(?<!at )\*)[ \t]*+(?:--|\n)")
 _FOCUS = re.compile(r"·|\.[ \t]")
 
 
 class Joint:
-    """Writes a proof, found in ``text[...end]``, after a statement that ends in `ending`.
+    """Writes a proof from ``text[...end]`` after a statement with this `ending`.
 
-    `ending` is that of `farm.assembly.declaration.Target`; `end` follows the last ink of the code.
+    `ending` is that of `farm.assembly.declaration.Target`; `end` is the end of the code without the white
+    space after it. "Ink" in this module is a character that is no white space.
     """
 
     def __init__(self, draft: Draft, text: str, end: int, ending: str) -> None:
@@ -51,7 +52,7 @@ class Joint:
         self._assign = " :=" if ending == "none" else ""
 
     def write_body(self, ends: Signature) -> bool:
-        """Write the body of the model's own declaration; return whether there was any."""
+        """Write the body of the model's own declaration; return whether the body has a proof."""
         first = self._ink(ends.body)
         if first >= self._end:
             return False
@@ -72,12 +73,13 @@ class Joint:
         return True
 
     def write_bare(self, start: int, *, lost: bool, otherwise: bool) -> bool:
-        """Write a proof without its declaration; return whether there was any.
+        """Write a proof without its declaration; return whether the text has a proof of this form.
 
-        `lost` says that the text went on where a prompt ended, so that its first line has no indentation.
-        What only Lean can tell apart is written in one form, and `otherwise` in the other. Under a statement
-        that ends in ``:=`` these are tactics and a term, or the reverse where it begins as no tactic does;
-        else tactics whose first line may have lost its indentation, and tactics as they stand.
+        `lost` means that the text continued a prompt, so that its first line may have lost its indentation.
+        Only Lean can decide between two readings of some proofs: then this method writes one of them, and
+        with `otherwise` the other. After a statement that ends in ``:=`` the readings are tactics and a term,
+        or the reverse if the first token begins no tactic; after ``by`` they are tactics with the first
+        line's indentation restored, and unchanged tactics.
         """
         first = self._ink(start)
         code = self._first_code(first)
@@ -111,7 +113,7 @@ class Joint:
         return True
 
     def _write_by(self, first: int, code: int) -> bool:
-        """Write a proof that begins with ``by`` at `code`, behind comments; return whether there is any."""
+        """Write a proof that has its ``by`` at `code`, after comments; return whether tactics follow it."""
         if not self._wants_term:
             return self._write_tactics(code + 2)
         self._write_value(first, first, gap=" ")
@@ -126,7 +128,7 @@ class Joint:
     def _write_lines_of_term(self, line: int, code: int) -> None:
         """Write a term on lines of its own, its first line of code not left of those below.
 
-        Lean would take what stands deeper than a ``let`` or a ``have`` for arguments of its value.
+        Lean would read lines that are indented deeper than a ``let`` or a ``have`` as arguments of its value.
         """
         self._draft.write(self._assign + "\n")
         least = self._least_indent(code, self._end)
@@ -143,7 +145,7 @@ class Joint:
         return found.end() if found else self._end
 
     def _first_code(self, start: int) -> int:
-        """Return where the first token that is no comment begins."""
+        """Return the offset of the first token that is no comment."""
         if not self._text.startswith(("--", "/-"), start):
             return start
         end = min(self._end, start + _LONGEST_COMMENTS)
@@ -156,9 +158,9 @@ class Joint:
         self._draft.copy("generation", start, self._end)
 
     def _copy_indented(self, start: int) -> None:
-        """Copy lines, moved to the right up to the next command; lines that begin in a string stay.
+        """Copy lines, indented up to the next command; lines that begin inside a string are unchanged.
 
-        A text that is longer than any proof is copied as it stands.
+        A text longer than `_LONGEST_MOVED` is copied unchanged.
         """
         if self._end - start > _LONGEST_MOVED:
             self._copy(start)
@@ -192,7 +194,7 @@ class Joint:
             self._draft.write("\n")
 
     def _write_value(self, start: int, first: int, *, gap: str = "") -> None:
-        """Write what stands after the model's ``:=``, and a gap, after the statement's own."""
+        """Write the text after the model's ``:=``, and a gap before it, after the statement's own ``:=``."""
         if self._assign or gap:
             self._draft.write(self._assign + gap)
         block = self._ink(first + 2) if _BY.match(self._text, first, self._end) else self._end
@@ -213,14 +215,14 @@ class Joint:
         if 0 <= line_end < first:
             self._copy_from_line(first, least=1)
             return True
-        # What goes on below was written with the first tactic's column in mind, unless that is a comment.
+        # The lines below fit the column of the first tactic, unless a comment stands there.
         alone = line_end < 0 or self._text.startswith("--", first)
         self._draft.write(" " * (INDENT if alone else first - self._line_start(first)))
         self._copy(first)
         return True
 
     def _lacking(self, line: int, first: int) -> int:
-        """Return how many columns the first line has lost, 0 or less where none."""
+        """Return the number of columns that the first line has lost, 0 or less if it has lost none."""
         column = first - line
         return self._lost_indent(first, column) - column if column < INDENT else 0
 
@@ -236,10 +238,10 @@ class Joint:
             self._copy(line)
 
     def _lost_indent(self, first: int, column: int) -> int:
-        """Return the column where the first line stood before it lost its indentation, 0 when it did not.
+        """Return the first line's column before it lost its indentation, 0 if it has lost none.
 
-        The lines below tell: the one that is as far left as any stands where the first one stood.
-        When the first line opens a block and all below may be inside, there is nothing to tell by.
+        That is the least indentation of the lines below. If the first line opens a block that may contain all
+        lines below, its own column is unknown, and the result is 0.
         """
         command = _COMMAND.search(self._text, first, self._end)
         end = command.start() if command else self._end
@@ -256,7 +258,7 @@ class Joint:
         return least
 
     def _least_indent(self, first: int, end: int) -> int:
-        """Return the least indentation of the lines after the first, 0 without any; comments aside."""
+        """Return the least indentation of the lines of code after the first one, 0 without such lines."""
         if _BY_NONE.search(self._text, first, end):
             return 0
         if _BY_TWO.search(self._text, first, end) and not _BY_ONE.search(self._text, first, end):
@@ -264,7 +266,7 @@ class Joint:
         return min((len(m[1]) for m in _INDENTED.finditer(self._text, first, end)), default=0)
 
     def _begin_term(self, word: str) -> None:
-        """Begin a term that the farm words itself, as an ``exact`` where tactics are asked for."""
+        """Begin a term with a word of the farm's own, after ``exact`` if the statement ends in ``by``."""
         if self._wants_term:
             self._draft.write(self._assign + " " + word)
         else:
@@ -295,7 +297,7 @@ class Joint:
 
 
 def begins_block(text: str, start: int, end: int) -> bool:
-    """Return whether the first ink of a text is a ``by``."""
+    """Return whether a text begins with ``by``, after white space."""
     ink = _INK.match(text, start, end)
     return ink is not None and _BY.match(text, ink.end(), end) is not None
 

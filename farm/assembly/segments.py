@@ -1,4 +1,4 @@
-"""Assembly step, the line map: which part of a program came from which place of which manifest field."""
+"""Assembly step, segments: maps positions of a program to the manifest fields it was copied from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Segment(NamedTuple):
     origin_start: int
 
 
-#: Says of the segment of a number at which line, from 1, and column, from 0, of its field it begins.
+#: Returns the line, from 1, and column, from 0, at which the segment of this index begins in its field.
 Starts = Callable[[int], tuple[int, int]]
 
 
@@ -36,7 +36,7 @@ class Location(NamedTuple):
 
 
 class Draft:
-    """A program in the making: pieces copied from the fields, and the few words that join them."""
+    """An unfinished program: pieces copied from the fields, and the few words that join them."""
 
     __slots__ = ("_parts", "_segments", "_sources", "length")
 
@@ -47,7 +47,7 @@ class Draft:
         self.length = 0
 
     def copy(self, origin: str, start: int, end: int) -> None:
-        """Add ``field[start:end]``; a piece that goes on where the last one ended becomes part of it."""
+        """Add ``field[start:end]``; a piece that begins at the end of the last one extends its segment."""
         length = end - start
         if length <= 0:
             return
@@ -63,7 +63,7 @@ class Draft:
         self.length = at + length
 
     def write(self, text: str) -> None:
-        """Add text that stands in no field; it must not be empty."""
+        """Add text of the farm's own; it must not be empty."""
         self._parts.append(text)
         self.length += len(text)
 
@@ -82,10 +82,10 @@ class Draft:
 
 
 class LineMap:
-    """Says where positions that Lean names in a program stand in the manifest fields it came from."""
+    """Translates positions that Lean reports in a program into positions in the manifest fields."""
 
     def __init__(self, segments: Sequence[Segment], program_text: str, starts: Starts) -> None:
-        """Take the program's segments, and what says at which line and column of its field each begins."""
+        """Take the program's segments, and `starts`, which returns the position of each in its field."""
         self._segments, self._starts, self._text = segments, starts, program_text
 
     @cached_property
@@ -95,8 +95,8 @@ class LineMap:
     def locate(self, line: int | None, column: int | None) -> Location | None:
         """Return the place of a position in its field.
 
-        None for what the farm wrote itself, and for a position outside the program. The end of a piece counts
-        as part of it, for there Lean reports what is missing.
+        None for text of the farm's own, and for a position outside the program. The position right after a
+        segment belongs to it, because Lean reports missing text there.
         """
         offset = self._program.offset(line, column)
         if offset is None or line is None or column is None:
@@ -109,13 +109,13 @@ class LineMap:
             return None
         begun_line, begun_column = self._program.position(segment.start)
         field_line, field_column = self._starts(found)
-        if line > begun_line:  # a piece has the lines of its field
+        if line > begun_line:  # a segment has the line breaks of its field
             return Location(segment.origin, field_line + line - begun_line, column)
         return Location(segment.origin, field_line, field_column + column - begun_column)
 
 
 def starts_in(segments: Sequence[Segment], fields: Mapping[str, str]) -> Starts:
-    """Return what says at which line and column of its field each of these segments begins."""
+    """Return the function that gives the line and column at which a segment begins in its field."""
     known: dict[str, Positions] = {}
 
     def start(number: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Assembly step, the dataset's part: what header and statement declare before the target."""
+"""Assembly step, stated: reads the commands of header and statement above the target, for the preamble."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ IN_HEADER = 0
 
 
 class Known(NamedTuple):
-    """A command of the dataset's: its tokens, and where it ends in the statement, or `IN_HEADER`."""
+    """A command of the dataset: its tokens, and the offset of its end in the statement, or `IN_HEADER`."""
 
     words: str
     end: int
 
 
 class Stated(NamedTuple):
-    """What the dataset's text says before the target.
+    """The commands of the dataset's text above the target.
 
-    `lead` is where the target's own lead-in begins in the statement, and `ins` its ``... in``, as tokens.
-    `names` has what is declared under a name; `others` has the ends of all other commands, by their tokens,
-    and `kinds` the words of these.
-    `ends` are where the statement's commands before the target end, and `comment` is what stands between the
-    last of them and the target's lead-in.
+    `lead` is the offset in the statement at which the target's own lead-in begins, and `ins` holds the
+    lead-in's ``... in``, as tokens. `names` maps names to the commands that declare them; `others` maps the
+    tokens of all other commands to their ends, and `kinds` holds the words of these. `ends` are the offsets
+    in the statement at which its commands before the target end, and `comment` is the text between the last
+    of them and the target's lead-in.
     """
 
     lead: int
@@ -40,12 +40,12 @@ class Stated(NamedTuple):
     comment: str
 
 
-#: What is said by longer texts is read again: contexts have hundreds of lines, and thousands of them differ.
+#: The longest text whose commands are cached: contexts have hundreds of lines, and thousands of them differ.
 _LONGEST_KEPT = 1 << 14
 
 
 def read_stated(header: str, statement: str, target: Target) -> Stated:
-    """Return what a header and a statement with this target declare."""
+    """Return the commands that a header and a statement have above this target."""
     is_long = len(header) + len(statement) > _LONGEST_KEPT
     return (_read_stated if is_long else _kept_stated)(header, statement, target)
 
@@ -80,16 +80,16 @@ def _read_header(header: str) -> tuple[tuple[Command, str], ...]:
 
 
 def _read(text: str, found: Iterable[Command]) -> tuple[tuple[Command, str], ...]:
-    """Return commands with their tokens, imports apart."""
+    """Return commands with their tokens, without imports."""
     return tuple((each, words(text, each.start, each.end)) for each in found if each.word != "import")
 
 
 def split_lead(
     text: str, start: int, keyword: int, name_end: int
 ) -> tuple[tuple[Command, ...], Command | None]:
-    """Return the commands before the declaration whose word stands at `keyword`, and that itself.
+    """Return the commands before the declaration whose keyword stands at `keyword`, and its own command.
 
-    None for one that does not begin its line.
+    The own command is None for a declaration that does not begin its line.
     """
     found = tuple(commands(text, start, name_end))
     if found and found[-1].keyword == keyword:

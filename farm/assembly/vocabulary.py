@@ -1,4 +1,4 @@
-"""Assembly step, first words: telling a line of Lean, and of tactics, from a line of English; guesses all."""
+"""Assembly step, vocabulary: guesses by its first words whether a line is Lean or English."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SENTENCE = re.compile(
 
 
 def looks_like_lean(text: str, start: int, end: int) -> bool:
-    """Return whether a text begins as Lean does rather than as English does."""
+    """Return whether a text begins like Lean rather than like English."""
     first = _FIRST.match(text, start, end)
     if first is None or first[2] is not None:
         return first is not None
@@ -54,5 +54,5 @@ def looks_like_lean(text: str, start: int, end: int) -> bool:
 
 
 def looks_like_english(text: str, start: int, end: int) -> bool:
-    """Return whether the first line of a text reads as a sentence does, and does not begin as Lean does."""
+    """Return whether the first line of a text looks like an English sentence and not like Lean."""
     return not looks_like_lean(text, start, end) and _SENTENCE.match(text, start, end) is not None

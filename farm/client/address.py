@@ -21,9 +21,9 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """The address of the service; `socket` is its unix socket, `token_file` is read again for each request.
+    """The address of the service; `socket` is its unix socket, and each request reads `token_file` again.
 
-    A token may be replaced at any time: a service on this machine makes one at each start. A token file that
+    The token can change at any time: a service on this machine makes one at each start. A token file that
     `is_private` must belong to this user, and no other user may be able to read it.
     """
 
@@ -35,7 +35,7 @@ class Address:
 
     @property
     def local(self) -> bool:
-        """Whether the service is on this machine, so that no proxy is between."""
+        """Whether the service runs on this machine, so that requests bypass any proxy."""
         return self.socket is not None or urlsplit(self.url).hostname in _LOCAL
 
     @property
@@ -117,7 +117,7 @@ def _is_own_socket(path: Path) -> bool:
 def _private(path: Path) -> str:
     """Return the text of a file that only this user can read or change. Raises OSError.
 
-    A user who could change the address would get the token.
+    Another user who could change this file could redirect the token to their own server.
     """
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -107,7 +107,7 @@ class AsyncClient(AsyncCalls):
     def stream(
         self, items: Iterable[Item], *, deadline: float | None = None, **options: Unpack[Options]
     ) -> AsyncGenerator[Result, None]:
-        """Yield the result of every item in the order of their completion; `index` says which item it is.
+        """Yield the result of each item when it is complete; `index` is the item's place in the call.
 
         Items without a verdict at the deadline come last. Closing the generator early cancels the rest.
         """

@@ -1,4 +1,4 @@
-"""The base of both clients: the address, the options of calls, the deadlines, and the arguments for httpx."""
+"""The base class of both clients: their address, options and deadlines, and the arguments for httpx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of one request each, for both clients: the request, the parser of its answer, the methods."""
+"""The methods of both clients that make a single request."""
 
 from __future__ import annotations
 

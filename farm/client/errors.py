@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 
 class ClientError(Exception):
-    """A request to the farm failed; the message says why and what to do."""
+    """A request to the farm failed; the message names the cause and the remedy."""
 
 
 class NoService(ClientError):

@@ -27,7 +27,7 @@ from farm.client.requests import Request, Sent
 from farm.client.results import Batch, Result
 from farm.client.retry import LATER, Lost, Reply, pause_after
 
-#: The service may hold an answer back for so long: proxies close connections that are idle for a minute.
+#: The service holds an answer back for this time at most: proxies close connections after an idle minute.
 LONGEST_POLL = 50.0
 #: After an answer that comes sooner without news, the client pauses for the rest of this time.
 SHORTEST_POLL = 0.5
@@ -35,7 +35,7 @@ SHORTEST_POLL = 0.5
 LONGEST_SILENCE = 45.0
 #: After this number of streams in a row without a result, the client polls instead.
 MOST_LISTENS = 3
-#: The client tries an address that has never answered for so long: a service may be starting there.
+#: The client retries an address that has never answered for this time, since a service may be starting there.
 FIRST_CONTACT_SECONDS = 30.0
 
 #: Statuses that a proxy before a farm may answer by itself; they are refusals too.
@@ -160,7 +160,7 @@ def finish(batch: Batch, call: Call) -> Steps[Batch]:
                 answer = yield from ask(requests.look_at_item(item, wait_seconds=wait), call)
                 news = results.parse_news({"items": [answer]}, wanted=item)
             batch = results.updated(batch, news)
-            # An item with a key of an earlier call belongs to that call's batch, so it is polled by itself.
+            # An item with a key of an earlier call belongs to that call's batch, so it is polled separately.
             own = own and not all(each.over for each in news)
             if not batch.done and call.spent - asked < min(wait, SHORTEST_POLL):
                 yield Pause(seconds=min(wait, SHORTEST_POLL))

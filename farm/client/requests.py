@@ -1,4 +1,4 @@
-"""The client's requests as values: items with their keys, batches of them, and the bodies."""
+"""Makes the requests of both clients as values: keyed items, batches of them, and HTTP bodies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Item = str | Fields | Mapping[str, object]
 
 #: The largest batch that the service takes.
 MOST_ITEMS = 4096
-_MOST_BYTES = 4 << 20  # far below what services and proxies accept, and large enough to amortize a request
+_MOST_BYTES = 4 << 20  # far below the limits of services and proxies, and large enough to amortize a request
 
 
 class Options(TypedDict, total=False):
@@ -46,8 +46,8 @@ class Options(TypedDict, total=False):
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
     ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals` results have the
-    goals at errors and sorries. With `require_all_parts` a proof has to prove every theorem that its
-    statement leaves open. `batch_name` is the name of the batch on the page.
+    goals at errors and sorries. With `require_all_parts` a proof must prove every theorem that its statement
+    leaves open. `batch_name` is the name of the batch on the page.
     """
 
     environment: str

@@ -1,4 +1,4 @@
-"""What the service answers, as values: parses results and refuses an answer that contradicts itself."""
+"""Parses the service's answers into results for both clients, and refuses contradictory ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farm.documents import decoded
 _T = TypeVar("_T")
 
 
-#: What the lines and columns of a message count in: a part of the item, or the whole program.
+#: The text in which the lines and columns of a message count: a part of the item, or the whole program.
 Origin = Literal["answer", "header", "context", "formal_statement", "assembled"]
 
 
@@ -43,7 +43,7 @@ class Message:
 
     They count in the part of the item that `origin` names: the `answer` (program, proof or generation), the
     `header`, the `context`, the `formal_statement`, or the whole `assembled` program. `program` is the same
-    place in the whole program.
+    position in the whole program.
     """
 
     severity: str = ""
@@ -70,7 +70,7 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
-    """The environment and the farm that judged an item, and what its verdict rests on."""
+    """The environment and the farm that judged an item, and the facts that its verdict rests on."""
 
     environment: str | None = None
     environment_digest: str | None = None
@@ -100,10 +100,10 @@ class Seconds:
 class Result:
     """The state of one item, in the service and its clients; docs/use/http.md explains the fields.
 
-    `reward` is 1.0 or 0.0 only where the farm judged the item. It is None where nothing is known of the
-    proof: not done before the deadline, cancelled, or the farm failed; leave such an item out. `index` is the
-    item's place in the call. `status` is ``queued``, ``running``, ``done``, ``cancelled``, or ``unknown``
-    where the service did not answer.
+    `reward` is 1.0 or 0.0 only if the farm judged the item. It is None for an item that is not done at the
+    deadline or is cancelled, for a failure of the farm, and for a proof whose only unaccepted weakness is
+    ``forgeable``; leave such an item out. `index` is the item's place in the call. `status` is ``queued``,
+    ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer.
     """
 
     index: int
@@ -128,23 +128,23 @@ class Result:
 
     @property
     def proved(self) -> bool:
-        """Whether it is a proof, as sure as its tier makes it; `reward` says whether that is sure enough."""
+        """Whether the verdict is *proved*, on any tier; `reward` also takes the accepted weaknesses."""
         return self.verdict == "proved"
 
     @property
     def judged(self) -> bool:
-        """Whether the farm could judge it; an item that it could not judge says nothing about its proof."""
+        """Whether the farm judged the item; the proof of any other item may be right or wrong."""
         return self.verdict not in (None, "judge_error")
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will become known of the item."""
+        """Whether the item is done or cancelled, so that its result is final."""
         return self.status in ("done", "cancelled")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """What is known of one batch; `id` is None where the service never confirmed it."""
+    """The results of one batch so far; `id` is None if the service never confirmed the batch."""
 
     id: str | None
     done: bool
@@ -163,7 +163,7 @@ class Environment:
 
 
 def unknown(sent: Sent) -> Batch:
-    """Return the batch of which the service has said nothing yet."""
+    """Return the batch before the service's first answer."""
     results = (
         Result(index=sent.first + place, key=item.key, name=item.name, group=item.group)
         for place, item in enumerate(sent.items)
@@ -172,16 +172,16 @@ def unknown(sent: Sent) -> Batch:
 
 
 def explained(batch: Batch, trouble: object) -> Batch:
-    """Return the batch with the trouble told in every result that is not over."""
+    """Return the batch with the trouble as the `detail` of every result that is not final."""
     results = (each if each.over else replace(each, detail=str(trouble)) for each in batch.results)
     return replace(batch, results=tuple(results))
 
 
 def parse_batch(answer: object, sent: Sent | None = None) -> Batch:
-    """Return the batch that the service described, held against what was sent.
+    """Return the batch from the service's answer, after comparing its keys with those of the sent items.
 
-    Raises ServiceFailed where a result belongs to another item, or is missing: no proof must ever get the
-    reward of another.
+    Raises ServiceFailed if a result belongs to another item, or is missing: no proof must ever get the reward
+    of another.
     """
     data = _mapping(answer)
     first = 0 if sent is None else sent.first
@@ -196,9 +196,9 @@ def parse_batch(answer: object, sent: Sent | None = None) -> Batch:
 
 
 def updated(batch: Batch, news: Iterable[Result]) -> Batch:
-    """Return the batch with what is new of its items, found by their ids; other items are passed over.
+    """Return the batch with the new results of its items, matched by their ids; other results are ignored.
 
-    Raises ServiceFailed where an item has another key than before.
+    Raises ServiceFailed if an item has another key than before.
     """
     by_id = {each.id: each for each in news}
     found = tuple(renewed(old, by_id.get(old.id, old)) for old in batch.results)
@@ -206,14 +206,14 @@ def updated(batch: Batch, news: Iterable[Result]) -> Batch:
 
 
 def renewed(old: Result, new: Result) -> Result:
-    """Return what is new of an item, with its place in the call. Raises ServiceFailed for another's key."""
+    """Return an item's new result with its place in the call. Raises ServiceFailed for another key."""
     if new.key != old.key:
         raise broken(f"item {old.id} has another key than before")
     return replace(new, index=old.index)
 
 
 def parse_news(answer: object, *, wanted: str | None = None) -> list[Result]:
-    """Return the results of a batch as they come; `wanted` is the id of the only one that may be there."""
+    """Return the results in an answer; `wanted` is the id of the only item that it may contain."""
     news = [parse_result(item) for item in _items(_mapping(answer))]
     if wanted is not None and [each.id for each in news] != [wanted]:
         raise broken(f"it is not about item {wanted}")

@@ -1,4 +1,4 @@
-"""The retries of the client: whether a request is repeated, and after which pause."""
+"""Decides for both clients whether a failed request is retried, and after which pause."""
 
 from __future__ import annotations
 

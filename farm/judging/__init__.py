@@ -1,1 +1,1 @@
-"""Judging: from the facts of one check to its verdict. Pure."""
+"""Judging: turns a worker's report on one check into its verdict. Pure."""

@@ -1,7 +1,7 @@
-"""Advisories: the known soundness bugs of Lean 4's kernel, and which of them a toolchain has.
+"""Advisories: finds the known soundness bugs in a Lean 4 toolchain's kernel, for submits and pages.
 
-The table is ``advisories.toml`` beside this file. It tells what is known of a version by its name, and
-nothing of a Lean that somebody built and changed themselves.
+The table is ``advisories.toml`` beside this file. It finds the bugs of a release by its name; it does not
+know the bugs of a modified build.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Advisory:
     """One bug by which the kernel could accept a proof of False, and the versions of Lean that have it.
 
     `introduced` is the first version with the bug, empty when that is unknown. `fixed` are the versions with
-    the fix: the first on the main line, and the patch releases that it was carried back to. `sources` are
+    the fix: the first on the main line, and the patch releases with a backport. `sources` are
     addresses, or issues and pull requests such as ``leanprover/lean4#14576``.
     """
 
@@ -32,22 +32,24 @@ class Advisory:
 
 
 def advisories(toolchain: str) -> tuple[Advisory, ...] | None:
-    """Return the known bugs of a toolchain, oldest first; None when its name tells no version of Lean 4.
+    """Return the known bugs of a toolchain, oldest first; None if its name contains no version of Lean 4.
 
-    The name is a version, what a ``lean-toolchain`` file says, or the version with how its commit begins:
-    ``4.35.0``, ``leanprover/lean4:v4.35.0``, ``Lean 4.35.0 (eb6cafb7290e)``, ``4.33.0-rc1``. Of any other
-    name, such as ``my-lean``, nothing is known; the empty answer says that the table has no bug of it.
+    The name is a version, the content of a ``lean-toolchain`` file, or a version with the first digits of its
+    commit: ``4.35.0``, ``leanprover/lean4:v4.35.0``, ``Lean 4.35.0 (eb6cafb7290e)``, ``4.33.0-rc1``. Any
+    other name, such as ``my-lean``, gives None; an empty tuple means that the table lists no bug of the
+    version.
 
-    A version has a bug when it is not below `introduced` and no fix reaches it. A line is what has the same
-    first two numbers. A fix that is in F reaches V when V is not below F, and one of these holds:
+    A version has a bug when it is not below `introduced` and no fix reaches it. The versions of a release
+    line share their first two numbers. A fix in version F reaches version V when V is not below F, and one of
+    these holds:
 
-    - V is in the line of F.
-    - F is the first release of its line, such as ``4.33.0``, or a candidate for it. Lines are cut from the
-      main line one after the other, so the fix is in all that come after.
-    - F is the newest version that is named: all lines above have the fix, even when F is a patch release.
+    - V is in the release line of F.
+    - F is the first release of its line, such as ``4.33.0``, or a candidate for it. Release lines branch from
+      the main line one after the other, so all later lines have the fix.
+    - F is the newest version in `fixed`: all later lines have the fix, even when F is a patch release.
 
-    Any other patch release has a fix that was carried back, and says nothing of the lines above its own. A
-    candidate comes before its release, and what is called by another word, such as a nightly, before both.
+    Any other patch release has a backported fix, from which nothing follows for later lines. A candidate
+    comes before its release; a version with another suffix, such as a nightly, comes before both.
     """
     return _known(toolchain, table())
 
@@ -71,10 +73,10 @@ def table() -> tuple[Advisory, ...]:
 
 
 class _Version(NamedTuple):
-    """A version of Lean 4; they compare as they follow each other.
+    """A version of Lean 4; versions compare in the order of their release.
 
-    `candidate` is that for the release that the numbers name, infinite for the release itself, and -1 for a
-    nightly, a milestone, or what its builder calls by another word.
+    `candidate` is the number of a release candidate, infinite for the release itself, and -1 for a nightly, a
+    milestone, or any other suffix.
     """
 
     minor: int
@@ -113,10 +115,10 @@ def _reaches(fix: _Version, version: _Version, *, newest: bool) -> bool:
 
 
 def _surely_holds(version: _Version) -> _Version:
-    """Return the newest version all of whose fixes are surely in this one.
+    """Return the newest version whose fixes this one certainly has.
 
-    A nightly has the number of the next release as soon as the line below has its first candidate. A fix
-    that the later candidates of that line got may be younger than the nightly.
+    A nightly has the number of the next release as soon as the release line below has its first candidate. A
+    fix in a later candidate of that line may be newer than the nightly.
     """
     if version.candidate < 0:
         return _Version(version.minor - 1, 0, 1)

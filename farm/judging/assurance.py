@@ -1,4 +1,4 @@
-"""The assurance step: how sure a *proved* has to be, as a run asks for it. Pure."""
+"""Assurance step: the requirements that a run sets for a *proved*. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from farm.judging.tiers import Tier
 from farm.lean_text.policy.rules import RULES, Action
 from farm.lean_text.policy.screen import Policy
 
-#: Of all allowed axioms' names together: they are told to every audit.
+#: The limit for the names of all allowed axioms together, since every audit receives them.
 _MOST_CHARACTERS = 10_000
-#: How the store says, beside the rules of the policy, that all parts are required.
+#: The entry of the stored policy by which a run requires all parts.
 _PARTS, _ALL = "parts", "all"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assurance:
-    """How sure the *proved* of a run have to be.
+    """The requirements that a run sets for a *proved*.
 
-    `tier` says whom to believe (`farm.judging.tiers`). With `native` a proof may rest on the compiler, as
-    ``native_decide`` makes it do. `axioms` are those that a proof may rest on. With `requires_statement` no
-    line may be without one. With `requires_all_parts` a proof has to prove every theorem that its statement
-    leaves open, not the last one alone. `accepts_advisories`: on the tier kernel, a Lean with known holes in
-    its kernel will do. `policy` holds the actions that somebody has set; `rules` adds those of the tier.
+    `tier` names the programs that a verdict trusts (`farm.judging.tiers`). With `native` a proof may rest on
+    the compiler, as proofs by ``native_decide`` do. A proof may rest on `axioms` and no others. With
+    `requires_statement` every line must have a statement. With `requires_all_parts` a proof must prove every
+    theorem that its statement leaves open, and not only the last one. `accepts_advisories`: the run accepts,
+    on the tier kernel, a Lean whose kernel has known soundness bugs. `policy` holds the actions that the run
+    sets; `rules` adds those of the tier.
     """
 
     tier: str = Tier.KERNEL
@@ -37,7 +38,7 @@ class Assurance:
     accepts_advisories: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for what cannot be asked for."""
+        """Raise `UsageError` for an unknown tier, a contradiction between options, or impossible axioms."""
         if self.tier not in list(Tier):
             raise UsageError(f"no tier is called {self.tier!r}; choose one of {', '.join(Tier)}")
         self._require_reports()
@@ -54,7 +55,7 @@ class Assurance:
             )
 
     def _require_reports(self) -> None:
-        """Raise `UsageError` where a rule is to reject and the tier lets no text decide."""
+        """Raise `UsageError` if a rule shall reject and no text decides a verdict of the tier."""
         rejecting = [rule for rule, action in self.policy.actions.items() if action is Action.REJECT]
         if rejecting and self.tier != Tier.LEAN:
             raise UsageError(
@@ -64,9 +65,9 @@ class Assurance:
 
     @property
     def stored_policy(self) -> dict[str, str]:
-        """The policy as the store keeps it, with what an older worker must not pass over.
+        """The policy in the store's form, with an entry if all parts are required.
 
-        Such a worker cannot read an action that it does not know, and leaves the check to a newer one.
+        A worker of an older release does not know that entry's action, so it leaves the check to a newer one.
         """
         return dict(self.policy.actions) | ({_PARTS: _ALL} if self.requires_all_parts else {})
 
@@ -74,7 +75,7 @@ class Assurance:
     def stored(
         cls, *, tier: str, native: bool, axioms: Sequence[str], policy: Mapping[str, str]
     ) -> Assurance:
-        """Return an assurance of what the store keeps. Raises ValueError and UsageError for other words."""
+        """Return an assurance from the store's columns. Raises ValueError and UsageError for other words."""
         actions = {
             rule: Action(action) for rule, action in policy.items() if (rule, action) != (_PARTS, _ALL)
         }
@@ -88,7 +89,7 @@ class Assurance:
 
     @property
     def rules(self) -> Policy:
-        """The policy as the tier carries it out: the tier lean, which believes Lean's word, doubts texts."""
+        """The policy with the tier's own actions: the tier lean, without an audit, rejects doubted texts."""
         if self.tier != Tier.LEAN:
             return self.policy
         doubted = {name: Action.REJECT for name, rule in RULES.items() if rule.is_doubted}

@@ -1,17 +1,17 @@
-"""Verdict step, the audit: what was found in a module that Lean compiled, or in another system's proof."""
+"""Verdict step, audit: the findings against a compiled module, or against another system's proof."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-#: What became of the statement that a line has, or has not.
+#: The audit compared the proof with the line's statement; or it did not, as for a line without one.
 COMPARED, UNCHECKED = "compared", "unchecked"
-#: What a proof can rest on besides the kernel.
+#: A proof can rest on these besides the kernel.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
-#: The finding against a module that is not in the format that Lean writes, and against the statement itself.
+#: The finding against a module that is not in Lean's format, and the finding against the statement itself.
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
-#: The findings that say that another statement is proved than the challenge's.
+#: The findings against a proof of another statement than the challenge's.
 MISMATCHES = frozenset(
     {"statement_mismatch", "universe_mismatch", "target_missing", "not_a_theorem", "prerequisite_differs"}
 )
@@ -19,7 +19,7 @@ MISMATCHES = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that speaks against a proof: a word for machines, the constant if any, and a sentence."""
+    """One finding against a proof: a word for machines, a sentence, and the constant if there is one."""
 
     word: str
     sentence: str
@@ -55,22 +55,23 @@ class Influence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
-    """What an audit found against a proof, what it looked at, and the kernels' answers.
+    """An audit's findings against a proof, the facts that it read, and the kernels' answers.
 
-    `farm_workers.audit` makes it of a compiled module, in a process that imports nothing of this package and
-    prints the fields as JSON; `docs/why/trust.md` explains them.
+    `farm_workers.audit` makes it from a compiled module, in a process that imports nothing of this package
+    and prints the fields as JSON; `docs/why/trust.md` explains them.
 
-    - `statement` is `COMPARED` with the challenge, `UNCHECKED` without one, None where nothing was compared.
-    - `findings` are the first of them, `findings_left_off` counts the others.
-    - `axioms` are all that the target rests on; `reached` counts the constants of the module that it rests
-      on, `compared` names the first of those that its statement rests on, of `compared_constants`.
-    - `not_checked` names in a sentence each what could not be checked.
-    - `statement_has_sorry`: header or statement hold a sorry of their own; `rests_on_sorry_of` are the
+    - `statement` is `COMPARED` with a challenge, `UNCHECKED` without one, None if the audit compared nothing.
+    - `findings` are the first findings; `findings_left_off` counts the others.
+    - `axioms` are all axioms that the target rests on; `reached` counts the constants of the module that it
+      rests on; `compared` names the first of the `compared_constants` that its statement rests on.
+    - `not_checked` has a sentence for each fact that the audit could not check.
+    - `statement_has_sorry`: header or statement contain a sorry of their own; `rests_on_sorry_of` are the
       admitted constants of the dataset that the proof rests on.
-    - `trusts`: what the proof rests on besides the kernel, such as `COMPILER` or `ADMITTED`.
-    - `module_sha256` is of what Lean left, `sealed_sha256` of what the kernel was given, in hex.
-    - `replay` is the kernel's answer, None where it was not asked. Where Lean cannot be forked, that of the
-      environment's checker stands there. `second` is the checker's answer where it was asked besides.
+    - `trusts`: the proof rests on these besides the kernel, such as `COMPILER` or `ADMITTED`.
+    - `module_sha256` is the digest of the module that Lean wrote, and `sealed_sha256` that of the module that
+      the kernel replayed, in hex.
+    - `replay` is the kernel's answer, None if the kernel did not run. If Lean cannot be forked, it is the
+      answer of the environment's checker. `second` is the checker's answer if both ran.
     """
 
     accepted: bool
@@ -118,7 +119,7 @@ class Audit:
 
     @property
     def words(self) -> Iterator[str]:
-        """What was found, could not be checked and was accepted, a sentence each."""
+        """A sentence for each finding, each unchecked fact, the audit's result and each kernel's answer."""
         yield from (f"audit: {each.word}: {each.sentence}" for each in self.findings)
         yield from (f"not checked: {sentence}" for sentence in self.not_checked)
         worth = "accepted" if self.accepted else "rejected"
@@ -130,5 +131,5 @@ class Audit:
 
 
 def against(word: str, sentence: str, name: str | None = None) -> Audit:
-    """Return an audit that found one thing and looked at nothing else."""
+    """Return an audit with one finding and no other facts."""
     return Audit(accepted=False, findings=(Finding(word=word, sentence=sentence, name=name),))

@@ -1,6 +1,6 @@
-"""Verdict step, the ending: how the run of a program ended, as a fact. Pure and total.
+"""Verdict step, ending: classifies the end of a program's run, for workers and the verdict. Pure and total.
 
-Control flow asks for the ending; `farm.judging.verdict` alone decides what a proof is worth.
+Workers choose their next step by the ending; `farm.judging.verdict` alone judges the proof.
 """
 
 from __future__ import annotations
@@ -17,51 +17,51 @@ from farm.judging.tiers import Tier
 class Ending(StrEnum):
     """How a run ended; the first that applies, in this order."""
 
-    #: Lean cannot be given such a text, or the policy does not allow it: it was not run.
+    #: Lean cannot read the text, or the policy rejects it: Lean did not run.
     UNREADABLE = "unreadable"
     BARRED = "barred"
     #: The statement, the box or the environment is at fault.
     FARM_FAILED = "farm_failed"
-    #: A limit of the box ended the run, which `limit` names.
+    #: A limit of the box ended the run; `limit` names it.
     LIMIT = "limit"
-    #: The process left neither a status nor an error: nothing is known.
+    #: The process left neither a status nor an error, so its result is unknown.
     SILENT = "silent"
-    #: A signal that a program does not get for what it does.
+    #: A signal from outside, which no fault of the program causes, ended the run.
     KILLED = "killed"
     #: The system refused memory, or a thread.
     OUT_OF_MEMORY = "out_of_memory"
     NO_THREAD = "no_thread"
     CRASHED = "crashed"
-    #: Lean's own limits ended it, and nothing else is wrong: with more time the rest would still be refused.
+    #: One of Lean's own limits caused every error; with any other error the run is `REFUSED`.
     LEAN_MEMORY = "lean_memory"
     HEARTBEATS = "heartbeats"
     #: Lean reports errors.
     REFUSED = "refused"
-    #: Nothing of this.
+    #: Lean ended without an error.
     COMPLETE = "complete"
 
     @property
     def may_be_the_machine(self) -> bool:
-        """Whether a machine that is broken can end any program so."""
+        """Whether a broken machine can give any program this ending."""
         return self in _OF_MACHINE
 
 
 _OF_MACHINE = frozenset({Ending.FARM_FAILED, Ending.SILENT, Ending.KILLED, Ending.NO_THREAD, Ending.CRASHED})
 
-#: Signals that people, service managers and the kernel's out-of-memory killer send. A process gets all others
-#: for faults or limits of its own, or because it has asked for them, such as SIGALRM.
+#: Signals that people, service managers and the kernel's out-of-memory killer send. A process causes all
+#: others by its faults or limits, or requests them, such as SIGALRM.
 _FROM_OUTSIDE = frozenset({"SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM"})
 #: Signals of the limits that a process sets itself, by the word of the limit.
 _OF_LIMITS = {"SIGXFSZ": "file", "SIGXCPU": "cpu"}
 
-#: What Lean's runtime and C++ say, each as a whole line, when the system refuses them memory or threads.
+#: Whole lines that Lean's runtime and C++ print when the system refuses them memory or threads.
 _OUT_OF_MEMORY = re.compile(
     r"^(INTERNAL PANIC: out of memory"
     r"|(libc\+\+abi: )?terminat(ing|e called).* of type '?std::bad_alloc.*)$",
     re.MULTILINE,
 )
 _NO_THREAD = re.compile(r"^libc\+\+abi: terminating .*: failed to create thread: .*$", re.MULTILINE)
-#: What the runtime says before it ends with status 1 at an operation that it cannot carry out.
+#: The line that the runtime prints before it ends with status 1 at an operation that it cannot carry out.
 _PANIC = re.compile(r"^INTERNAL PANIC: .*$", re.MULTILINE)
 
 
@@ -87,20 +87,20 @@ def limit(report: Report) -> str | None:
 
 
 def lean_refused(report: Report) -> bool:
-    """Whether Lean reports an error that no limit of its own explains."""
+    """Return whether Lean reports an error that no limit of its own explains."""
     return ending(report) is Ending.REFUSED
 
 
 def reads_to_the_end(report: Report) -> bool:
-    """Whether Lean came to the end of a text, whatever it says of it."""
+    """Return whether Lean read a text to its end, with or without errors."""
     how = ending(report)
     return how is Ending.REFUSED or (how is Ending.COMPLETE and report.answer.reached_end)
 
 
 def needs_seal(report: Report, *, statement_has_sorry: bool = False) -> bool:
-    """Whether nothing but the compiled module can tell what a proof is worth.
+    """Return whether the verdict depends on the compiled module, so that a worker must audit it.
 
-    With `statement_has_sorry` the dataset's own text holds a sorry, so that Lean's warnings say nothing.
+    With `statement_has_sorry` the dataset's own text contains a sorry, so Lean's warnings decide nothing.
     """
     if report.tier == Tier.LEAN or ending(report) is not Ending.COMPLETE or not report.answer.reached_end:
         return False
@@ -108,7 +108,7 @@ def needs_seal(report: Report, *, statement_has_sorry: bool = False) -> bool:
 
 
 def panic(report: Report) -> str | None:
-    """Return the line in which Lean's runtime says at what it gave up."""
+    """Return the line in which Lean's runtime names the operation that it gave up, None without one."""
     found = _PANIC.search(report.answer.foreign_output)
     return None if found is None else found.group()
 

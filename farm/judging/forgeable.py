@@ -1,14 +1,14 @@
-"""Which verdicts a proof could have forged: those that were made where no namespaces held its code."""
+"""Finds the verdicts that a proof could have forged: no namespaces isolated its code from the farm."""
 
 from __future__ import annotations
 
-#: What is said of such a place.
+#: The warning about an isolation level without namespaces.
 FORGEABLE = "a proof could forge verdicts"
 
 
 def is_forgeable(isolation: str) -> bool:
-    """Return whether code of a submission could reach the farm where this level of isolation held it.
+    """Return whether a submission's code could reach the farm at this level of isolation.
 
-    The level is that of a verdict; where nothing of a submission ran, it is ``none`` or empty.
+    The level is that of a verdict; it is ``none`` or empty if no code of a submission ran.
     """
     return isolation not in ("", "none") and "bwrap" not in isolation.split("+")

@@ -1,4 +1,4 @@
-"""The unit of work: a program that is to be checked, and all that its verdict depends on."""
+"""Defines a worker's unit of work, the check: a program and all other input of its verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farm.limits import Limits
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fallback:
-    """Another program of a check, and the spans of it that are the submission's."""
+    """Another candidate program of a check, and the spans of it that the submission wrote."""
 
     program: str
     submitted: tuple[tuple[int, int], ...]
@@ -19,15 +19,15 @@ class Fallback:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One unit of work: a program, what it has to prove, how sure that must be, and what it may use.
+    """One unit of work: a program with its challenge, its assurance and its limits.
 
-    `submitted` are the spans (start, end) of the program that are the submission's own, in order; None for
-    all of it. `challenge` is None where nothing says what is to be proved. Without an `assurance` a program
-    is only given to Lean: nothing looks at its text. `restated`, then `fallback`, are checked where the
-    program before is refused for what stands before its proof, or proves another statement; None where that
-    would be the same program. With `goals` the report tells the goals at errors and sorries, where they can
-    be had. All programs begin with the dataset's context up to `context_end`, 0 without one: reading that is
-    no part of what the limits hold for.
+    `submitted` are the spans (start, end) of the program that the submission wrote, in order; None means the
+    whole program. `challenge` is None for a line without a statement. Without an `assurance` the worker only
+    runs Lean, and no policy reads the program. The worker checks `restated`, then `fallback`, if Lean refuses
+    the program before for text above its proof, or if that program proves another statement; None stands for
+    a candidate that equals an earlier one. With `goals` the report lists the goals at errors and sorries,
+    where Lean can print them. All programs begin with the dataset's context up to `context_end`, 0 without
+    one; the limits do not include the reading of that context.
     """
 
     program: str
@@ -42,5 +42,5 @@ class Check:
 
     @property
     def others(self) -> tuple[Fallback, ...]:
-        """The programs that may be checked after the first, in order."""
+        """The other candidate programs, in the order in which the worker checks them."""
         return tuple(each for each in (self.restated, self.fallback) if each is not None)

@@ -1,4 +1,4 @@
-"""Verdict step, what is known of a line in three words. Pure."""
+"""Verdict step, judgement: a line's status, verdict and reason, for lists and counts of lines. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from farm.judging.verdict import Outcome
 
 
 class Judgement(NamedTuple):
-    """What is known of a line: its verdict and reason, or its status where there is no verdict."""
+    """The verdict and reason of a line, or its status if it has no verdict."""
 
     status: str
     verdict: str | None
@@ -21,7 +21,7 @@ class Judgement(NamedTuple):
 
     @property
     def is_proved(self) -> bool:
-        """Whether it is a proof."""
+        """Whether the verdict is *proved*."""
         return self.verdict == Outcome.PROVED
 
     @property
@@ -31,7 +31,7 @@ class Judgement(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The verdict with its reason; of a proof the verdict alone."""
+        """The verdict, with its reason unless it is *proved*; the status of a line without a verdict."""
         if self.verdict is None:
             return self.status
         return self.verdict if self.is_proved else f"{self.verdict} {self.reason}"

@@ -1,4 +1,4 @@
-"""Verdict step, messages: which of a prover's messages are errors, sorries or limits. Pure."""
+"""Verdict step, messages: finds the errors, sorries and limits among a prover's messages. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from farm.judging.report import Message, Report
 
-#: Whole lines that ``Lean.throwMaxHeartbeat`` and ``Lean.KernelException.toMessageData`` write. Not every
-#: version tells the kind, and none does when the search for an instance, or the kernel, was what ran out.
+#: Whole lines that ``Lean.throwMaxHeartbeat`` and ``Lean.KernelException.toMessageData`` write. Some versions
+#: print no kind, and no version does if the search for an instance, or the kernel, ran out of heartbeats.
 _HEARTBEATS = re.compile(
     r"^(\(deterministic\) timeout at .*maximum number of heartbeats \(\d+\) has been reached"
     r"|\(kernel\) deterministic timeout)$",
@@ -17,17 +17,17 @@ _HEARTBEATS = re.compile(
 _LEAN_MEMORY = re.compile(r"(\(kernel\) )?excessive memory consumption detected")
 
 
-#: Lean's names for two sorts of message; not every way of running it tells them.
+#: Lean's names for two sorts of message; a worker does not get them from every way of running Lean.
 SORRY_KIND, HEARTBEAT_KIND = "hasSorry", "runtime.maxHeartbeats"
 
 
 def is_heartbeat(message: Message) -> bool:
-    """Whether Lean says that its own limit of heartbeats ended something."""
+    """Return whether a message reports that Lean's own limit of heartbeats ended an elaboration."""
     return message.kind == HEARTBEAT_KIND or _HEARTBEATS.search(message.text) is not None
 
 
 def is_memory_limit(message: Message) -> bool:
-    """Whether Lean says that its own limit of memory ended something."""
+    """Return whether a message reports that Lean's own limit of memory ended an elaboration."""
     return _LEAN_MEMORY.match(message.text) is not None
 
 
@@ -36,9 +36,9 @@ _SORRY_AXIOM = re.compile(r"'[^'\n]+' depends on axioms:\s*\[(?:[^\]]*[\s,])?sor
 
 
 def most_telling(messages: Sequence[Message]) -> list[int]:
-    """Return the places of messages, in the order in which they are kept where not all are.
+    """Return the indexes of messages in their order of importance, for answers that leave some out.
 
-    Errors decide first, then sorries; warnings come before information.
+    Errors come first, then sorries, then warnings, then information.
     """
     ranks = {"error": 0, "warning": 2, "information": 3}
 
@@ -50,30 +50,30 @@ def most_telling(messages: Sequence[Message]) -> list[int]:
 
 
 def says_sorry(message: Message) -> bool:
-    """Whether Lean warns that a declaration is admitted, in any version's wording.
+    """Return whether Lean warns that a declaration is admitted, in any version's wording.
 
-    The kind is there since Lean 4.9; backticks replaced the quotes in 4.28; the option ``warningAsError``
-    makes errors of these warnings.
+    Lean prints the kind since 4.9; backticks replaced the quotes in 4.28; the option ``warningAsError`` makes
+    errors of these warnings.
     """
     return message.kind == SORRY_KIND or message.text.strip() in SORRY_TEXTS
 
 
 def is_sorry(message: Message) -> bool:
-    """Whether a message tells of a sorry; what ``#print axioms`` says counts too."""
+    """Return whether a message reports a sorry; the output of ``#print axioms`` counts too."""
     return says_sorry(message) or _SORRY_AXIOM.match(message.text) is not None
 
 
 def errors(report: Report) -> tuple[Message, ...]:
-    """Return the errors of a report in order, without those that only say that something is admitted."""
+    """Return the errors of a report in order, without those that only report a sorry."""
     return tuple(each for each in report.answer.messages if each.severity == "error" and not is_sorry(each))
 
 
 def cause(found: Sequence[Message]) -> Message:
-    """Return the error that a verdict names, of errors in the order of their places.
+    """Return the error that a verdict names, from errors in the order of their positions.
 
-    That is the first one, unless others stand inside the text that it is about: then the first of those.
-    Lean finishes a piece of syntax after its parts, so an error of a part is no consequence of one about the
-    whole, while "unsolved goals" of a whole proof can be one of an error inside it.
+    That is the first error, unless the range of text that it covers contains others: then the first of those.
+    Lean finishes a piece of syntax after its parts, so an error in the whole cannot cause one in a part,
+    while an error in a part can cause one in the whole, such as "unsolved goals".
     """
     chosen = found[0]
     for each in found[1:]:
@@ -83,7 +83,7 @@ def cause(found: Sequence[Message]) -> Message:
 
 
 def _is_within(inner: Message, outer: Message) -> bool:
-    """Whether an error, which follows another in the text, is about a part of what that is about."""
+    """Return whether an error lies inside the range of an earlier one, and covers less than that range."""
     if outer.end_line is None or outer.end_column is None or inner.line == 0:
         return False
     last = inner.end_line or inner.line, inner.column if inner.end_column is None else inner.end_column
@@ -93,9 +93,9 @@ def _is_within(inner: Message, outer: Message) -> bool:
 
 
 def admitted(report: Report) -> Message | None:
-    """Return the first message of a sorry, apart from those about the dataset's own context.
+    """Return the first message about a sorry below the dataset's own context.
 
-    None where an audit has found that the statement holds the sorry, or is at fault itself.
+    None if an audit has found that the statement contains a sorry, or that the statement is at fault.
     """
     audit = report.audit
     if audit is not None and (audit.statement_has_sorry or audit.of_challenge):

@@ -1,7 +1,8 @@
-"""Verdict step, places: where in a program a sentence points, and where that is in the line's fields.
+"""Verdict step, places: translates a position in a program into one in a manifest line's fields.
 
-A verdict is of a program, and several lines can share it; the fields that the program was made of differ
-from line to line. So a stored sentence names the program's position, and an answer about a line the line's.
+Several lines can share the verdict on one program, and the fields that the program comes from differ from
+line to line. So a stored sentence names a position in the program, and an answer about a line names the
+position in that line's field.
 """
 
 from __future__ import annotations
@@ -12,26 +13,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A position of a program, line from 1 and column from 0, that a sentence names from `start` on."""
+    """A position in a program, line from 1 and column from 0; a sentence names it at offset `start`."""
 
     line: int
     column: int
     start: int
 
 
-#: Returns the field, line and column that a line and column of a program come from; None for none of them.
+#: Returns the field, line and column that a line and column of a program come from, None without a source.
 Locate = Callable[[int, int], tuple[str, int, int] | None]
 
 
 def at_line(line: int, column: int) -> str:
-    """Return the words for a position in a program, "" where there is no position."""
+    """Return the phrase that names a position in a program, "" for line 0."""
     return "" if line == 0 else f" at line {line}, column {column}"
 
 
 def moved(detail: str, place: Place | None, locate: Locate) -> str:
-    """Return a verdict's sentence with its position in a field, and the program's beside it.
+    """Return a verdict's sentence with its position in a field, and the program's in parentheses.
 
-    It stays as it is where it has no position, or where both are the same.
+    A sentence without a position is unchanged, and so is one whose position is the same in the field.
     """
     if place is None:
         return detail
@@ -47,7 +48,7 @@ def moved(detail: str, place: Place | None, locate: Locate) -> str:
 
 
 def beside(line: int, column: int, locate: Locate) -> str:
-    """Return a position of a program in short, in its field and, unless that is the same, in the program."""
+    """Return a short phrase for a position: in its field and, if it differs there, in the program."""
     found = locate(line, column)
     if found is None:
         return f"program {line}:{column}" if line else "no place"
@@ -57,5 +58,5 @@ def beside(line: int, column: int, locate: Locate) -> str:
 
 
 def origin(field: str) -> str:
-    """Return the name of a field in answers: what a model wrote is its answer, whole or not."""
+    """Return the name that answers use for a field: both fields of a model's text are its answer."""
     return {"generation": "answer", "predicted_proof": "answer"}.get(field, field)

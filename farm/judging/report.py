@@ -1,4 +1,4 @@
-"""Verdict step, facts: what is known of one check. `farm.judging.verdict` says what it is worth."""
+"""Verdict step, facts: the report of a worker on one check, which `farm.judging.verdict` judges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farm.lean_text.policy.rules import Hit
 
 
 class Preamble(StrEnum):
-    """Which of several programs of a check counted: the first, the second of three, or the last."""
+    """The judged one of a check's candidate programs: the first, the second of three, or the last."""
 
     MODEL = "model"
     RESTATED = "restated"
@@ -25,8 +25,8 @@ class Message:
     """One message of Lean, as ``lean --json`` prints it.
 
     `severity` is ``error``, ``warning`` or ``information``; `kind` is Lean's name for the sort of message,
-    ``""`` where the version prints none. Lines count from 1, columns from 0 in code points; line 0 stands for
-    no place in the program.
+    ``""`` if the version prints none. Lines count from 1, columns from 0 in code points; a message without a
+    position has line 0.
     """
 
     severity: str
@@ -40,10 +40,10 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goal:
-    """What was to be proved at a place of a program: one or more goals, as Lean prints them.
+    """The open goals at a position in a program, as Lean prints them.
 
-    `kind` is ``sorry`` or ``error``; lines and columns count as those of a `Message`. A process that ran the
-    program's own code wrote it, so it counts for nothing.
+    `kind` is ``sorry`` or ``error``; lines and columns count as those of a `Message`. The process that writes
+    goals also runs the program's own code, so no verdict depends on them.
     """
 
     kind: str
@@ -54,15 +54,16 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Execution:
-    """How a command ran in a box; without an argument, that of one that never ran.
+    """The run of a command in a box; the defaults stand for a command that never ran.
 
-    `signal` is the one the process died by; it or `exit_status` is a number unless the box failed or a limit
-    came first. `limit` names what made the box end it, or what was exceeded by the end: ``wall``, ``cpu``,
-    ``memory``, ``output``, ``processes`` or None. `wall_seconds` begin when the command does; `cpu_seconds`
-    is user and system time of the whole tree, `peak_memory_kib` is as in `farm_workers.box.procfs.Usage`.
-    `output_bytes` counts all that was written to both streams, `output_cut` says that not all of it was kept.
-    `stdout` and `stderr` are empty in a report, whose answer has what they say. `box_error` says how the box
-    failed, which says nothing about the command. `isolation` names the level that held it.
+    `signal` ended the process; either it or `exit_status` is a number, unless the box failed or a limit ended
+    the run. `limit` names the limit for which the box ended the run, or which the run had exceeded at its
+    end: ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None. `wall_seconds` begin when the
+    command does; `cpu_seconds` is user and system time of the whole process tree, `peak_memory_kib` is as in
+    `farm_workers.box.procfs.Usage`. `output_bytes` counts the bytes written to both streams; `output_cut`
+    means that the box dropped some of them. `stdout` and `stderr` are empty in a report, whose `Answer` holds
+    their contents. `box_error` is the failure of the box, which is no fact about the command. `isolation`
+    names the isolation level of the box.
     """
 
     exit_status: int | None = None
@@ -80,15 +81,15 @@ class Execution:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether neither a failure of the box nor a limit kept the command from its own end."""
+        """Whether the command ended by itself: the box did not fail, and no limit ended the run."""
         return self.box_error is None and self.limit is None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What Lean said: its messages in order, and what else came out on stdout, then on stderr, bounded.
+    """The output of Lean: its messages in order, and all other text on stdout, then on stderr, bounded.
 
-    `reached_end` says that Lean read the program to its end.
+    `reached_end` is true if Lean read the program to its end.
     """
 
     messages: tuple[Message, ...] = ()
@@ -103,24 +104,23 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """The facts of one check, with no opinion.
+    """The facts of one check, without a judgement.
 
-    `way` is how Lean was run: ``forked``, ``snapshot`` or ``cold``, ``none`` where it was not.
-    `environment_error` says how the farm itself failed, as the run's `box_error` does, `text_error` why Lean
-    was not even run on such a text, and `text_place` where in the text that is. `hits` is what the policy
-    found in the submission's own part, `refused` the hit for which Lean was not even run. `challenge_error`
-    says what is wrong with the statement that was to be proved, whatever the proof.
+    `way` names the start of Lean: ``forked``, ``snapshot`` or ``cold``, or ``none`` if Lean did not run.
+    `environment_error` describes a failure of the farm, as the run's `box_error` does. `text_error` is the
+    reason for which the worker did not run Lean on this text, and `text_place` its position. `hits` are the
+    policy's matches in the submission's spans, and `refused` is the hit for which the worker did not run
+    Lean. `challenge_error` describes a fault of the statement, whatever the proof is.
 
-    `tier` is the one that the check was judged under. `audit` is what was found of the compiled module, None
-    where no answer came or none was asked for.
+    `tier` is the tier of the check. `audit` is the audit of the compiled module, None if the audit did not
+    run or gave no answer. `kernel_limit` names the limit that ended the kernel without an answer: ``time``,
+    ``memory`` or ``depth``; or the limit that ended the audit before the kernel began: ``audit_wall``,
+    ``audit_cpu``, ``audit_memory`` or ``audit_depth``.
 
-    `kernel_limit` says how the kernel ended without an answer: ``time``, ``memory`` or ``depth``; or how the
-    audit did before the kernel was asked: ``audit_wall``, ``audit_cpu``, ``audit_memory`` or
-    ``audit_depth``.
-    `context_ends` is where the dataset's own context ends in the program, line and column, None without one:
-    what Lean says above it is not about the submission. `kind` is the proof system that all this is about.
-    `preamble` says which of several programs was judged, None where there is one. `goals` are what was to be
-    proved at errors and sorries, None where they were not asked for, or could not be had.
+    `context_ends` is the line and column of the program at which the dataset's context ends, None without
+    one; messages above it are not about the submission. `kind` is the proof system. `preamble` is the judged
+    one of several candidate programs, None if there was only one. `goals` are the goals at errors and
+    sorries, None if the check does not want them or Lean could not print them.
     """
 
     run: Execution = Execution()
@@ -141,19 +141,19 @@ class Report:
     context_ends: tuple[int, int] | None = None
 
     def is_of_context(self, message: Message) -> bool:
-        """Whether a message is about the dataset's own context; one without a place is not."""
+        """Return whether a message is about the dataset's own context; one without a position is not."""
         if self.context_ends is None or message.line == 0:
             return False
         return (message.line, message.column) < self.context_ends
 
     @property
     def statement(self) -> str:
-        """Whether what was proved was `COMPARED` with the line's statement, or is `UNCHECKED`."""
+        """`COMPARED` if the audit compared the module with the line's statement, or else `UNCHECKED`."""
         return UNCHECKED if self.audit is None else self.audit.statement or UNCHECKED
 
     @property
     def trusts(self) -> tuple[str, ...]:
-        """What a proof rests on besides the kernel, in words."""
+        """The phrases for everything besides the kernel that the proof rests on."""
         return () if self.audit is None else self.audit.trusts
 
     @property

@@ -1,4 +1,4 @@
-"""The reward step: what a verdict is worth to a trainer: 1.0, 0.0, or None where nobody knows. Pure."""
+"""Reward step: maps a verdict to a trainer's reward, which is 1.0, 0.0, or None for unknown. Pure."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from farm.judging.forgeable import is_forgeable
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 
-#: What a *proved* may lack that a full one has; whoever asks for rewards says which of it will do.
+#: The weaknesses that a *proved* can have; a trainer names those that it accepts.
 #:
-#: ``audit`` and ``lean``: its tier believes more than the kernel's replay. ``unchecked``: it was compared
-#: with no statement. ``sorry``: it rests on what the dataset admits, such as an earlier part of the
-#: statement. ``native``: it rests on the compiler. ``forgeable``: nothing kept the proof from the farm.
+#: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
+#: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
+#: the statement. ``native``: it rests on the compiler. ``forgeable``: no namespaces isolated the proof's code
+#: from the farm.
 WEAKER = ("audit", "lean", "unchecked", "sorry", "native", "forgeable")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worth:
-    """A verdict's reward, and which words of `WEAKER` are true of a *proved*."""
+    """A verdict's reward, and the weaknesses of a *proved*, in words of `WEAKER`."""
 
     reward: float | None
     weaker: tuple[str, ...] = ()
 
 
-#: What has no verdict, was cancelled, or could not be judged.
+#: The worth of a line without a verdict, of a cancelled line, and of one that the farm could not judge.
 UNKNOWN = Worth(reward=None)
 
 _NO_PROOF = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT})
@@ -41,10 +42,10 @@ def worth(
     isolation: str,
     accept: Collection[str] = (),
 ) -> Worth:
-    """Return what a verdict is worth to whoever accepts these words of `WEAKER`.
+    """Return the reward of a verdict for a trainer that accepts the weaknesses in `accept`.
 
-    A *proved* that is weaker than was asked for is worth 0.0, except where only the machine made it so: then
-    nobody knows what the proof is worth.
+    A *proved* with any other weakness gets 0.0. If its only other weakness is ``forgeable``, its reward is
+    None: the isolation of the machine is at fault, and the proof may be right.
     """
     if outcome in _NO_PROOF:
         return Worth(reward=0.0)

@@ -1,4 +1,4 @@
-"""Verdict step: the names of signals, by the numbers that the kernel of a worker gives them.
+"""Verdict step, signals: names the signals of a worker's kernel by their numbers.
 
 The numbers are those of signal(7) for Linux on x86-64 and arm64, whatever machine reads them.
 """

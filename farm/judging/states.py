@@ -1,4 +1,4 @@
-"""The states of lines and checks, and the classes of runs, by the words that the store has for them."""
+"""Defines for the store the states of lines and checks, their transitions, and the classes of runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from farm.errors import UsageError
 
 
 class Status(StrEnum):
-    """Has the farm done its work? Says nothing about what the proof is worth."""
+    """The progress of a line or check, independent of its verdict."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -17,7 +17,7 @@ class Status(StrEnum):
 
 
 class Cancelled(StrEnum):
-    """Why nobody waits for a line's verdict any more; it says nothing about its proof."""
+    """The reasons for which a line is cancelled; none of them depends on its proof."""
 
     USER = "user"
     DEADLINE = "deadline"
@@ -25,7 +25,7 @@ class Cancelled(StrEnum):
 
 
 class Priority(IntEnum):
-    """The classes of runs: what waits in one is begun before anything that waits in the next."""
+    """The classes of runs: workers begin the waiting checks of one class before those of the next."""
 
     INTERACTIVE = 0
     ONLINE = 1

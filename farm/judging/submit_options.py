@@ -1,4 +1,4 @@
-"""The options of a run: how its lines are assembled and checked."""
+"""Defines the options of a run, by which a submit assembles its lines and workers check them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SubmitOptions:
     goals: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a limit that is none, and for an unknown `no_answer`."""
+        """Raise `UsageError` for an impossible limit, and for an unknown `no_answer`."""
         if self.no_answer not in NO_ANSWER:
             raise UsageError(f"--no-answer {self.no_answer}: choose one of {', '.join(NO_ANSWER)}")
         require_possible(
@@ -65,12 +65,12 @@ class SubmitOptions:
         return {"environment": self.environment, "tier": self.assurance.tier, "priority": named}
 
     def stored(self, *, traceparent: str | None, **more: object) -> str:
-        """Return the options of a run as the store keeps them, as JSON, with its trace and `more`."""
+        """Return the options of a run, its trace and `more` as JSON for the store."""
         traced = {} if traceparent is None else {"traceparent": traceparent}
         return json.dumps(asdict(self) | more | traced)
 
     def limits(self, timeout: float | None) -> Limits:
-        """Return the limits of a line with this ``timeout`` of its own, in seconds, or with none."""
+        """Return the limits of a line; `timeout` is the line's own wall limit in seconds, if it has one."""
         wall = timeout if timeout is not None else self.wall_seconds
         cpu = CPU_PER_WALL * wall if self.cpu_seconds is None else self.cpu_seconds
         return Limits(wall_seconds=wall, cpu_seconds=cpu, memory_mib=self.memory_mib)

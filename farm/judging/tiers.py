@@ -1,4 +1,4 @@
-"""The tiers: whom a *proved* believes. Pure."""
+"""Defines the tiers, which name the programs that a *proved* trusts. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from enum import StrEnum
 
 
 class Tier(StrEnum):
-    """Whom a *proved* believes, from the fewest to the most.
+    """The programs that a *proved* trusts, from the fewest to the most.
 
-    ``kernel`` believes Lean's kernel alone, which replays the module that an audit found in order. ``audit``
-    believes Lean to have asked its kernel, and audits the compiled module. ``lean`` believes what Lean says.
+    ``kernel`` trusts Lean's kernel alone, which replays the module after the audit has accepted it. ``audit``
+    audits the compiled module, and trusts that Lean ran its kernel on each declaration. ``lean`` trusts
+    Lean's messages.
     """
 
     KERNEL = "kernel"

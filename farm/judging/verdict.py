@@ -1,16 +1,16 @@
-"""Verdict step: what the facts of one check say a proof is worth, as a pure and total function.
+"""Verdict step: judges the report on one check, by a pure and total function.
 
-Nothing here runs, reads or waits. Facts come in as a frozen `Report`; `judge` answers every possible report.
-Three rules stand above the table:
+This module runs no program, reads no file and waits for nothing. `judge` returns a verdict for every possible
+`Report`. Three rules stand above the table:
 
 - *The absence of an answer is never a pass.* `proved` needs exit status 0, no error, no sorry, the program
   read to its end, every byte of the output read, no limit hit, and, on the tiers kernel and audit, a compiled
-  module that was found in order by processes that never saw the program.
-- *The farm's failures are not the proof's.* What the box, the environment or someone outside did is
-  `judge_error`; it is tried again and never shown as a failed proof.
-- *Severity, kind and exit status decide, never a word in a text.* A text is compared only as a whole, and
-  only to tell one way of failing from another. What Lean says decides only why something is not proved,
-  unless the tier is lean.
+  module accepted by processes that never saw the program.
+- *The farm's failures are not the proof's.* A failure of the box or the environment, or a signal from
+  outside, is a `judge_error`; the farm retries the check and never shows it as a failed proof.
+- *Severity, kind and exit status decide, never a word in a text.* The farm compares only whole texts, and
+  only to distinguish one failure from another. Unless the tier is lean, Lean's messages decide only why a
+  program is not proved.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from farm.lean_text.positions import line_and_column
 
 
 class Outcome(StrEnum):
-    """What a proof is worth, in five words; `Reason` says more."""
+    """The five results of a check; `Reason` refines them."""
 
     PROVED = "proved"
     REJECTED = "rejected"
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why the outcome is what it is; each reason belongs to exactly one outcome (see `OUTCOMES`)."""
+    """The reason of an outcome; each reason belongs to exactly one outcome (see `OUTCOMES`)."""
 
     OK = "ok"
     ERROR = "error"
@@ -111,22 +111,22 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.WORKER_LOST: Outcome.JUDGE_ERROR,
 }
 
-#: Reasons that another machine, or the same one on a calmer day, may not give again. A crash is one of them:
-#: a library that is broken here, or a file that is gone, ends Lean as a program can.
+#: Reasons that another machine, or the same machine under less load, may not give again. A crash is one of
+#: them: a broken library or a missing file of this machine crashes Lean just as a program can.
 _CHANCE = frozenset(
     {Reason.WALL_LIMIT, Reason.CPU_LIMIT, Reason.MEMORY_LIMIT, Reason.LEAN_MEMORY_LIMIT, Reason.PROCESS_LIMIT}
     | {Reason.KERNEL_TIME, Reason.KERNEL_LIMIT, Reason.CRASH}
 )
 
-#: Failures of the farm that another attempt would end in as well.
+#: Failures of the farm that a retry would repeat.
 _FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What a proof is worth, why, and the same in one short sentence for a person.
+    """The outcome of a check, its reason, and one short sentence for a person.
 
-    `place` is the position of the program that the sentence names, None where it names none.
+    `place` is the position in the program that the sentence names, None if it names none.
     """
 
     outcome: Outcome
@@ -148,42 +148,42 @@ class Verdict:
 
     @property
     def reproducible(self) -> bool:
-        """Whether the same check would end the same way again, so that other jobs may share this verdict.
+        """Whether a retry would give the same verdict, so that other jobs may share this one.
 
-        Limits measured by a clock or in memory are chance; Lean's ``-M`` is one of them, for it looks at
-        resident memory. So is a crash, which the machine can have a part in. Heartbeats are counted
-        allocations and come out the same everywhere.
+        Limits of time and memory depend on the machine; so does Lean's ``-M``, which measures resident
+        memory. A broken machine can cause a crash. Heartbeats count allocations, so every machine gives the
+        same number.
         """
         return self.outcome is not Outcome.JUDGE_ERROR and not self.by_chance
 
     @property
     def is_tried_again(self) -> bool:
-        """Whether the farm failed, in a way that another attempt may not."""
+        """Whether the farm failed, and a retry may succeed."""
         return self.outcome is Outcome.JUDGE_ERROR and self.reason not in _FINAL
 
     @property
     def may_be_the_machine(self) -> bool:
-        """Whether a broken machine gives this verdict of any proof, so that the machine is examined first."""
+        """Whether a broken machine gives this verdict on any proof, so that the worker tests it first."""
         return self.is_tried_again or self.reason is Reason.CRASH
 
     @property
     def by_chance(self) -> bool:
-        """Whether a clock, or the machine's state, decided: it then says nothing about another line."""
+        """Whether a clock or the machine's state decided, so that no other line may share the verdict."""
         return self.reason in _CHANCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Particulars:
-    """The fields of a verdict that the store keeps as one document, for SQL neither filters nor sums them.
+    """The fields of a verdict that the store writes as one document: no SQL filters or sums them.
 
-    A field needs no migration: it has a default, which a verdict of an earlier release gets.
+    A new field needs a default and no migration: verdicts of an earlier release get the default.
     """
 
     place: Place | None = None
 
     @classmethod
     def of(cls, verdict: Verdict) -> Particulars:
-        """Return those of a verdict."""
+        """Return the particulars of a verdict."""
         return cls(place=verdict.place)
 
 
@@ -192,15 +192,15 @@ def _verdict(reason: Reason, detail: str, place: Place | None = None) -> Verdict
 
 
 def _placed(reason: Reason, before: str, at: tuple[int, int], behind: str) -> Verdict:
-    """Return a verdict whose sentence names a line and column between two of its parts; no line is 0."""
+    """Return a verdict whose sentence names a line and column between two parts, and neither if line is 0."""
     place = Place(line=at[0], column=at[1], start=len(before)) if at[0] else None
     return _verdict(reason, f"{before}{at_line(*at)}{behind}", place)
 
 
-#: The verdict on a line that has no generation, where that is not an error of its manifest.
+#: The verdict on a line without a generation, if the run's options do not make that an error.
 LACKS_ANSWER = _verdict(Reason.NO_ANSWER, "There is no answer: the line's generation is missing or null.")
 
-#: The verdict on a line whose statement cannot be given to Lean, whatever its answer is.
+#: The verdict on a line whose statement Lean cannot read, whatever its answer is.
 UNREADABLE_STATEMENT = _verdict(
     Reason.BAD_CHALLENGE,
     "The header, context or formal_statement contains a NUL character or a lone surrogate: "
@@ -209,9 +209,9 @@ UNREADABLE_STATEMENT = _verdict(
 
 
 def unusable_line(field: str, problem: str, remedy: str) -> Verdict:
-    """Return the verdict on a line from which its proof system can make no program.
+    """Return the verdict on a line of which the assembly can make no program.
 
-    A program that a submission brings in `predicted_proof` is its own fault, any other field the dataset's.
+    For a fault in `predicted_proof` the submission is rejected; any other field is the dataset's fault.
     """
     reason = Reason.INVALID_TEXT if field == "predicted_proof" else Reason.BAD_CHALLENGE
     return _verdict(reason, f"The {field} cannot be used: {problem}. Remedy: {remedy}.")
@@ -222,12 +222,12 @@ def _words(report: Report) -> Words:
 
 
 def box_failed(why: str) -> Verdict:
-    """Return the verdict of a check that the farm itself failed at."""
+    """Return the verdict of a check at which the box failed."""
     return _verdict(Reason.BOX_FAILED, f"The box failed: {why}.")
 
 
 def judge(report: Report) -> Verdict:
-    """Return the verdict on the facts of one check; every report has one."""
+    """Return the verdict on the report of one check; every report has one."""
     worded = _ENDED.get(ending(report))
     if worded is not None:
         return worded(report)
@@ -235,7 +235,7 @@ def judge(report: Report) -> Verdict:
 
 
 def judge_text(text: str) -> Verdict | None:
-    """Reject a program that cannot be given to Lean at all; None when it can.
+    """Return the rejection of a program that Lean cannot read, None for any other program.
 
     Lean reads UTF-8, which has no lone surrogates, and takes NUL for the end of a string.
     """
@@ -345,7 +345,7 @@ def _refused(report: Report) -> Verdict:
     return _placed(Reason.ERROR, "Error", _at(named), f": {_first_line(named.text)}{more}")
 
 
-#: The verdict on each way in which a run can end, apart from `Ending.COMPLETE`.
+#: The verdict on each ending except `Ending.COMPLETE`.
 _ENDED: dict[Ending, Callable[[Report], Verdict]] = {
     Ending.UNREADABLE: _unreadable,
     Ending.BARRED: _barred,
@@ -375,14 +375,14 @@ def _sorry(report: Report) -> Verdict | None:
     warned = admitted(report)
     if warned is None:
         return None
-    # The first that Lean warns of may be the dataset's own; an audit knows which is not.
+    # Lean's first warning may be about the dataset's own sorry; an audit names one of the submission.
     if report.audit and (found := report.audit.first(Reason.HAS_SORRY)):
         return _verdict(Reason.HAS_SORRY, found.sentence)
     return _placed(Reason.HAS_SORRY, "A declaration", _at(warned), " is admitted, not proved.")
 
 
 def _sealed(report: Report) -> Verdict:
-    """Say what became of the module of a program that Lean accepted."""
+    """Return the verdict on a program that Lean accepted, by the audit and replay of its module."""
     if report.tier == Tier.LEAN:
         return _verdict(Reason.OK, f"Lean accepted the program{_worth(report)}.")
     audit = report.audit
@@ -408,7 +408,7 @@ def _sealed(report: Report) -> Verdict:
 
 
 def _accepted(report: Report, second: Replay | None) -> Verdict:
-    """Say what a module is worth that the kernel has accepted, and the second one, where there is one."""
+    """Return the verdict on a module that the kernel has accepted, by the second kernel's answer, if any."""
     words = _words(report)
     if second is None:
         return _verdict(Reason.OK, f"{words.kernel} accepted {words.made}{_worth(report)}.")
@@ -421,20 +421,20 @@ def _accepted(report: Report, second: Replay | None) -> Verdict:
 
 
 def _worth(report: Report) -> str:
-    """Return in words what *proved* leaves open."""
+    """Return the phrases that list the weaknesses of a *proved*."""
     unchecked = f"; statement: {UNCHECKED}" if report.statement != COMPARED else ""
     trusts = (f"; trusts {what}" for what in report.trusts if what != ADMITTED)
     return unchecked + _open_parts(report.rests_on_sorry_of) + "".join(trusts)
 
 
 def _open_parts(names: Sequence[str]) -> str:
-    """Return in words on which admitted constants a proof rests, the first few by name."""
+    """Return the phrase that lists the admitted constants that a proof rests on, the first few by name."""
     shown = [_first_line(name, 60) for name in names[:_MOST_NAMES]]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return f"; rests on the sorry of {', '.join(shown)}{more}" if names else ""
 
 
-#: How many admitted constants a sentence names.
+#: The most admitted constants that a sentence names.
 _MOST_NAMES = 3
 
 
@@ -479,7 +479,7 @@ def _kernel_ended(limit: str) -> Verdict:
     return _verdict(reason, detail)
 
 
-#: What the words of an audit's findings are as a reason; all others are `Reason.AUDIT`.
+#: The reasons for an audit's findings, by their words; all other words are `Reason.AUDIT`.
 _FINDINGS = {
     "has_sorry": Reason.HAS_SORRY,
     "native_decide": Reason.NATIVE_DECIDE,

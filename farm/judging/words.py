@@ -1,4 +1,4 @@
-"""Verdict step, words: how a verdict's sentence names what did the work, for each proof system. Pure."""
+"""Verdict step, words: the names of each proof system's programs in a verdict's sentence. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from farm.kinds import Kind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Words:
-    """The names that a verdict's sentence is made of, each as it stands at the beginning of a sentence.
+    """The names of one proof system's programs, and two phrases that a verdict's sentence adds to them.
 
-    `prover` is what runs a submission, `kernel` what then decides about `made`, the thing that came of it;
-    `faulty` says what is wrong with a statement that cannot be proved at all.
+    `prover` runs the submission, and `kernel` then checks `made`, the product of that run; `faulty` is the
+    predicate of a statement that no submission can prove.
     """
 
     prover: str
