@@ -31,16 +31,16 @@ _DECLARING_WORDS = """
     irreducible_def declare_syntax_cat simproc coinductive add_decl_doc run_cmd
 """
 DECLARING = frozenset(_DECLARING_WORDS.split())
-"""Words of commands that give something to what follows; their text reaches to the next command."""
+"""Words of commands that define something for the text after them; each ends at the next command."""
 
 SETTINGS = frozenset({"open", "set_option", "universe", "universes", "export", "suppress_compilation"})
-"""Words of commands that change how what follows is read."""
+"""Words of commands that change how Lean reads the text after them."""
 
 SCOPES = frozenset({"variable", "variables", "include", "omit"})
-"""Words of commands that may give what follows more arguments than it says."""
+"""Words of commands that may add arguments to the declarations after them."""
 
 NOTATIONS = frozenset({"notation", "notation3", "infix", "infixl", "infixr", "prefix", "postfix"})
-"""Words of commands that give terms another reading, the statement's too."""
+"""Words of commands that change how Lean reads terms, those of the statement too."""
 
 OPENERS = frozenset({"namespace", "section", "mutual"})
 """Words of commands that an ``end`` closes."""

@@ -22,7 +22,7 @@ from farm.lean_text.positions import line_and_column
 from farm.manifest.entry import Entry
 
 PROFILES = {"farm": "**FINAL ANSWER**", "nemo-2025-11": "", "nemo-2025-08": "**FINAL ANSWER**"}
-"""Every profile with its final answer key; "" is none."""
+"""Every profile with its final answer key; "" means no key."""
 
 MODES = ("last", "first")
 

@@ -14,7 +14,7 @@ from farm.assembly.segments import Draft
 from farm.lean_text.scanner import Kind, opaque_spans, tokens
 
 INDENT = 2
-"""How far the farm indents what it has to indent, in columns."""
+"""The columns by which the farm indents a proof."""
 
 _LONGEST_COMMENTS = 1 << 18
 _LONGEST_MOVED = 1 << 18

@@ -11,7 +11,7 @@ from farm.assembly.declaration import Target
 from farm.lean_text.scanner import words
 
 IN_HEADER = 0
-"""Where a command of the header ends, as seen from the statement."""
+"""The end of a command of the header, as an offset in the statement."""
 
 
 class Known(NamedTuple):

@@ -32,7 +32,7 @@ COMMAND_LINE = re.compile(
     r"|example|def|abbrev|instance|structure|inductive|private|@\[|/-|--)(?!\w)",
     re.MULTILINE,
 )
-"""A line that begins as a command of Lean does, or with a comment."""
+"""A line that begins with a word of a Lean command, or with a comment."""
 
 _FIRST = re.compile(r"\s*+(?:([A-Za-z_][\w.]*['!?]?)|(--|/-|@\[|<;>|[·⟨{(|]))")
 _ENGLISH = re.compile(
