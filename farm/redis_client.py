@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from contextlib import ExitStack
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import redis
@@ -29,7 +30,7 @@ _GREETING_SECONDS = 0.5
 
 
 def turned_away(broker_url: str) -> str:
-    """Return why a Redis closes a connection before it is asked anything, "" where it does not.
+    """Return why a Redis closes a connection before its first command, "" if it does not.
 
     A client that writes to such a connection gets an error of the system and never reads the server's words.
     """
@@ -45,9 +46,11 @@ def turned_away(broker_url: str) -> str:
 def _connected(parts: SplitResult) -> socket.socket:
     """Return a connection. Raises OSError, and ValueError for one that would be encrypted."""
     if parts.scheme == "unix":
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_GREETING_SECONDS)
-        connection.connect(parts.path)
+        with ExitStack() as on_failure:
+            connection = on_failure.enter_context(socket.socket(socket.AF_UNIX))
+            connection.settimeout(_GREETING_SECONDS)
+            connection.connect(parts.path)
+            on_failure.pop_all()
         return connection
     if parts.scheme != "redis":
         raise ValueError(parts.scheme)

@@ -201,6 +201,7 @@ def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, 
     with mixed.farm.started(tmp_path / "worker", "worker", "--concurrency", "1") as worker:
         eventually(lambda: mixed.ask(known) == ["core", "mine"])
         eventually(lambda: worker.said.count("Not serving: ") >= 2)
+        eventually(lambda: len(mixed.queries.pending()) == 2)  # `core` starts a trial of its own
         states = {each.name: each for each in mixed.queries.pending()}
         assert {name: each.state for name, each in states.items()} == {
             "broken": "unfit",

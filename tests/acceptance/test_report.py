@@ -205,7 +205,7 @@ def test_lines_cancelled_at_the_first_proof_are_said_to_bias_the_estimate(quiet:
     ]
     said = quiet.farm("report", stopped).stdout
     assert "pass@1 over its judged lines is too high" in said
-    assert "told only where the cancelled lines cannot change it" in said
+    assert "given only if the cancelled lines cannot change it" in said
 
 
 def test_a_run_that_stops_on_the_first_proof_is_not_worse_than_the_same_judged_to_the_end(

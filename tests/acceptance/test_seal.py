@@ -429,7 +429,7 @@ def test_what_is_unsafe_among_the_imports_is_run_by_nothing(check_native: CheckN
 
 def test_what_imports_run_in_place_of_a_definition_is_believed(check_native: CheckNative) -> None:
     report = check_native("theorem goal : replaced 1 = true", "{} := by native_decide\n")
-    assert (judge(report).reason, report.audit and report.audit["trusts"]) == (Reason.OK, ["the compiler"])
+    assert (judge(report).reason, report.audit and report.audit.trusts) == (Reason.OK, ("the compiler",))
 
 
 # Sorry.

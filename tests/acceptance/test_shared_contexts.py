@@ -137,16 +137,16 @@ def test_axioms_and_sorries_of_the_context_are_told_as_if_it_stood_in_the_module
         "by two lemmas": (
             "theorem goal (p q : Prop) (h : p ↔ q) : q = p",
             ":= further p q h",
-            ["propext"],
+            ("propext",),
             (),
         ),
         "by an admitted one": (
             "theorem goal (n : Nat) : total n = n",
             ":= total_same n",
-            ["sorryAx"],
+            ("sorryAx",),
             ("Shop.total_same",),
         ),
-        "by itself": ("theorem goal : (1 : Nat) = 1", ":= rfl", [], ()),
+        "by itself": ("theorem goal : (1 : Nat) = 1", ":= rfl", (), ()),
     }
     for name, (statement, answer, axioms, admitted) in answers.items():
         check = check_of(context, statement, answer)

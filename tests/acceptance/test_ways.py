@@ -185,8 +185,8 @@ def test_a_log_of_lints_is_not_sealed(checker: Checker, core: LeanEnvironment) -
     cold, forked = (checker.check(check, core, way=way).audit for way in ("cold", "forked"))
     assert cold is not None
     assert forked is not None
-    assert cold["module_sha256"] != forked["module_sha256"]
-    assert cold["sealed_sha256"] == forked["sealed_sha256"] is not None
+    assert cold.module_sha256 != forked.module_sha256
+    assert cold.sealed_sha256 == forked.sealed_sha256 is not None
 
 
 @pytest.fixture(scope="module")

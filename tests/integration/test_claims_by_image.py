@@ -156,7 +156,7 @@ def test_a_check_of_a_class_before_overtakes_those_that_were_claimed_ahead(
     load(store, tmp_path / "full.jsonl", *of_images(*[1] * 6))
     worker.note(0.02)
     assert named([taken(worker)]) == ["0"]
-    assert worker.ahead() == {"core"}
+    assert worker.prefetched() == {"core"}
     for each in range(2):
         load(store, tmp_path / "a.jsonl", *of_images(2, first=100 + each), priority=Priority.INTERACTIVE)
     eventually(lambda: any(claim.priority == Priority.INTERACTIVE for claim in [taken(worker)]), seconds=1)

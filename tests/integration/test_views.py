@@ -16,8 +16,8 @@ from sqlalchemy import Engine, text
 
 from farm.embedded import Servers, down, ensure
 from farm.errors import FarmError
+from farm.judging.messages import HEARTBEAT_KIND
 from farm.judging.report import Message
-from farm.judging.verdict import HEARTBEAT_KIND
 from farm.runs import revise
 from farm.store import postgres
 from farm.store.queries import Queries
