@@ -89,6 +89,17 @@ class TestAsking:
         assert results[0]["provenance"]["statement"] == "compared"
         assert results[0]["provenance"]["tier"] == "kernel"
 
+    def test_an_error_behind_more_warnings_than_are_answered_is_answered(self, service: Service) -> None:
+        unused = "".join(f"theorem w{n} : 1 = 1 := by have h : 1 = 1 := rfl; sorry\n" for n in range(130))
+        wrong = f"{HEADER}{unused}theorem t : 1 = 1 := nothing\n"
+        fenceless = stated(RIGHT, form="generation")
+        many, bare = service.post({"program": wrong}, fenceless, wait_seconds=120)["items"]
+        assert (many["verdict"], many["messages_cut"], len(many["messages"])) == ("rejected", True, 100)
+        assert [each["line"] for each in many["messages"] if each["severity"] == "error"] == [
+            wrong.count("\n")
+        ]
+        assert [(each["code"], each["origin"]) for each in bare["warnings"]] == [("no_code_fence", "answer")]
+
     def test_a_weaker_proof_is_worth_1_to_who_accepts_it(self, service: Service) -> None:
         for accept, reward in ((["unchecked"], 1.0), (["native"], 0.0)):
             (found,) = service.post(program(PROVED, 2), accept=accept, wait_seconds=120)["items"]
