@@ -1,4 +1,4 @@
-"""The farm's own servers: PostgreSQL, Valkey and a worker in one folder, for users who configured none.
+"""The farm's own servers: PostgreSQL, Valkey and a worker in one folder, for users without own servers.
 
 `farm.embedded.client` is the interface for commands. It starts `farm.embedded.supervisor`, a background
 process that runs the `farm.embedded.pair` of servers, each of them a `farm.embedded.child`, in one

@@ -36,7 +36,7 @@ _VALKEY_SETTINGS = {"port": "0", "unixsocketperm": "700", "save": "", "appendonl
 
 
 def start_postgres(home: Path, lock: int, binary: Binary, keep: Keep, *, connections: int) -> str:
-    """Start PostgreSQL in the home, its database made if need be, and return SQLAlchemy's URL of it.
+    """Start PostgreSQL in the home, its database made if need be, and return its SQLAlchemy URL.
 
     It accepts at most ``connections``. The caller holds the home's ``lock`` and keeps the children passed to
     ``keep`` running. Raises `ServerDown`.

@@ -17,9 +17,9 @@ from farm.judging.report import Message as LeanMessage
 from farm.judging.reward import UNKNOWN, Worth, worth
 from farm.store.records import Item, Judged, StoredVerdict
 
-#: Characters of all messages of an item together; what is longer is cut.
+#: The most characters of all messages of an item together; longer text is cut.
 MOST_CHARACTERS = 16_384
-#: And so many of them.
+#: The most messages of an item.
 MOST_MESSAGES = 100
 
 _ITEM_ID = re.compile("([0-9A-Za-z]+)-([1-9][0-9]{0,7})")
@@ -35,17 +35,17 @@ class Results:
 
     @classmethod
     def of(cls, batch: str, items: Sequence[Result]) -> Results:
-        """Return those of these items."""
+        """Return the state of a batch that consists of these items."""
         return cls(batch=batch, done=all(each.over for each in items), items=tuple(items))
 
 
 def item_id(item: Item) -> str:
-    """Return an item's id as clients have it."""
+    """Return the id under which clients know an item."""
     return f"{item[0]}-{item[1]}"
 
 
 def item_of(item_id: str) -> Item | None:
-    """Return the item that an id of a client's names, None where it can be nobody's."""
+    """Return the item that an id of a client's names, None for a text that is no id."""
     found = _ITEM_ID.fullmatch(item_id)
     return None if found is None else (found[1], int(found[2]))
 
@@ -125,7 +125,7 @@ def _provenance(found: Judged, verdict: StoredVerdict) -> Provenance:
 
 
 def _messages(messages: Sequence[LeanMessage], lines: LineMap) -> Iterator[Message]:
-    """Yield Lean's messages, as many as an answer has room for, in their order."""
+    """Yield Lean's messages in their order, at most as many as an answer has room for."""
     texts, left = dict[int, str](), MOST_CHARACTERS
     for place in most_telling(messages)[:MOST_MESSAGES]:
         if left <= 0:
@@ -167,13 +167,13 @@ def _goal(goal: LeanGoal, lines: LineMap) -> Goal:
 
 
 def waits_for(environment: str, silent: dict[str, float], *, seconds: float) -> str | None:
-    """Return why nobody will begin what waits in an environment; None where somebody will."""
+    """Return why no worker will begin the queued checks of an environment; None if a worker serves it."""
     if silent.get(environment, float("inf")) <= seconds:
         return None
     return f"no worker serves {environment} at the moment"
 
 
 def in_order(items: Sequence[Item], found: Sequence[Judged]) -> list[tuple[int, Judged]]:
-    """Return each of these with its place among the items that were asked for."""
+    """Return each stored item with its index in the request."""
     by_item = {(each.run_id, each.line): each for each in found}
     return [(index, by_item[item]) for index, item in enumerate(items) if item in by_item]

@@ -25,10 +25,9 @@ Hold = tuple[int, int, datetime]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alike:
-    """Which checks are to be claimed together: those of one class in one environment that need one image.
+    """A wish for claims that share an image: checks of one class in one environment, none before `turn`.
 
-    Not `exact`, the image is the one whose number is the first from `image` on. None of them stands before
-    `turn`.
+    If `exact` is false, the wish is for the image with the lowest number from `image` on.
     """
 
     environment: str
@@ -38,7 +37,7 @@ class Alike:
     exact: bool = True
 
     def row(self) -> dict[str, object]:
-        """Return what the store is given of it."""
+        """Return the wish as the parameters of a claim."""
         return {
             "environment": self.environment,
             "class": int(self.priority),
@@ -50,7 +49,7 @@ class Alike:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A check that this worker holds: what to check, and the attempt under which to report it.
+    """A check that this worker holds: the programs, and the attempt under which to report the result.
 
     `failures` counts earlier attempts in which the farm failed. With one attempt left it is a `suspect`: it
     may be the check that crashes workers. One that is claimed `ahead` waits for a free thread of its worker.
@@ -100,9 +99,9 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What a worker found out about a check: facts, verdict, and with what it was judged.
+    """A worker's result of a check: the facts, the verdict, and the environment that judged it.
 
-    The `traceparent` is that of the check's span, None where there is none.
+    The `traceparent` is that of the check's span, None for a check that is not traced.
     """
 
     report: Report
@@ -113,7 +112,7 @@ class Decision:
     traceparent: str | None = None
 
     def row(self, claim: Claim) -> dict[str, object]:
-        """Return what the store is given of it."""
+        """Return the values that the store records."""
         report, verdict = self.report, self.verdict
         return {
             "id": claim.check_id,
@@ -157,7 +156,7 @@ class Released:
         return cls(claim=claim, outcome="returned", detail=why, failed=False)
 
     def row(self) -> dict[str, object]:
-        """Return what the store is given of it."""
+        """Return the values with which the store ends the attempt."""
         return {
             "id": self.claim.check_id,
             "attempt": self.claim.attempt,
@@ -209,7 +208,7 @@ def _challenge(row: Mapping[str, Any]) -> Challenge:
 
 
 def _statement(report: Report, verdict: Verdict) -> str | None:
-    """Return whether the statement was compared, None where nothing is proved and nothing was looked at."""
+    """Return whether the statement was compared, None for a rejected proof without an audit."""
     if verdict.outcome is Outcome.PROVED:
         return report.statement
     return None if report.audit is None else report.audit.statement

@@ -4,7 +4,7 @@
 (``src/Lean/Meta/Native.lean`` of Lean 4.35, run with that version). It is called again for a seal: no code of
 the submission has run there, and in the header's environment a term can only refer to imported constants.
 
-These can do whatever a program can: print, end the process, never end, write where they should not. So each
+Their code can print, end the process, never end, or overwrite memory of the process. So each
 term is compiled and run in a fork of the seal's process that has nothing open but one end of a pipe, can make
 no system call that reaches anything else, and ends when the seal does.
 """
@@ -26,7 +26,7 @@ from farm_workers.seal.evaluation import Compiled, Value
 _PARAMETERS = 8
 _CLOSURE_TAG, _CLOSURE_BYTES = 245, 24
 _SUCCESS = 0  # the constructor `NativeEqTrueResult.success`; `notTrue` has no fields
-#: No process says more about a term than this.
+#: The longest value that is read from the pipe.
 _MOST_BYTES = 64
 
 
@@ -53,7 +53,7 @@ class Compiler:
         self._context = found[0]
 
     def apart(self, calls: Filter) -> Compiled:
-        """Return what evaluates each term in a fork of the calling process, which takes on this filter."""
+        """Return a function that evaluates each term in a fork of this process, which installs the filter."""
 
         def evaluated(term: int) -> Value:
             reading, writing = os.pipe()
@@ -107,7 +107,7 @@ class Compiler:
 
 
 def _value(said: bytes, status: int) -> Value:
-    """Return the value of a term, by what the process said that evaluated it and how that ended."""
+    """Return the value of a term from the output and the exit status of the process that evaluated it."""
     if status == 0:
         values = {each.value.encode(): each for each in (Value.TRUE, Value.FALSE, Value.NOT_COMPILED)}
         return values.get(said, Value.ENDED)

@@ -1,4 +1,4 @@
-"""Image step, filters: a filter of system calls, which a fork of an image takes on."""
+"""Image step, filters: a filter of system calls, which a fork of an image installs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """A filter of system calls that a process can take on."""
+    """A filter of system calls that a process can install."""
 
     def __init__(self, calls: bytes, machine: str) -> None:
-        """Prepare the filter; `machine` is what ``uname -m`` says."""
+        """Prepare the filter; `machine` is the output of ``uname -m``."""
         self._calls = ctypes.create_string_buffer(calls, len(calls))
         program = _Program(len(calls) // 8, ctypes.addressof(self._calls))
         self._words = _SECCOMP[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
 
     def take(self) -> None:
-        """Take it on, for good, in all threads. Raises OSError."""
+        """Install it, for good, in all threads. Raises OSError."""
         require(_LIBC.syscall(*self._words), "seccomp")
