@@ -41,6 +41,10 @@ _MIGRATIONS = "farm_migrations"
 _LIMIT_EXCEEDED = "54"
 # Its "lock_not_available" and "query_canceled": a statement waited or ran for too long.
 _OUT_OF_TIME = ("55P03", "57014")
+# Its "deadlock_detected": it rolled this transaction back so that another one could go on.
+_DEADLOCK = "40P01"
+# How often a migration may lose a deadlock against workers, whose transactions take milliseconds.
+_MIGRATIONS_TRIED = 5
 # Its "read_only_sql_transaction": the server is being restored, or is a standby.
 _READ_ONLY = "25006"
 
@@ -343,8 +347,8 @@ def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     """Bring the database to this farm's revision and return the revisions before and after.
 
     One that is newer, and that this farm can use, stays as it is. Safe to start on many nodes at once: an
-    advisory lock lets one work while the others wait and then find nothing to do. A table that is not free
-    within `lock_seconds` ends it, and nothing was changed. Raises `FarmError` then, `ServerDown`, and
+    advisory lock lets one work while the others wait and then find nothing to do. A deadlock with a worker makes
+    it begin again. A table that is not free within `lock_seconds` ends it, and nothing was changed. Raises `FarmError` then, `ServerDown`, and
     `DatabaseVersion` when the database is too new for this farm, or of no release.
     """
     from alembic import command  # costs 0.7 s to import: only this command pays
@@ -368,8 +372,19 @@ def _upgrade(engine: Engine, run: Callable[[Config, str], None], config: Config)
     config.set_main_option("script_location", str(resources.files(_MIGRATIONS)))
     config.attributes["engine"] = engine
     with reaching(engine), _in_time():
-        run(config, "head")
+        _despite_deadlocks(lambda: run(config, "head"))
     return before, SCHEMA
+
+
+def _despite_deadlocks(migrate: Callable[[], None]) -> None:
+    """Migrate, and repeat that when PostgreSQL rolled it back to end a deadlock with a worker."""
+    for _ in range(_MIGRATIONS_TRIED - 1):
+        try:
+            return migrate()
+        except OperationalError as error:
+            if _sqlstate(error) != _DEADLOCK:
+                raise
+    return migrate()
 
 
 @contextmanager
@@ -378,7 +393,7 @@ def _in_time() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        if getattr(error.orig, "sqlstate", None) not in _OUT_OF_TIME:
+        if _sqlstate(error) not in (*_OUT_OF_TIME, _DEADLOCK):
             raise
         why = str(error.orig).strip().splitlines()[0]
         raise FarmError(

@@ -138,7 +138,7 @@ def test_one_connection_to_postgresql_is_enough_for_everything(
             assert asked.returncode == 0, asked.stderr
     check_all(narrow, manifest)
     assert verdicts(tmp_path / "out.jsonl") == KINDS
-    assert narrow.server_connections() == 1
+    assert narrow.server_connections() <= 1
 
 
 def test_statements_prepared_by_others_or_repeated_often_are_no_trouble(pooled: Pooled) -> None:

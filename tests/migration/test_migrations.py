@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from farm.judging.tiers import Tier
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.transitions import Store
+from tests.processes import PATIENCE, eventually
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations" / "farm_migrations"
 
@@ -143,6 +145,34 @@ def test_a_migration_that_does_not_get_a_table_gives_up_says_so_and_can_be_repea
             assert postgres.revision(connection) == "0014"
     assert postgres.upgrade(empty_database_url) == ("0014", postgres.SCHEMA)
     engine.dispose()
+
+
+def test_a_migration_that_loses_a_deadlock_begins_again(empty_database_url: str) -> None:
+    engine = _at_revision(empty_database_url, "0014")
+    held, wanted = "workers", "jobs"  # the migration locks them in the other order
+    with engine.connect() as other, ThreadPoolExecutor(1) as pool:
+        # PostgreSQL rolls back the transaction that finds the deadlock: only the migration looks for one.
+        other.execute(text("SET deadlock_timeout = '10min'"))
+        other.execute(text(f"LOCK TABLE {held} IN ACCESS SHARE MODE"))
+        migrating = pool.submit(postgres.upgrade, empty_database_url, lock_seconds=int(60 * PATIENCE))
+        eventually(lambda: _waits_for(engine, held))
+        other.execute(text(f"LOCK TABLE {wanted} IN ACCESS SHARE MODE"))
+        other.rollback()
+        assert migrating.result() == ("0014", postgres.SCHEMA)
+    eventually(lambda: _deadlocks(engine) == 1)
+    engine.dispose()
+
+
+def _waits_for(engine: Engine, table: str) -> bool:
+    waiting = text("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(:table))")
+    with engine.connect() as connection:
+        return bool(connection.scalar(waiting, {"table": table}))
+
+
+def _deadlocks(engine: Engine) -> int:
+    asked = text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    with engine.connect() as connection:
+        return int(connection.scalar(asked) or 0)
 
 
 _JUDGED = """
