@@ -15,7 +15,7 @@ from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 if TYPE_CHECKING:
     from farm.datasets.catalogue import Dataset
     from farm.datasets.making import Copy, Wanted
-    from farm_workers.checking.statements import Tried
+    from farm_workers.machine.statements import Tried
 
 #: Exit status when some statements do not compile.
 SOME_WRONG = 4
@@ -155,8 +155,8 @@ def _tried(found: Copy, wanted: Wanted) -> list[Tried]:
     """Have this machine try every statement."""
     from farm.cli.terminal import trying
     from farm.settings import Settings
-    from farm_workers.checking.machine import opened
-    from farm_workers.checking.statements import require_kind, tried
+    from farm_workers.machine.opening import opened
+    from farm_workers.machine.statements import require_kind, tried
 
     settings = Settings.load()
     with opened(settings, concurrency=settings.concurrency) as machine:
