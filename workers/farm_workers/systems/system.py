@@ -21,7 +21,7 @@ class Judge(Protocol):
     """Judges checks in environments of one kind; thread-safe."""
 
     def check(
-        self, check: Check, environment: Any, *, cancelled: Callable[[], bool] = box.never
+        self, check: Check, environment: Any, /, *, cancelled: Callable[[], bool] = box.never
     ) -> Report | Future[Report]:
         """Return the report of a check; no behaviour of a submission raises an exception.
 
