@@ -24,8 +24,9 @@ def test_a_table_of_an_unknown_kind_is_refused_with_the_known_ones(tmp_path: Pat
     with pytest.raises(SettingsError) as raised:
         found.find()
     words = ", ".join(f'"{kind}"' for kind in Kind)
+    where = f"{file}: environment 'other': kind"
     assert str(raised.value) == (
-        f"{file}: environment 'other': kind: 'coq' is no proof system that this farm knows; write one of {words}"
+        f"{where}: 'coq' is no proof system that this farm knows; write one of {words}"
     )
 
 

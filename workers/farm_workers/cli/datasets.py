@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.kinds import Kind
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _Path = Annotated[Path, Argument(help="The folder of a clone, or a data file. No
 _Output = Annotated[
     Path, Option("-o", "--output", help="The manifest to write: .jsonl, .jsonl.gz, .jsonl.zst.")
 ]
-_System = Annotated[str, Option(help="The proof system: lean, metamath or hol-light.")]
+_System = Annotated[str, Option(help=f"The proof system: one of {', '.join(Kind)}.")]
 _Split = Annotated[str, Option(help="Only this split, such as test.", show_default=False)]
 _Statement = Annotated[
     str, Option(metavar="FIELD", help="lines: the field with the statement or program.", show_default=False)
