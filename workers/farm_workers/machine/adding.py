@@ -1,4 +1,4 @@
-"""Environment step, for `farm environments`: adds, packs and verifies environments of this machine.
+"""Machine step, for `farm environments`: adds, packs and verifies environments of this machine.
 
 An environment is added only after all its canaries got the right verdicts.
 """
