@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm_workers.box.isolation import Isolation
-from farm_workers.environments.metamath import MetamathEnvironment, environment
-from farm_workers.metamath.judge import MetamathJudge
+from farm_workers.systems.metamath.environment import MetamathEnvironment, environment
+from farm_workers.systems.metamath.judge import MetamathJudge
 
-from farm.assembly.kinds import assembling
 from farm.assembly.program import AssemblyOptions
 from farm.judging.job import Check
 from farm.judging.report import Report
@@ -21,6 +20,7 @@ from farm.kinds import Kind
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.settings import Settings
+from farm.systems.known import system
 from tests.processes import PATIENCE
 
 DATABASES = Path("/usr/share/metamath/databases")
@@ -39,7 +39,7 @@ def check(statement: str, answer: str, *, limits: Limits = LIMITS, fenced: bool 
         generation=answer,
         predicted_proof="",
     )
-    metamath = assembling(Kind.METAMATH)
+    metamath = system(Kind.METAMATH)
     program = metamath.assemble(entry, AssemblyOptions())
     return Check(
         program=program.text,

@@ -12,5 +12,4 @@ answer         finds thinking, the final answer key, and fences
 vocabulary     recognizes lines of Lean by their first words
 nemo           profiles `nemo-2025-11` and `nemo-2025-08`
 segments       maps each segment of a program to its manifest field
-metamath       joins a block of Metamath and the proof of an answer
 """

@@ -1,4 +1,4 @@
-"""Assembly step, faults: the errors for a line of which the assembly can make no program."""
+"""Assembly step, faults: the errors for a line or a text of a benchmark that states nothing usable."""
 
 from __future__ import annotations
 
@@ -13,3 +13,7 @@ class StatementFault(Exception):
 
 class ForeignStatement(StatementFault):
     """A statement of a proof system that no environment has, for which the farm refuses the manifest."""
+
+
+class Unstated(Exception):
+    """A text of a benchmark from which no statement can be read; the message says why."""

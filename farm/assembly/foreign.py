@@ -17,7 +17,7 @@ from farm.lean_text.scanner import Kind, Token, code_tokens
 
 _ISABELLE_REMEDY = (
     "this farm has no Isabelle: give the problem's Lean 4 statement, or see "
-    "docs/develop/add-a-proof-system.md for the parts that a farm with Isabelle needs"
+    "docs/develop/isabelle.md for the parts that a farm with Isabelle needs"
 )
 _LEAN3_REMEDY = (
     "Lean 3 has ended and this farm has none: give the statement of the benchmark's Lean 4 port "

@@ -10,9 +10,10 @@ from types import MappingProxyType
 
 from farm.datasets import layouts
 from farm.datasets.generic import Columns, files_of, rows_of
-from farm.datasets.layouts import Reads
+from farm.datasets.layouts import Reads, files_of_minif2f
 from farm.errors import UsageError
 from farm.kinds import Kind
+from farm.systems.known import system
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +38,8 @@ class Dataset:
 ALL = "all"
 
 _MINIF2F = re.compile(r"(?:aime|amc|imo|mathd|mathb|algebra|numbertheory|induction)", re.IGNORECASE)
+#: The files of miniF2F in each system that has a file for each problem.
+_MINIF2F_FILES = {kind: files for kind in Kind if (files := system(kind).minif2f) is not None}
 
 _DATASETS = (
     Dataset(
@@ -44,14 +47,12 @@ _DATASETS = (
         title="miniF2F",
         reads={
             "lean": layouts.lean_of_minif2f,
-            "metamath": layouts.metamath_of_minif2f,
-            "hol-light": layouts.hol_of_minif2f,
+            **{kind: partial(files_of_minif2f, of_system=files) for kind, files in _MINIF2F_FILES.items()},
             "isabelle": layouts.isabelle_of_minif2f,
         },
         counts={
             "lean": {"test": 244, "valid": 244},
-            "metamath": {"test": 244, "valid": 244},
-            "hol-light": {"test": 163, "valid": 163},
+            **{kind: files.counts for kind, files in _MINIF2F_FILES.items()},
         },
         names=_MINIF2F,
     ),

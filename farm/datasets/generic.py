@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.assembly.declaration import read_target
+from farm.assembly.faults import Unstated
 from farm.assembly.foreign import foreign
 from farm.datasets.layouts import Found, in_files
 from farm.datasets.lean_files import only_theorem
-from farm.datasets.problem import LeftOut, Place, Problem, Unstated
+from farm.datasets.problem import LeftOut, Place, Problem
 from farm.datasets.reading import rows, survivors
 from farm.datasets.records import HEADERS, NAMES, first_of
 from farm.errors import UsageError

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from farm.assembly.faults import Unstated
 from farm.assembly.foreign import foreign
 from farm.datasets.contexts import context_records
-from farm.datasets.hol_files import term
 from farm.datasets.lean_files import Stated, only_theorem, open_theorems, problems, theorems
-from farm.datasets.metamath_files import block
 from farm.datasets.minif2f_names import named
-from farm.datasets.problem import LeftOut, Place, Problem, Unstated
+from farm.datasets.problem import LeftOut, Place, Problem
 from farm.datasets.reading import data_files, files, has_rows, is_data, object_of, objects, survivors, text_of
 from farm.datasets.records import lean_records, split_of
 from farm.errors import UsageError
 from farm.manifest.lines import printable, unusable
+from farm.systems.system import BenchmarkFiles
 
 Found = Iterator[Problem | LeftOut]
 
@@ -123,29 +123,16 @@ def _refuse_lean3(path: Path, text: str) -> None:
         raise unusable(path, f"is written in {found.system} ({found.sign})", found.remedy)
 
 
-def metamath_of_minif2f(path: Path) -> Found:
-    """Yield the Metamath problems of miniF2F: a block in a file of its own for each."""
-    for split, each in _of_splits(path, "metamath", ".mm"):
+def files_of_minif2f(path: Path, of_system: BenchmarkFiles) -> Found:
+    """Yield the problems of miniF2F of one system: a statement in a file of its own for each."""
+    for split, each in _of_splits(path, of_system.folder, of_system.suffix):
         place = Place(path=each)
         try:
-            statement, mended = block(text_of(each), each.stem)
+            statement, fields = of_system.statement(text_of(each), each.stem)
         except Unstated as error:
             yield LeftOut(place=place, why=str(error))
             continue
-        more = {**_known_of_minif2f(each), **({"label_mended": True} if mended else {})}
-        yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
-
-
-def hol_of_minif2f(path: Path) -> Found:
-    """Yield the HOL Light problems of miniF2F: a term in a file of its own for each."""
-    for split, each in _of_splits(path, "hollight", ".ml"):
-        place = Place(path=each)
-        try:
-            statement = term(text_of(each))
-        except Unstated as error:
-            yield LeftOut(place=place, why=str(error))
-            continue
-        more = _known_of_minif2f(each)
+        more = {**_known_of_minif2f(each), **fields}
         yield Problem(place=place, name=each.stem, split=split, statement=statement, more=more)
 
 
@@ -180,8 +167,8 @@ def isabelle_of_minif2f(path: Path) -> Found:
     """Raise UsageError: no Isabelle can be served here yet."""
     raise UsageError(
         f"{printable(path, None)}: --system isabelle: this farm has no Isabelle, so nothing could check "
-        "these statements. Take the same problems in Lean 4 (--system lean), Metamath or HOL Light; "
-        "docs/develop/add-a-proof-system.md describes the needs of a farm with Isabelle"
+        "these statements. Take the same problems in Lean 4 (--system lean) or another system; "
+        "docs/develop/isabelle.md describes the needs of a farm with Isabelle"
     )
 
 

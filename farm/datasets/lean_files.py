@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from farm.assembly.commands import Command, commands
 from farm.assembly.declaration import read_target
-from farm.datasets.problem import Unstated
+from farm.assembly.faults import Unstated
 from farm.lean_text.scanner import Kind, Token, sorry_tokens, tokens
 
 _THEOREMS = frozenset({"theorem", "lemma"})

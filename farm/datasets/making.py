@@ -12,14 +12,13 @@ from pathlib import Path
 import zstandard
 
 from farm.assembly.faults import ForeignStatement, StatementFault
-from farm.assembly.kinds import assembling
 from farm.datasets.catalogue import ALL, DATASETS, Dataset
 from farm.datasets.problem import LeftOut, Problem
 from farm.errors import UsageError
 from farm.files import write_whole
-from farm.kinds import Kind
 from farm.lean_text.scanner import sorry_tokens
 from farm.manifest.lines import printable, unusable
+from farm.systems.known import system
 
 #: At most this many left-out problems are listed.
 _MOST_TOLD = 10
@@ -150,7 +149,7 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
 
 def _unreadable(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
     """Yield a note on statements from which no program can be made; raises ManifestError for foreign ones."""
-    state = assembling(wanted.system).challenge
+    state = system(wanted.system).challenge
     for each in problems:
         try:
             state(each.header, each.context or "", each.statement)
@@ -202,7 +201,7 @@ def _fields(problem: Problem, wanted: Wanted) -> dict[str, object]:
     fields: dict[str, object] = {
         "name": problem.name,
         "split": problem.split or None,
-        "source": f"{wanted.dataset.title} ({Kind(wanted.system).system})",
+        "source": f"{wanted.dataset.title} ({system(wanted.system).name})",
         "group": problem.group,
         "environment": wanted.environment,
         "header": problem.header if problem.context is None and wanted.system == "lean" else None,

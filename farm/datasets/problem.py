@@ -51,7 +51,3 @@ class LeftOut:
 
     place: Place
     why: str
-
-
-class Unstated(Exception):
-    """A text from which no statement can be read; the message says why."""

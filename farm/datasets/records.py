@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from farm.assembly.declaration import read_target
+from farm.assembly.faults import Unstated
 from farm.datasets.lean_files import only_theorem
-from farm.datasets.problem import Place, Problem, Unstated
+from farm.datasets.problem import Place, Problem
 from farm.datasets.reading import objects, require_field, survivors, text_field
 from farm.lean_text.header import header_end
 

@@ -27,9 +27,10 @@ from farm.judging.places import Place, at_line
 from farm.judging.report import Message, Report
 from farm.judging.signals import signal_name
 from farm.judging.tiers import Tier
-from farm.judging.words import WORDS, Words
 from farm.lean_text.policy.rules import RULES
 from farm.lean_text.positions import line_and_column
+from farm.systems.known import system
+from farm.systems.system import Words
 
 
 class Outcome(StrEnum):
@@ -218,7 +219,7 @@ def unusable_line(field: str, problem: str, remedy: str) -> Verdict:
 
 
 def _words(report: Report) -> Words:
-    return WORDS[report.kind]
+    return system(report.kind).words
 
 
 def box_failed(why: str) -> Verdict:

@@ -13,8 +13,8 @@ import redis
 from commands import PROVED, Command, entry, write
 from farm_workers.box import isolation as isolations
 from farm_workers.checking.checker import Checker
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.machine.environments import installed
 from farms import CORE, Quiet
 from sqlalchemy import Engine
 

@@ -21,11 +21,12 @@ from farm_workers.checking.canary import (
     require_sound,
 )
 from farm_workers.checking.checker import Checker
-from farm_workers.checking.systems import Judges
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.machine.environments import installed
+from farm_workers.machine.judges import Judges
 from farm_workers.metrics import events
 from farm_workers.metrics.registry import Metrics
+from farm_workers.systems.lean.judge import LeanJudge
 from processes import PATIENCE
 from toolchains import credulous, unreadable
 
@@ -36,6 +37,7 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, judge
+from farm.kinds import Kind
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_a_metric_tells_that_known_programs_come_out_wrong_until_they_come_out_r
 ) -> None:
     metrics = Metrics()
     monkeypatch.setattr(events, "_metrics", metrics)
-    judges = Judges(checker, {})
+    judges = Judges({Kind.LEAN: lambda: LeanJudge(checker)}, way=checker.way, isolation=checker.isolation)
     broken = dataclasses.replace(core, digest="gone for a while", lean_path=(str(tmp_path),))
 
     def told() -> float | None:

@@ -18,8 +18,8 @@ import pytest
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.canary import TIMEOUT, closed
 from farm_workers.checking.checker import Checker
-from farm_workers.environments.environments import Installed, installed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.machine.environments import Installed, installed
 from processes import PATIENCE
 from toolchains import Toolchain, lake, script, toolchain
 

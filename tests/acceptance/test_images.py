@@ -712,7 +712,7 @@ from pathlib import Path
 from farm.limits import Limits
 from farm_workers.box import once as box
 from farm_workers.box.isolation import prepared
-from farm_workers.environments.environments import installed
+from farm_workers.machine.environments import installed
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
 from farm_workers.lean.forked import Forked

@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import median
 
 from farm_workers.box.isolation import prepared
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment, environment_variables
 from farm_workers.lean.messages import cold_command
+from farm_workers.machine.environments import installed
 from sqlalchemy import text
 
 from farm import broker

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from farm_workers.box import isolation as isolations
 from farm_workers.checking.checker import Checker
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.machine.environments import installed
 
 from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance

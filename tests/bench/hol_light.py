@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from farm_workers.box.isolation import prepared
-from farm_workers.environments.hol_light import HolLightEnvironment, environment
-from farm_workers.hol_light.judge import HolLightJudge
+from farm_workers.systems.hol_light.environment import HolLightEnvironment, environment
+from farm_workers.systems.hol_light.judge import HolLightJudge
 
 from farm.assembly.challenge import Challenge
 from farm.judging.job import Check

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from farm_workers.box.isolation import prepared
-from farm_workers.metamath.database import Database, Theorem
-from farm_workers.metamath.proof import Proving, Size
+from farm_workers.systems.metamath.database import Database, Theorem
+from farm_workers.systems.metamath.proof import Proving, Size
 
 from farm.judging.job import Check
 from farm.judging.report import Report

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm_workers.metamath.database import Database, Theorem
-from farm_workers.metamath.proof import IncompleteProof, ProofTooLarge, WrongProof, verify
+from farm_workers.systems.metamath.database import Database, Theorem
+from farm_workers.systems.metamath.proof import IncompleteProof, ProofTooLarge, WrongProof, verify
 
 SET = Path("/usr/share/metamath/databases/set.mm")
 _TOGETHER = 250

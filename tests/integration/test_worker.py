@@ -26,8 +26,6 @@ from commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
 from farm_workers.box.isolation import Isolation, prepared
 from farm_workers.box.once import never
 from farm_workers.checking.checker import Checker
-from farm_workers.checking.systems import Judges
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.way import COLD, FORKED, WAYS
 from farm_workers.loop import process
@@ -36,7 +34,10 @@ from farm_workers.loop.heartbeat import Heartbeat, of_many
 from farm_workers.loop.presence import Presence
 from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import verify, work
+from farm_workers.machine.environments import installed
+from farm_workers.machine.judges import Judges
 from farm_workers.metrics import events
+from farm_workers.systems.lean.judge import LeanJudge
 from farms import a_decision, load
 from own_redis import own_redis
 from processes import PATIENCE, eventually, family
@@ -54,6 +55,7 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import judge
+from farm.kinds import Kind
 from farm.runs import revise
 from farm.store.attempt import Claim
 from farm.store.postgres import connect
@@ -101,7 +103,7 @@ def new_context(
     context = process.new_context(
         Store(database),
         {"core": core},
-        Judges(checker, {}),
+        Judges({Kind.LEAN: lambda: LeanJudge(checker)}, way=checker.way, isolation=checker.isolation),
         name="w1",
         lease_seconds=lease_seconds,
         concurrency=2,

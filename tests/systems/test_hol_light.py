@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
-from farm_workers.checking.statements import tried
-from farm_workers.environments.hol_light import HolLightEnvironment, environment
-from farm_workers.hol_light.canary import CANARIES
-from farm_workers.hol_light.judge import HolLightJudge
+from farm_workers.machine.statements import tried
+from farm_workers.systems.hol_light.canaries import CANARIES
+from farm_workers.systems.hol_light.environment import HolLightEnvironment, environment
+from farm_workers.systems.hol_light.judge import HolLightJudge
 
 from farm.assembly.challenge import Challenge
 from farm.datasets.problem import Place, Problem

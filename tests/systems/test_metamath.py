@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
-from farm_workers.environments.metamath import environment
+from farm_workers.systems.metamath.environment import environment
 
 from farm.errors import FarmError, SettingsError
 from farm.judging.verdict import Reason, judge

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from farm_workers.checking.doctor import memory
 from farm_workers.loop.memory import Memory
+from farm_workers.machine.doctor import memory
 
 from farm import allotment
 

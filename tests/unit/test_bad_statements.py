@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from binary_rows import OPTIONS, Row, rows_of
-from farm_workers.environments.hol_light import environment
-from farm_workers.environments.metamath import MetamathEnvironment
-from farm_workers.hol_light.judge import HolLightJudge
-from farm_workers.metamath.judge import MetamathJudge
+from farm_workers.systems.hol_light.environment import environment
+from farm_workers.systems.hol_light.judge import HolLightJudge
+from farm_workers.systems.metamath.environment import MetamathEnvironment
+from farm_workers.systems.metamath.judge import MetamathJudge
 from isolation_levels import isolated
 from test_datasets import CASES, COPIES, jsonl
 

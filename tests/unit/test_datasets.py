@@ -313,7 +313,7 @@ def test_a_term_of_hol_light_is_what_stands_between_the_backquotes() -> None:
 def test_isabelle_is_recognized_and_the_message_says_what_is_missing() -> None:
     said = refused("minif2f", CASES / "miniF2F", "isabelle")
     assert "this farm has no Isabelle" in said
-    assert "docs/develop/add-a-proof-system.md" in said
+    assert "docs/develop/isabelle.md" in said
 
 
 def test_lean_3_is_recognized_and_the_message_names_the_port() -> None:

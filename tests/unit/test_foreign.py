@@ -10,8 +10,8 @@ import pytest
 
 from farm.assembly.faults import StatementFault
 from farm.assembly.foreign import foreign
-from farm.assembly.kinds import assembling
 from farm.kinds import Kind
+from farm.systems.known import system
 
 DATA = Path(os.environ.get("FARM_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 FILES = ["minif2f-test.jsonl", "minif2f-valid.jsonl", "proofnet-valid.jsonl", "putnam-test.jsonl"]
@@ -57,7 +57,7 @@ def test_isabelle_is_recognized(case: str) -> None:
     found = foreign(ISABELLE[case])
     assert found is not None
     assert found.system == "Isabelle"
-    assert "docs/develop/add-a-proof-system.md" in found.remedy
+    assert "docs/develop/isabelle.md" in found.remedy
 
 
 @pytest.mark.parametrize("case", LEAN3)
@@ -95,7 +95,7 @@ def test_no_published_statement_of_lean_4_is_taken_for_another_system(name: str)
 )
 def test_the_fault_names_the_field(header: str, statement: str, field: str) -> None:
     with pytest.raises(StatementFault) as caught:
-        assembling(Kind.LEAN).challenge(header, "", statement)
+        system(Kind.LEAN).challenge(header, "", statement)
     assert caught.value.field == field
 
 

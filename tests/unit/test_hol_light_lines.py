@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.assembly.faults import StatementFault
-from farm.assembly.hol_light import assemble, challenge, parts
-from farm.assembly.kinds import assembling
 from farm.assembly.program import AssemblyOptions, Program
 from farm.kinds import Kind
 from farm.manifest.entry import Entry
+from farm.systems.hol_light.assembly import assemble, challenge, parts
+from farm.systems.known import system
 
 STATEMENT = "let aime-1983-p9 = `!x:real. x <= x`;;\n"
 
@@ -143,7 +143,7 @@ def test_a_header_is_told_where_it_belongs() -> None:
 
 
 def test_the_kind_s_lines_are_assembled_by_this() -> None:
-    assert assembling(Kind.HOL_LIGHT).assemble is assemble
+    assert system(Kind.HOL_LIGHT).assemble is assemble
 
 
 @given(st.text(alphabet='`();,etp rov\nA_\\"*'))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from farm_workers.environments import hol_light
-from farm_workers.environments.hol_light import environment
-from farm_workers.hol_light.ocaml import MAGIC, OCamlError, primitives
+from farm_workers.systems.hol_light import environment as hol_light
+from farm_workers.systems.hol_light.environment import environment
+from farm_workers.systems.hol_light.ocaml import MAGIC, OCamlError, primitives
 
 from farm.errors import SettingsError
 from farm.judging.tiers import Tier

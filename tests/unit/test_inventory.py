@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from farm_workers.checking.inventory import Listed, listed
-from farm_workers.environments.environments import Installed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.machine.environments import Installed
+from farm_workers.machine.inventory import Listed, listed
 
 from farm.store.environments import ServedEnvironment
 

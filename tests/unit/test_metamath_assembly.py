@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from farm_workers.metamath.block import examine
-from farm_workers.metamath.database import Database
+from farm_workers.systems.metamath.block import examine
+from farm_workers.systems.metamath.database import Database
 
 from farm.assembly.faults import StatementFault
-from farm.assembly.kinds import assembling
 from farm.assembly.program import AssemblyOptions, Program
 from farm.assembly.segments import LineMap, starts_in
 from farm.kinds import Kind
 from farm.manifest.entry import Entry
+from farm.systems.known import system
 
 BASE = "$c |- wff ( ) -> $. $v ph ps x y $. wph $f wff ph $. wps $f wff ps $. wx $f wff x $. wy $f wff y $."
 STATEMENT = "${\n  $d ph ps $.\n  t1.1 $e |- ph $.\n  t1 $p |- ps $= ? $.\n$}"
 WHOLE = "${ $d ph ps $. t1.1 $e |- ph $.\n t1 $p |- ps $= t1.1 wph $. $}"
 BLOCK = "${\n  $d ph ps $.\n  t1.1 $e |- ph $.\n  t1 $p |- ps $=\n    PROOF $.\n$}\n"
 
-METAMATH = assembling(Kind.METAMATH)
+METAMATH = system(Kind.METAMATH)
 
 
 def entry(generation: str = "", statement: str = STATEMENT, **others: str) -> Entry:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from farm_workers.metamath.block import examine
-from farm_workers.metamath.database import Database, MalformedText
-from farm_workers.metamath.proof import Size
+from farm_workers.systems.metamath.block import examine
+from farm_workers.systems.metamath.database import Database, MalformedText
+from farm_workers.systems.metamath.proof import Size
 
 BASE = """
 $c ( ) -> wff |- set A. $.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from farm_workers.environments.environment import Environment
-from farm_workers.environments.environments import Configured
-from farm_workers.environments.hol_light import HolLightEnvironment
 from farm_workers.loop import starting
 from farm_workers.loop.starting import Starting
+from farm_workers.machine.environments import Configured
+from farm_workers.systems.hol_light.environment import HolLightEnvironment
 from processes import eventually
 
 from farm.errors import FarmError, SettingsError

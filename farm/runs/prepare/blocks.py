@@ -10,7 +10,6 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from farm.assembly.faults import ForeignStatement, StatementFault
-from farm.assembly.kinds import assembling
 from farm.assembly.program import Program
 from farm.assembly.segments import Segment, starts_in
 from farm.characters import encoded, first_unstorable
@@ -25,6 +24,7 @@ from farm.runs.prepare.identity import cache_key, environment_key
 from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
+from farm.systems.known import system
 
 #: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
@@ -116,7 +116,7 @@ class Preparer:
             program = replace(program, restated=None, fallback=None)
         texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
         check = self._check(environment, entry, texts, stated)
-        check = check._replace(image=assembling(kind).image(entry, program))
+        check = check._replace(image=system(kind).image(entry, program))
         if self._options.share and verdict is None:
             check = check._replace(identity=cache_key(self._keys[environment], check))
         stored = [(each.sha256, each.source) for each in (*texts, stated) if each is not None]
@@ -174,9 +174,7 @@ class Preparer:
     def _assembled(self, entry: Entry, kind: str) -> Assembled:
         """Assemble an entry; raises `ManifestError` for a statement of a system that no farm has."""
         try:
-            return Assembled(
-                self._stated(entry, kind), assembling(kind).assemble(entry, self._options.assembly)
-            )
+            return Assembled(self._stated(entry, kind), system(kind).assemble(entry, self._options.assembly))
         except ForeignStatement as fault:
             raise ManifestError(
                 entry.path, str(fault), remedy=fault.remedy, line=entry.line, field=fault.field
@@ -219,7 +217,7 @@ def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
 @lru_cache(maxsize=_REMEMBERED)
 def _state(kind: str, header: str, context: str, statement: str) -> Stated | None:
     """Return the challenge of a statement; remembered, for there are many answers to each."""
-    challenge = assembling(kind).challenge(header, context, statement)
+    challenge = system(kind).challenge(header, context, statement)
     if challenge is None:
         return None
     source = encoded(challenge.program)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm_workers.bench.measure import asked
-from farm_workers.checking.machine import isolated, opened
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import EMBEDDED
+from farm_workers.machine.environments import installed
+from farm_workers.machine.opening import isolated, opened
 
 from farm.judging.tiers import Tier
 from farm.settings import Settings

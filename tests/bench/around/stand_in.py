@@ -20,15 +20,17 @@ from typing import cast
 from celery.signals import worker_ready
 from farm_workers.box import once as box
 from farm_workers.checking.checker import Checker
-from farm_workers.checking.systems import Judges
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.loop.context import CONNECTIONS
 from farm_workers.loop.process import new_context, serve
+from farm_workers.machine.judges import Judges
+from farm_workers.systems.lean.judge import LeanJudge
 
 from farm import broker, log
 from farm.completions import Publisher
 from farm.judging.job import Check
 from farm.judging.report import Answer, Execution, Message, Report
+from farm.kinds import Kind
 from farm.orphans import die_with
 from farm.store import postgres
 from farm.store.transitions import Store
@@ -113,13 +115,17 @@ def _be_worker(number: int, database_url: str, broker_url: str, at_once: int, se
         context = new_context(
             Store(engine),
             {SIMULATED: _ENVIRONMENT},
-            Judges(cast("Checker", StandIn(seconds)), {}),
+            _judges(cast("Checker", StandIn(seconds))),
             name=f"stand-in:{number}",
             lease_seconds=20.0,
             concurrency=at_once,
             completed=publisher.publish,
         )
         serve(context, broker.application(broker_url), grace_seconds=1.0)
+
+
+def _judges(checker: Checker) -> Judges:
+    return Judges({Kind.LEAN: lambda: LeanJudge(checker)}, way=checker.way, isolation=checker.isolation)
 
 
 def _say_ready(**_sent: object) -> None:

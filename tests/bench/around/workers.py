@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm_workers.box.launch import descendants
-from farm_workers.checking.machine import ANY
+from farm_workers.machine.opening import ANY
 
 from farm.errors import FarmError
 from tests.bench.around.site import FarmAtWork

@@ -6,8 +6,8 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from farm_workers.checking.machine import opened
 from farm_workers.lean.way import FORKED
+from farm_workers.machine.opening import opened
 
 from farm import allotment
 from farm.errors import UsageError

@@ -16,7 +16,7 @@ from statistics import median
 
 from farm_workers.bench.measure import asked
 from farm_workers.bench.programs import programs
-from farm_workers.checking.machine import opened
+from farm_workers.machine.opening import opened
 
 from farm.errors import FarmError
 from farm.judging.tiers import Tier

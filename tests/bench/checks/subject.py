@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from farm_workers.checking.machine import isolated
-from farm_workers.environments.environments import installed
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
+from farm_workers.machine.environments import installed
+from farm_workers.machine.opening import isolated
 
 from farm.settings import Settings
 from tests.bench.checks import library

@@ -35,7 +35,7 @@ def bench(
     """
     from farm.cli.terminal import say
     from farm_workers.bench.measure import measured
-    from farm_workers.checking.machine import opened
+    from farm_workers.machine.opening import opened
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM leaves no process either
     settings = Settings.load()

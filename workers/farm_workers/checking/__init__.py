@@ -1,1 +1,1 @@
-"""Checking: compiles one program, audits its module, and reports the facts to the worker's loop."""
+"""Checking, of Lean: compiles one program, audits its module, and reports the facts to Lean's judge."""

@@ -133,12 +133,12 @@ def _work(settings: Settings) -> None:
     from farm.completions import Publisher
     from farm.store import postgres
     from farm.store.transitions import Store
-    from farm_workers.checking.machine import OF_A_WORKER, demanded, opened
-    from farm_workers.environments.environments import require_names
     from farm_workers.loop.backoff import retrying_at_start
     from farm_workers.loop.context import CONNECTIONS
     from farm_workers.loop.process import new_context, serve
     from farm_workers.loop.starting import Starting
+    from farm_workers.machine.environments import require_names
+    from farm_workers.machine.opening import OF_A_WORKER, demanded, opened
 
     database_url, broker_url = Connections(settings).urls
     with (
@@ -217,7 +217,7 @@ def check_file(
 
 
 def _checked(check: Check, settings: Settings, way: str | None, environment: str) -> Report:
-    from farm_workers.checking.machine import opened
+    from farm_workers.machine.opening import opened
 
     with opened(settings, way=way) as machine:
         machine.installed.require_any()

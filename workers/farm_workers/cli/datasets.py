@@ -10,12 +10,13 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.kinds import Kind
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.datasets.catalogue import Dataset
     from farm.datasets.making import Copy, Wanted
-    from farm_workers.checking.statements import Tried
+    from farm_workers.machine.statements import Tried
 
 #: Exit status when some statements do not compile.
 SOME_WRONG = 4
@@ -32,7 +33,7 @@ _Path = Annotated[Path, Argument(help="The folder of a clone, or a data file. No
 _Output = Annotated[
     Path, Option("-o", "--output", help="The manifest to write: .jsonl, .jsonl.gz, .jsonl.zst.")
 ]
-_System = Annotated[str, Option(help="The proof system: lean, metamath or hol-light.")]
+_System = Annotated[str, Option(help=f"The proof system: one of {', '.join(Kind)}.")]
 _Split = Annotated[str, Option(help="Only this split, such as test.", show_default=False)]
 _Statement = Annotated[
     str, Option(metavar="FIELD", help="lines: the field with the statement or program.", show_default=False)
@@ -155,8 +156,8 @@ def _tried(found: Copy, wanted: Wanted) -> list[Tried]:
     """Have this machine try every statement."""
     from farm.cli.terminal import trying
     from farm.settings import Settings
-    from farm_workers.checking.machine import opened
-    from farm_workers.checking.statements import require_kind, tried
+    from farm_workers.machine.opening import opened
+    from farm_workers.machine.statements import require_kind, tried
 
     settings = Settings.load()
     with opened(settings, concurrency=settings.concurrency) as machine:

@@ -22,9 +22,9 @@ from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm_workers.checking.adding import Added, Verified
-    from farm_workers.checking.inventory import Listed
     from farm_workers.environments.making import Making, Source
+    from farm_workers.machine.adding import Added, Verified
+    from farm_workers.machine.inventory import Listed
 
 Name = Annotated[str, Argument(help="The environment, as lines and --environment name it.")]
 
@@ -92,8 +92,8 @@ def add(
     A second call after a failure goes on where the first one stopped. The table is written last, when all
     known programs were judged correctly. The exit status is 1 when a step fails.
     """
-    from farm_workers.checking.adding import add as added
     from farm_workers.environments.making import require_name
+    from farm_workers.machine.adding import add as added
 
     require_name(name)
     source = _source(mathlib, lean, workspace, bundle)
@@ -144,7 +144,7 @@ def _making(settings: Settings, name: str, folder: Path) -> Iterator[Making]:
 
 def _print_plan(settings: Settings, name: str, source: Source, folder: Path) -> None:
     """Print the commands that `add` would run, as a shell script, and its other steps as comments."""
-    from farm_workers.checking.adding import environments_file
+    from farm_workers.machine.adding import environments_file
 
     typer.echo(f"# {name}: {source.words}")
     for command in source.commands(folder):
@@ -171,7 +171,7 @@ def _warn_of_a_small_disk(folder: Path) -> None:
 
 def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
     from farm.cli import terminal
-    from farm_workers.checking.adding import environments_file
+    from farm_workers.machine.adding import environments_file
 
     environment, examined, slow = done.environment, done.examined, done.storage and done.storage.warning()
     if as_json:
@@ -206,7 +206,7 @@ def verify(
     Cached sizes and times are not used. The exit status is 7 when a file differs.
     """
     from farm.cli import terminal
-    from farm_workers.checking.adding import verified
+    from farm_workers.machine.adding import verified
 
     settings = Settings.load()
     with _making(settings, name, settings.home) as making:
@@ -258,7 +258,7 @@ def pack(
     There, farm environments add NAME --from FILE unpacks it; its digest is the same. The maker of a bundle
     decides which code workers run, so take it only from people you trust, and compare the digest.
     """
-    from farm_workers.checking.adding import packed
+    from farm_workers.machine.adding import packed
 
     settings = Settings.load()
     with _making(settings, name, settings.home) as making:
@@ -283,8 +283,8 @@ def remove(
     Toolchains stay in elan. Files are not deleted while a worker of this machine serves the environment.
     """
     from farm.cli import terminal
-    from farm_workers.checking.adding import environments_file
     from farm_workers.environments import record, table
+    from farm_workers.machine.adding import environments_file
 
     settings = Settings.load()
     file = environments_file(settings)
@@ -391,9 +391,9 @@ def list_environments(context: typer.Context, as_json: AsJson = False) -> None:
 
 def _list_environments(*, as_json: bool) -> None:
     from farm.cli import terminal
-    from farm_workers.checking.inventory import listed
-    from farm_workers.checking.machine import isolated
-    from farm_workers.environments.environments import installed
+    from farm_workers.machine.environments import installed
+    from farm_workers.machine.inventory import listed
+    from farm_workers.machine.opening import isolated
 
     connections = Connections.here()
     settings = connections.settings

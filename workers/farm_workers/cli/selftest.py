@@ -16,10 +16,10 @@ from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm_workers.checking.machine import Machine
     from farm_workers.environments.environment import Environment
     from farm_workers.environments.lean_environment import LeanEnvironment
     from farm_workers.exploits.corpus import Case, TriedExploit
+    from farm_workers.machine.opening import Machine
 
 #: Nothing more is begun after so long, unless every trick is to be tried.
 MOST_SECONDS = 300.0
@@ -68,7 +68,7 @@ def selftest(
         given = _usual_header(name) if header is None else header
         _ask_workers(name, given, seconds=wait_seconds, as_json=as_json)
         return
-    from farm_workers.checking.machine import opened
+    from farm_workers.machine.opening import opened
 
     with opened(settings, way="forked") as machine:
         machine.installed.require_any()

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from farm.store.environments import Pending, Served
 from farm.store.transitions import Store
 from farm.version import VERSION
-from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.health import Health
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Recorder
+from farm_workers.machine.judges import Judges
 
 #: Connections of a worker's pool, one for each concurrent use: claims, verdicts, heartbeat, sweep.
 CONNECTIONS = 4

@@ -24,7 +24,6 @@ from farm.store.attempt import Released
 from farm.store.environments import Pending
 from farm.store.transitions import Store
 from farm.version import VERSION
-from farm_workers.checking.systems import Judges
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
@@ -37,6 +36,7 @@ from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Completed, Recorder, nobody
 from farm_workers.loop.starting import Starting
 from farm_workers.loop.verify import work
+from farm_workers.machine.judges import Judges
 from farm_workers.metrics import events
 from farm_workers.metrics.state import State
 

@@ -16,7 +16,7 @@ from farm.errors import FarmError, SettingsError
 from farm.log import logger
 from farm.store.environments import STARTING, UNFIT, Pending
 from farm_workers.environments.environment import Environment
-from farm_workers.environments.environments import Configured
+from farm_workers.machine.environments import Configured
 
 #: At most `_AT_ONCE` examinations run at once. One that takes longer than `_LONG_SECONDS` is not counted: a
 #: library that takes minutes, or a checker that never ends, must not delay the others.

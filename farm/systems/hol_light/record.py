@@ -1,0 +1,24 @@
+"""Systems step: the record of HOL Light."""
+
+from __future__ import annotations
+
+from farm.systems.hol_light.assembly import assemble, challenge, unproved
+from farm.systems.hol_light.benchmark_files import term
+from farm.systems.system import BenchmarkFiles, System, Words, only_image
+
+HOL_LIGHT = System(
+    name="HOL Light",
+    words=Words(
+        prover="HOL Light",
+        kernel="The kernel",
+        made="the theorem",
+        faulty="is no term that can be proved",
+    ),
+    assemble=assemble,
+    challenge=challenge,
+    unproved=unproved,
+    image=only_image,
+    minif2f=BenchmarkFiles(
+        folder="hollight", suffix=".ml", statement=term, counts={"test": 163, "valid": 163}
+    ),
+)

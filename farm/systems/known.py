@@ -1,0 +1,25 @@
+"""Systems step, the list: returns the record of a proof system."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from farm.kinds import Kind
+from farm.systems.hol_light.record import HOL_LIGHT
+from farm.systems.lean.record import LEAN
+from farm.systems.metamath.record import METAMATH
+from farm.systems.system import System
+
+
+def system(kind: str) -> System:
+    """Return the record of a proof system; raises ValueError for an unknown kind."""
+    known = Kind(kind)
+    match known:
+        case Kind.LEAN:
+            return LEAN
+        case Kind.METAMATH:
+            return METAMATH
+        case Kind.HOL_LIGHT:
+            return HOL_LIGHT
+        case _:
+            assert_never(known)

@@ -1,0 +1,1 @@
+"""Lean, where lines are made: its record; `farm.assembly` assembles its lines."""

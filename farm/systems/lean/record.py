@@ -1,0 +1,26 @@
+"""Systems step: the record of Lean."""
+
+from __future__ import annotations
+
+from farm.assembly.challenge import Challenge, challenge_to
+from farm.assembly.foreign import refuse_foreign
+from farm.assembly.images import image_of
+from farm.assembly.program import assemble
+from farm.systems.system import System, Words, challenge_itself
+
+
+def challenge(header: str, context: str, statement: str) -> Challenge | None:
+    """Return the challenge of a statement; raises ForeignStatement for one of another proof system."""
+    refuse_foreign(header=header, formal_statement=statement)
+    return challenge_to(header, statement, context)
+
+
+LEAN = System(
+    name="Lean",
+    words=Words(prover="Lean", kernel="The kernel", made="the module", faulty="does not compile"),
+    assemble=assemble,
+    challenge=challenge,
+    unproved=challenge_itself,
+    image=image_of,
+    minif2f=None,  # `farm.datasets.layouts` reads its copies, which have many forms
+)

@@ -1,0 +1,1 @@
+"""Metamath, where lines are made: its record, the assembly of its lines, and the files of its benchmarks."""

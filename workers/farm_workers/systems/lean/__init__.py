@@ -1,0 +1,1 @@
+"""Lean, where lines are checked: its record and judge; `farm_workers.checking` takes a check through Lean."""
