@@ -121,7 +121,7 @@ class Sealed:
     """
 
     audit: Audit
-    module: bytes | None
+    module: bytes | None = None
 
 
 class Seals:
@@ -237,7 +237,7 @@ def _moved(file: BinaryIO) -> bytes:
 def _sealed(audit: Audit, written: bytes | None) -> Sealed:
     """Return a seal's audit with the module that it wrote; raises BoxFailed if their digests differ."""
     if written is None or not audit.accepted:
-        return Sealed(audit=audit, module=None)
+        return Sealed(audit=audit)
     if hashlib.sha256(written).hexdigest() != audit.sealed_sha256:
         raise BoxFailed("a seal wrote another module than the one it reported")
     return Sealed(audit=audit, module=written)
