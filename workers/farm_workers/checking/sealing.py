@@ -64,7 +64,6 @@ class Sealing:
             assurance=candidate.assurance,
             question=question,
             context=b"" if shared is None else shared.context,
-            accounts=question.keeps_examples,
             declared=compiled.reply.declared,
         )
 

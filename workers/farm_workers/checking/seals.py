@@ -73,8 +73,9 @@ class Sealable:
 
     `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None if the line has no
     statement. `stated` is the program whose header names the imports: the challenge's, else the check's own.
-    `context` is the compiled module of a shared context, whose declarations `module` then lacks. With
-    `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some.
+    `context` is the compiled module of a shared context, whose declarations `module` then lacks. If the
+    question keeps examples, the module must hold all declarations of the program; `declared` lists them if
+    Lean drops some.
     """
 
     module: int
@@ -83,7 +84,6 @@ class Sealable:
     assurance: Assurance
     question: Question
     context: bytes = b""
-    accounts: bool = False
     declared: Sequence[str] | None = None
 
     @property
@@ -160,7 +160,7 @@ class Seals:
             "parts_from": sealable.parts_from,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
-            "accounts": sealable.accounts,
+            "accounts": sealable.question.keeps_examples,
             "declared": sealable.declared,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}

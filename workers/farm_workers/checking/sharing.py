@@ -41,11 +41,10 @@ class Sharing:
             report = self._judge(candidate.below(shared))
         except Unfit as error:
             self._contexts.failed(question, error)
-            return None
         except NotShared as error:
             self._contexts.suspect(question, error)
-            return None
-        if report.run.box_error in (None, box.CANCELLED):
-            return report
-        self._contexts.suspect(question, NotShared(report.run.box_error))
+        else:
+            if report.run.box_error in (None, box.CANCELLED):
+                return report
+            self._contexts.suspect(question, NotShared(report.run.box_error))
         return None

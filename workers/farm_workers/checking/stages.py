@@ -43,8 +43,9 @@ class Candidate:
     ) -> Candidate:
         """Return the candidate of a check's own program, within the check's limits."""
         question = replace(
-            Question.of(check.program, environment, check.limits, cancelled, context_end=check.context_end),
+            Question.of(check.program, environment, check.limits, cancelled),
             way=way,
+            context_end=check.context_end,
             goals=check.goals,
             keeps_examples=check.challenge is None and check.assurance is not None,
         )

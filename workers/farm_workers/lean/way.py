@@ -50,13 +50,7 @@ class Question:
 
     @classmethod
     def of(
-        cls,
-        program: str,
-        environment: LeanEnvironment,
-        limits: Limits,
-        cancelled: Callable[[], bool],
-        *,
-        context_end: int = 0,
+        cls, program: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool]
     ) -> Question:
         """Return the question about a program, with a random end mark."""
         return cls(
@@ -66,7 +60,6 @@ class Question:
             environment=environment,
             limits=limits,
             cancelled=cancelled,
-            context_end=context_end,
         )
 
     def instead(self, program: str, *, way: str | None = None, context_end: int = 0) -> Question:
@@ -75,8 +68,9 @@ class Question:
         With `context_end`, the program shares this question's context image. `way` is not this question's.
         """
         return replace(
-            Question.of(program, self.environment, FIRST_LOAD, self.cancelled, context_end=context_end),
+            Question.of(program, self.environment, FIRST_LOAD, self.cancelled),
             way=way,
+            context_end=context_end,
             shares_context=self.shares_context and context_end > 0,
         )
 
