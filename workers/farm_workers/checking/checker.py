@@ -99,9 +99,10 @@ class Checker:
         """Run Lean on a program and return the report; no behaviour of the program raises an exception.
 
         Lean does not run a program that the policy rejects. Without an assurance the report has no audit.
-        `cancelled` is polled; once it returns true, the check ends and its report has a box error. The stages
-        follow below in their order; the first has a check's own program judged, and the others if they may
-        do better.
+        `cancelled` is polled; once it returns true, the check ends and its report has a box error.
+
+        The stages are called here and in the next two methods: fallback; policy and context; compile, seal
+        and second kernel, or blame.
         """
         return self._fallbacks.judged(Candidate.of(check, environment, cancelled, way))
 

@@ -65,6 +65,7 @@ class Sealing:
             question=question,
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
+            needs_second_kernel=candidate.needs_second_kernel,
         )
 
     def _statement(self, candidate: Candidate) -> bytes | None:

@@ -75,7 +75,7 @@ class Sealable:
     statement. `stated` is the program whose header names the imports: the challenge's, else the check's own.
     `context` is the compiled module of a shared context, whose declarations `module` then lacks. If the
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
-    Lean drops some.
+    Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
     """
 
     module: int
@@ -85,6 +85,7 @@ class Sealable:
     question: Question
     context: bytes = b""
     declared: Sequence[str] | None = None
+    needs_second_kernel: bool = False
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -106,11 +107,6 @@ class Sealable:
         if self.challenge is None or not self.assurance.requires_all_parts:
             return None
         return line_and_column(self.stated, self.question.context_end)
-
-    @property
-    def needs_second_kernel(self) -> bool:
-        """Whether the environment's checker must accept the module as well as the seal."""
-        return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
