@@ -90,7 +90,7 @@ def test_a_seal_that_runs_out_of_time_before_the_kernel_is_asked_says_so(
     limits = Limits(wall_seconds=0.1, cpu_seconds=0.1)
     question = Question.of(PROGRAM, core, limits, box.never)
     with as_file(module) as file, pytest.raises(seals.KernelLimit, match=r"audit_(wall|cpu)"):
-        checker._seals.seal(
+        checker._sealing._seals.seal(
             seals.Sealable(
                 module=file, challenge=None, stated=PROGRAM, assurance=Assurance(), question=question
             )

@@ -11,7 +11,7 @@ from candidates import as_other
 from commands import Command, lines, verdicts, write
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.contexts import TIMES
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farms import Quiet, a_worker
 from reports import audited
 from toolchains import toolchain
@@ -270,6 +270,20 @@ def test_a_second_program_has_what_is_left_apart_from_the_context(ask: Ask) -> N
     answer = f"variable (h : False)\ninclude h\n{STATEMENT} := same n"
     report = ask(SLOW, STATEMENT, answer, limits=Limits(wall_seconds=3.0, cpu_seconds=3.0))
     assert (*worth(report), report.preamble) == (Outcome.PROVED, Reason.OK, "farm"), report
+
+
+def test_a_second_program_has_as_much_left_where_a_second_kernel_reads_whole_modules(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    alone = checker.check(Check(program=SLOW), core).run
+    limits = Limits(wall_seconds=0.8 * alone.wall_seconds, cpu_seconds=0.8 * alone.cpu_seconds)
+    accepting = KernelChecker(name="other", command=("/bin/sh", "-c", "true"), visible=())
+    environment = dataclasses.replace(core, digest="context, two kernels", checker=accepting)
+    answer = f"variable (h : False)\ninclude h\n{STATEMENT} := same n"
+    report = checker.check(check_of(SLOW, STATEMENT, answer, limits=limits), environment)
+    assert (*worth(report), report.preamble) == (Outcome.PROVED, Reason.OK, "farm"), report
+    assert report.audit is not None
+    assert report.audit.second is not None
 
 
 #: Programs that would prove what is false by what they do to the context: each a statement and an answer.

@@ -598,7 +598,7 @@ def test_a_header_that_has_an_error_without_end_is_told_as_a_fresh_lean_tells_it
     leans = LeanRunner(lean.isolation, home=tmp_path, way="forked", most_images=1, snapshot_mib=10)
     question = Question.of(program, lean.core, limits(output_kib=1024), box.never)
     try:
-        with leans.compiled(question) as reply, leans.compiled(question, "cold") as cold:
+        with leans.compiled(question) as reply, leans.compiled(replace(question, way="cold")) as cold:
             assert reply.report.answer.messages == cold.report.answer.messages
             assert reply.report.answer.messages
     finally:

@@ -160,7 +160,8 @@ def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
 ) -> None:
     text, limits = _WITH_LIMITS[name]
     question = Question.of(text, core, limits, box.never)
-    with leans.compiled(question, "cold") as cold, leans.compiled(question, "forked") as forked:
+    fresh = dataclasses.replace(question, way="cold")
+    with leans.compiled(fresh) as cold, leans.compiled(question) as forked:
         assert (forked.report.run.exit_status, forked.report.run.limit) == (
             cold.report.run.exit_status,
             cold.report.run.limit,

@@ -138,7 +138,10 @@ def doubled(text: str) -> list[str]:
 #: Spans, a line's fields, a file's name and a group of entry points, which look like names of Python's.
 SPANS = {
     f"farm.{name}"
-    for name in ("submit", "check", "lean", "challenge", "seal", "record", "export", "conclude")
+    for name in (
+        *("submit", "check", "lean", "challenge", "seal", "second_kernel"),
+        *("record", "export", "conclude"),
+    )
 }
 NO_PYTHON = SPANS | {
     "farm.preamble",

@@ -6,9 +6,10 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from farm_workers.checking.blame import blames_statement, screened
+from farm_workers.checking.blame import blames_statement
+from farm_workers.checking.policy import screened
+from farm_workers.checking.stages import Candidate
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.lean.way import Question
 from reports import CLEAN, with_facts
 from time_bounds import assert_quick
 
@@ -18,9 +19,7 @@ from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Message
 from farm.judging.tiers import Tier
-from farm.judging.verdict import judge_text
 from farm.lean_text.policy.screen import LONGEST_READ
-from farm.limits import Limits
 
 CHARACTERS = 1_000_000
 HEADER = "import A\n"
@@ -43,9 +42,7 @@ PIECES = (
 def all_that_a_worker_does(text: str) -> None:
     """Read a program as a worker does, before it is given to Lean and behind that."""
     check = Check(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
-    judge_text(text)
-    screened(check, ENVIRONMENT)
-    Question.of(text, ENVIRONMENT, Limits(), lambda: False)
+    screened(Candidate.of(check, ENVIRONMENT, lambda: False, None))
     blames_statement(check, CHALLENGE, REPORT)
 
 

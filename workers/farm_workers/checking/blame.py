@@ -1,26 +1,41 @@
-"""Doubt step: decides for the checker whether the policy rejects a program, and whose text failed. Pure.
+"""Checking step, blame stage: decides whose text Lean refused: the dataset's or the submission's.
 
-The functions bound the text that they read, so that no submission occupies a worker slot for long.
+The stage bounds the text that it reads, so that no submission occupies a worker slot for long.
 """
 
 from __future__ import annotations
 
 from farm.assembly.challenge import Challenge
 from farm.assembly.declaration import read_target
+from farm.judging.ending import lean_refused
 from farm.judging.job import Check
 from farm.judging.report import Report
-from farm.lean_text.policy.rules import Hit
-from farm.lean_text.policy.screen import LONGEST_READ, Screen
+from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.box.supervisor import BoxFailed
+from farm_workers.checking.challenges import BadChallenge, Challenges
+from farm_workers.checking.stages import Compiled, failed
 
 
-def screened(check: Check, environment: LeanEnvironment) -> tuple[tuple[Hit, ...], Hit | None]:
-    """Return the policy's hits in a program, and the hit that rejects it, if one does."""
-    if check.assurance is None:
-        return (), None
-    screen = Screen(policy=check.assurance.rules, submitted=check.submitted)
-    return screen.look(check.program, header=environment.header)
+class Blame:
+    """Finds out whether Lean refused a candidate because of its statement; thread-safe."""
+
+    def __init__(self, challenges: Challenges) -> None:
+        self._challenges = challenges
+
+    def blamed(self, compiled: Compiled) -> Report:
+        """Return the report, with the statement's error if Lean refused the program because of that."""
+        candidate, report = compiled.candidate, compiled.report
+        if candidate.shared is not None:
+            return report  # the statement was compiled with the context, so the error is not its own
+        check, challenge = candidate.check, candidate.check.challenge
+        if not lean_refused(report) or challenge is None or not blames_statement(check, challenge, report):
+            return report
+        try:
+            self._challenges.compiled(challenge, candidate.question)
+        except (BadChallenge, BoxFailed) as error:  # a box's error may be the dataset's or the submission's
+            return failed(report, error)
+        return report
 
 
 def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:

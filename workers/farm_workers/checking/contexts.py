@@ -73,12 +73,12 @@ class Contexts:
         self._failures: cache.Cache[bytes, int] = cache.Cache(most=_MOST)
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
-    def shared(self, question: Question, challenge: Challenge | None, way: str | None) -> Shared | None:
+    def shared(self, question: Question, challenge: Challenge | None) -> Shared | None:
         """Return the modules of a context and a challenge; None if checks cannot share the context.
 
         Raises BadChallenge for a context or a statement that Lean refuses.
         """
-        if not self._may_share or (way or self._runner.way) != FORKED or not _has_text(question):
+        if not self._may_share or (question.way or self._runner.way) != FORKED or not _has_text(question):
             return None
         if challenge is None or challenge.program[: challenge.context_end] != question.context:
             return None
@@ -157,7 +157,7 @@ class Contexts:
                 raise NotShared("no module was left of a context and its statement")
             return Shared(context=reply.context, challenge=reply.module.read())
 
-    def reading(self, question: Question, challenge: Challenge | None, way: str | None) -> Execution:
+    def reading(self, question: Question, challenge: Challenge | None) -> Execution:
         """Return the run in which Lean read a question's context alone; zero seconds without a context.
 
         The run has the time limits of a first load and the check's memory limit. A context that only imports
@@ -166,11 +166,11 @@ class Contexts:
         """
         if not _has_text(question):
             return Execution()
-        words = question.environment.digest, way or self._runner.way, str(question.limits.memory_mib)
+        words = question.environment.digest, question.way or self._runner.way, str(question.limits.memory_mib)
         key = cache.key(*words, question.context)
         found = self._kept.get(key)
         if found is None:
-            found = self._read(question, challenge, way)
+            found = self._read(question, challenge)
             if found is None:
                 return Execution()
             self._kept.put(key, found)
@@ -178,13 +178,11 @@ class Contexts:
             raise BadChallenge(found)
         return found
 
-    def _read(
-        self, question: Question, challenge: Challenge | None, way: str | None
-    ) -> Execution | str | None:
+    def _read(self, question: Question, challenge: Challenge | None) -> Execution | str | None:
         """Return the run in which Lean read a context, or an error; None if the check will show the fault."""
         limits = replace(FIRST_LOAD, memory_mib=question.limits.memory_mib)
-        alone = replace(question.instead(question.context), limits=limits)
-        with self._runner.compiled(alone, way) as reply:
+        alone = replace(question.instead(question.context, way=question.way), limits=limits)
+        with self._runner.compiled(alone) as reply:
             report = replace(self._runner.report(alone, reply), tier=Tier.LEAN)
         if report.environment_error is not None:
             return None

@@ -73,8 +73,9 @@ class Sealable:
 
     `module` is a descriptor of a sealed file. `challenge` is the compiled statement, None if the line has no
     statement. `stated` is the program whose header names the imports: the challenge's, else the check's own.
-    `context` is the compiled module of a shared context, whose declarations `module` then lacks. With
-    `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some.
+    `context` is the compiled module of a shared context, whose declarations `module` then lacks. If the
+    question keeps examples, the module must hold all declarations of the program; `declared` lists them if
+    Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
     """
 
     module: int
@@ -83,8 +84,8 @@ class Sealable:
     assurance: Assurance
     question: Question
     context: bytes = b""
-    accounts: bool = False
     declared: Sequence[str] | None = None
+    needs_second_kernel: bool = False
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -107,11 +108,6 @@ class Sealable:
             return None
         return line_and_column(self.stated, self.question.context_end)
 
-    @property
-    def needs_second_kernel(self) -> bool:
-        """Whether the environment's checker must accept the module as well as the seal."""
-        return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sealed:
@@ -121,7 +117,7 @@ class Sealed:
     """
 
     audit: Audit
-    module: bytes | None
+    module: bytes | None = None
 
 
 class Seals:
@@ -160,7 +156,7 @@ class Seals:
             "parts_from": sealable.parts_from,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
-            "accounts": sealable.accounts,
+            "accounts": sealable.question.keeps_examples,
             "declared": sealable.declared,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}
@@ -237,7 +233,7 @@ def _moved(file: BinaryIO) -> bytes:
 def _sealed(audit: Audit, written: bytes | None) -> Sealed:
     """Return a seal's audit with the module that it wrote; raises BoxFailed if their digests differ."""
     if written is None or not audit.accepted:
-        return Sealed(audit=audit, module=None)
+        return Sealed(audit=audit)
     if hashlib.sha256(written).hexdigest() != audit.sealed_sha256:
         raise BoxFailed("a seal wrote another module than the one it reported")
     return Sealed(audit=audit, module=written)

@@ -65,7 +65,7 @@ class LeanRunner:
                 self.images.prewarm(environment, Recipe(header=header[: header_end(header)] + "\n"))
 
     @contextlib.contextmanager
-    def compiled(self, question: Question, way: str | None = None) -> Iterator[Reply]:
+    def compiled(self, question: Question) -> Iterator[Reply]:
         """Give the reply to a program; its module is closed at the end of the block.
 
         Raises NotShared if the question shares its context and no image can.
@@ -74,7 +74,7 @@ class LeanRunner:
             if question.shares_context:
                 reply = self._shared(question, self._forked.compile)
             else:
-                reply = self._compiled(question, way or self.way)
+                reply = self._compiled(question)
             span.set_attributes(way=reply.report.way)
         with reply.module or contextlib.nullcontext():
             yield reply
@@ -117,12 +117,12 @@ class LeanRunner:
 
     def _remember_refusal(self, question: Question) -> None:
         """Remember that Lean refuses a header, if it refuses the header alone."""
-        alone = self._tried(question.instead(question.header), COLD)
+        alone = self._tried(question.instead(question.header, way=COLD))
         with alone.module or contextlib.nullcontext():
             if _refuses_header(alone.report):
                 self._refused.put(_short(question), alone.report)
 
-    def _compiled(self, question: Question, way: str) -> Reply:
+    def _compiled(self, question: Question) -> Reply:
         """Return the reply to a program; if a fork crashes, the reply of a fresh Lean decides.
 
         The image may have caused the crash of a fork, for example if a mapped file was replaced. That image
@@ -133,11 +133,11 @@ class LeanRunner:
         if (refused := self._refused.get(_short(question))) is not None:
             run = Execution(exit_status=1, isolation=self._isolation.name)
             return Reply(report=replace(refused, run=run))
-        reply = self._tried(question, way)
+        reply = self._tried(question)
         if reply.report.way != FORKED or ending(reply.report) is not Ending.CRASHED:
             return reply
         crashed_at = time.monotonic()
-        again = self._tried(question, COLD)
+        again = self._tried(replace(question, way=COLD))
         if ending(again.report).may_be_the_machine:
             with again.module or contextlib.nullcontext():
                 return reply
@@ -145,9 +145,9 @@ class LeanRunner:
             _log.warning("A fork crashed where a fresh Lean does not; its image is given up")
         return again
 
-    def _tried(self, question: Question, way: str) -> Reply:
+    def _tried(self, question: Question) -> Reply:
         ways = {FORKED: self._forked.compile, SNAPSHOT: self._snapshot.compile, COLD: self._cold.compile}
-        for each in WAYS[WAYS.index(way) :]:
+        for each in WAYS[WAYS.index(question.way or self.way) :]:
             try:
                 return ways[each](question)
             except Doubtful as doubt:
@@ -166,7 +166,7 @@ class LeanRunner:
         first = report.answer.first_error
         if first is None or not _IMPORT_FAILED.match(first.text):
             return None
-        with self.compiled(question.instead(question.environment.header), COLD) as reply:
+        with self.compiled(question.instead(question.environment.header, way=COLD)) as reply:
             found = reply.report.answer.first_error
         return None if found is None else found.text.partition("\n")[0]
 

@@ -30,9 +30,10 @@ class Question:
     `header_end` is an offset in it, see `farm.lean_text.header`; `context_end` is the offset at which the
     dataset's own context ends, 0 without one. `cancelled` is called now and then and returns whether the
     check was cancelled. With `goals` the reply has the goals at errors and sorries, which only a fork can
-    report. With `shares_context` only a fork of an image that has read the context answers, and the module
-    holds no declarations of the context. With `keeps_examples` the module holds declarations that Lean would
-    forget, or the reply lists the program's declarations.
+    report. `way` is the first way to try, None for the runner's own. With `shares_context` only a fork of an
+    image that has read the context answers, and the module holds no declarations of the context. With
+    `keeps_examples` the module holds declarations that Lean would forget, or the reply lists the program's
+    declarations.
     """
 
     program: str
@@ -41,6 +42,7 @@ class Question:
     environment: LeanEnvironment
     limits: Limits
     cancelled: Callable[[], bool]
+    way: str | None = None
     goals: bool = False
     context_end: int = 0
     shares_context: bool = False
@@ -48,15 +50,7 @@ class Question:
 
     @classmethod
     def of(
-        cls,
-        program: str,
-        environment: LeanEnvironment,
-        limits: Limits,
-        cancelled: Callable[[], bool],
-        *,
-        goals: bool = False,
-        context_end: int = 0,
-        keeps_examples: bool = False,
+        cls, program: str, environment: LeanEnvironment, limits: Limits, cancelled: Callable[[], bool]
     ) -> Question:
         """Return the question about a program, with a random end mark."""
         return cls(
@@ -66,18 +60,17 @@ class Question:
             environment=environment,
             limits=limits,
             cancelled=cancelled,
-            goals=goals,
-            context_end=context_end,
-            keeps_examples=keeps_examples,
         )
 
-    def instead(self, program: str, *, context_end: int = 0) -> Question:
+    def instead(self, program: str, *, way: str | None = None, context_end: int = 0) -> Question:
         """Return the question about a program of the farm's own, within the limits of a first load.
 
-        With `context_end`, the program shares this question's context image.
+        With `context_end`, the program shares this question's context image. `way` is not this question's.
         """
         return replace(
-            Question.of(program, self.environment, FIRST_LOAD, self.cancelled, context_end=context_end),
+            Question.of(program, self.environment, FIRST_LOAD, self.cancelled),
+            way=way,
+            context_end=context_end,
             shares_context=self.shares_context and context_end > 0,
         )
 

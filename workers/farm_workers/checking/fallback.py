@@ -1,0 +1,64 @@
+"""Checking step, fallback stage: has a check's next candidate judged where that may help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from farm.judging.job import Fallback
+from farm.judging.report import Execution, Report
+from farm_workers.checking.candidates import first_stating, may_do_better
+from farm_workers.checking.stages import Candidate, Judged
+
+#: A check's next program is not compiled with less remaining time.
+_LEAST_SECONDS = 0.1
+
+
+class Fallbacks:
+    """Has `judge` judge the candidates of checks, one after the other; thread-safe."""
+
+    def __init__(self, judge: Callable[[Candidate], Judged]) -> None:
+        self._judge = judge
+
+    def judged(self, own: Candidate) -> Report:
+        """Return the report of the last candidate that was judged, with the time of all of them.
+
+        After a program that was refused for text above its proof, or that proves another statement, the
+        check's next program is compiled within the remaining limits.
+        """
+        counted, first, others = first_stating(own.check)
+        judged = self._judge(own if first is own.check else own.instead(first))
+        if not own.check.others:
+            return judged.report
+        run = judged.report.run
+        for preamble, other in others:
+            following = _following(judged, other)
+            if following is None:
+                break
+            counted, judged = preamble, self._judge(following)
+            run = _both(run, judged.report.run)
+        return replace(judged.report, preamble=counted, run=run)
+
+
+def _following(judged: Judged, other: Fallback) -> Candidate | None:
+    """Return the candidate of another program, within the remaining limits; None if it cannot do better.
+
+    The time to read the context does not count against the limits: the judged question's limits contain it.
+    """
+    check, run = judged.candidate.check, judged.report.run
+    limits, granted = check.limits, judged.candidate.question.limits
+    wall = min(limits.wall_seconds, granted.wall_seconds - run.wall_seconds)
+    cpu = min(limits.cpu_seconds, granted.cpu_seconds - run.cpu_seconds)
+    if min(wall, cpu) < _LEAST_SECONDS or not may_do_better(check, other, judged.report):
+        return None
+    remaining = replace(limits, wall_seconds=wall, cpu_seconds=cpu)
+    following = replace(check, program=other.program, submitted=other.submitted, limits=remaining)
+    return judged.candidate.instead(following)
+
+
+def _both(first: Execution, last: Execution) -> Execution:
+    return replace(
+        last,
+        wall_seconds=first.wall_seconds + last.wall_seconds,
+        cpu_seconds=first.cpu_seconds + last.cpu_seconds,
+    )

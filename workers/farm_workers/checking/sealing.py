@@ -1,0 +1,101 @@
+"""Checking step, seal stage: has the module of a compiled candidate audited, in a fork or in boxes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import BinaryIO
+
+from farm import tracing
+from farm.judging.audit import MALFORMED, against
+from farm.log import logger
+from farm_workers.box.launch import FILE_BYTES
+from farm_workers.checking.boxed import Boxed
+from farm_workers.checking.challenges import Challenges
+from farm_workers.checking.contexts import TIMES
+from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
+from farm_workers.checking.stages import Candidate, Compiled
+from farm_workers.images.image import ImageDied, NoImage
+from farm_workers.lean.way import FORKED, NotShared, Unfit
+
+_log = logger(__name__)
+
+#: The audit of a program whose Lean ended well without a module. Lean writes one before it ends well, so the
+#: program removed the module, or ended the process in Lean's place.
+_NO_MODULE = against(
+    MALFORMED,
+    "The compiled module is not what Lean writes: the check left no plain file of at most "
+    f"{FILE_BYTES >> 20} MiB.",
+)
+
+#: The audit of a program without a statement whose declarations a fresh Lean did not list. The program may
+#: declare an example, which the module does not hold.
+_NOT_LISTED = against("forgotten", "Lean left no list of what the program declares.")
+
+
+class Sealing:
+    """Has modules audited by processes that never ran the program; thread-safe."""
+
+    def __init__(self, seals: Seals, boxed: Boxed, challenges: Challenges) -> None:
+        self._seals, self._boxed, self._challenges = seals, boxed, challenges
+
+    def sealed(self, compiled: Compiled) -> Sealed:
+        """Return the audit of a candidate's module, with the kernel's answer on the tier kernel.
+
+        Raises BadChallenge for a statement that Lean refuses, KernelLimit if audit or kernel exceed a limit,
+        BoxFailed when the farm fails, and NotShared if a shared context has no image to seal below it.
+        """
+        reply, question = compiled.reply, compiled.candidate.question
+        if reply.module is None:
+            return Sealed(audit=_NO_MODULE)
+        if question.keeps_examples and reply.report.way != FORKED and reply.declared is None:
+            return Sealed(audit=_NOT_LISTED)
+        sealable = self._sealable(compiled, reply.module)
+        with tracing.step("farm.seal"):
+            return self._forked_or_boxed(sealable)
+
+    def _sealable(self, compiled: Compiled, module: BinaryIO) -> Sealable:
+        """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
+        candidate = compiled.candidate
+        check, question, shared = candidate.check, candidate.question, candidate.shared
+        return Sealable(
+            module=module.fileno(),
+            challenge=self._statement(candidate),
+            stated=check.program if check.challenge is None else check.challenge.program,
+            assurance=candidate.assurance,
+            question=question,
+            context=b"" if shared is None else shared.context,
+            declared=compiled.reply.declared,
+            needs_second_kernel=candidate.needs_second_kernel,
+        )
+
+    def _statement(self, candidate: Candidate) -> bytes | None:
+        """Return the compiled statement of a candidate, None if the line has none."""
+        if candidate.shared is not None:
+            return candidate.shared.challenge
+        challenge = candidate.check.challenge
+        return None if challenge is None else self._challenges.compiled(challenge, candidate.question)
+
+    def _forked_or_boxed(self, sealable: Sealable) -> Sealed:
+        """Seal a module in a fork; without an image, audit it in boxes unless its context is shared."""
+        try:
+            return self._in_time(sealable)
+        except NoImage as error:
+            if sealable.context:
+                raise (NotShared if isinstance(error, ImageDied) else Unfit)(str(error)) from error
+            _log.debug("Sealing a module in boxes: %s", error)
+            return Sealed(audit=self._boxed.seal(sealable))
+
+    def _in_time(self, sealable: Sealable) -> Sealed:
+        """Seal a module; if the time limit ends the seal, add the context's sealing time and retry once.
+
+        The limits already contain the time to compile the context. The time to seal it is measured by a seal
+        of the challenge alone, which is worth its cost only after a time limit.
+        """
+        try:
+            return self._seals.seal(sealable)
+        except KernelLimit as limit:
+            if not sealable.question.context_end or sealable.context or not limit.is_of_time:
+                raise
+            alone = self._seals.of_challenge(sealable)
+            question = sealable.question.allowing(alone, TIMES)
+            return self._seals.seal(replace(sealable, question=question))

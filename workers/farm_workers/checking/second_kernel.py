@@ -1,0 +1,30 @@
+"""Checking step, second kernel stage: has an environment's own checker check a module after the seal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import BinaryIO
+
+from farm import tracing
+from farm.judging.audit import Audit
+from farm_workers.checking.boxed import Boxed
+from farm_workers.checking.seals import Sealed
+from farm_workers.lean.way import Question
+
+
+class SecondKernel:
+    """Runs checkers of environments; thread-safe. Raises KernelLimit, and BoxFailed without an answer."""
+
+    def __init__(self, boxed: Boxed) -> None:
+        self._boxed = boxed
+
+    def confirmed(self, sealed: Sealed, question: Question) -> Audit:
+        """Return the audit of a seal, with the checker's answer if the seal asks for that."""
+        if sealed.module is None:
+            return sealed.audit
+        with tracing.step("farm.second_kernel"):
+            return replace(sealed.audit, second=self._boxed.replay(sealed.module, question))
+
+    def alone(self, module: BinaryIO, question: Question) -> Audit:
+        """Return the checker's answer about a module that no seal has read."""
+        return Audit(accepted=True, replay=self._boxed.replay(module.read(), question))
