@@ -89,6 +89,14 @@ _REMEDIES: dict[type[BaseException], str] = {
     exceptions.ConnectionError: "raise its maxclients, or close other connections",
 }
 
+_REMEDIES_BY_CODE = {
+    "NOAUTH": _REMEDIES[AuthenticationError],
+    "WRONGPASS": _REMEDIES[AuthenticationError],
+    "MISCONF": "give its disk room for its snapshots, or turn them off there with: CONFIG SET save ''",
+    "NOREPLICAS": "connect its replicas, or lower its min-replicas-to-write",
+}
+_SEE_ITS_LOG = "correct the fault that its log names"
+
 
 def _fault(app: Celery, error: BaseException) -> str:
     """Return in words why Redis cannot be used, and the remedy."""
@@ -107,13 +115,20 @@ def refusal(app: Celery, error: BaseException | None) -> str | None:
     return f"{closed}; {_REMEDIES[exceptions.ConnectionError]}" if closed else None
 
 
+def code_of(words: str) -> str:
+    """Return the code of a refusal, as ``READONLY``, or its first word if it has none."""
+    answer = words.partition("caused error: ")[2] if words.startswith("Command ") else words
+    return next(iter(answer.removeprefix("ERR ").split()), "")
+
+
 def _answered(error: BaseException | None) -> str | None:
     """Return the words of an error that Redis answered with, and the remedy."""
     while error is not None:
         code = getattr(error, "status_code", None)
         if code or isinstance(error, ResponseError):
             words = f"{code or ''} {error}".strip().rstrip(".")
-            return f"{words}; {_REMEDIES.get(type(error), 'correct the fault that its log names')}"
+            remedy = _REMEDIES.get(type(error)) or _REMEDIES_BY_CODE.get(code_of(words), _SEE_ITS_LOG)
+            return f"{words}; {remedy}"
         error = error.__cause__
     return None
 

@@ -30,7 +30,7 @@ FAULTS = {
     "NOREPLICAS": ["CONFIG SET min-replicas-to-write 1"],
     "NOAUTH": ["CONFIG SET requirepass changed"],
     "NOPERM": ["ACL SETUSER default -@write"],
-    "MISCONF": ["CONFIG SET save '3600 1'", "SET unsaved 1", "BGSAVE"],
+    "MISCONF": ["SET unsaved 1", "CONFIG SET save '3600 1'", "BGSAVE"],
     "max number of clients": ["CONFIG SET maxclients 1"],
 }
 _HEALTHY = [

@@ -23,7 +23,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from farm.assembly.answer import Span
-from farm.lean_text.scanner import NAME, opaque_spans
+from farm.lean_text.scanner import NAME, Opaque, opaque_spans
 
 _DECLARING_WORDS = """
     theorem lemma def abbrev instance example structure inductive class axiom opaque notation notation3 infix
@@ -159,31 +159,23 @@ def trailing_lead(text: str) -> int:
     start = text.find("\n", -_LONGEST_LEAD) if len(text) > _LONGEST_LEAD else 0
     if start < 0:
         return len(text)
-    spans = opaque_spans(text, start, len(text))
-    hidden_from, hidden_to = next(spans, (len(text), len(text)))
+    opaque = Opaque(text, start, len(text))
     for found in _LINE.finditer(text, start):
         at = found.end(1)
-        while hidden_to <= at < len(text) and hidden_from < len(text):
-            hidden_from, hidden_to = next(spans, (len(text), len(text)))
-        is_hidden = hidden_from < at or (hidden_from == at and not text.startswith("/--", at))
-        if not is_hidden and _lead_in(text, at, len(text))[0] >= len(text):
+        if not opaque.hides(at) and _lead_in(text, at, len(text))[0] >= len(text):
             return found.start()
     return len(text)
 
 
 def _heads(text: str, start: int, end: int) -> Iterator[Command]:
     """Yield the commands of `commands`, but with unqualified names, and with ends behind their words."""
-    spans = opaque_spans(text, start, end)
-    hidden_from, hidden_to = next(spans, (end, end))
+    opaque = Opaque(text, start, end)
     reached, inside = start, -1
     for found in _LINE.finditer(text, start, end):
         at = found.end(1)
-        while hidden_to <= at < end and hidden_from < end:
-            hidden_from, hidden_to = next(spans, (end, end))
-        is_hidden = hidden_from < at or (hidden_from == at and not text.startswith("/--", at))
         indent = at - found.start()
         # A line that is indented deeper than the declaration before it belongs to that declaration.
-        if is_hidden or at < reached or 0 <= inside < indent:
+        if at < reached or 0 <= inside < indent or opaque.hides(at):
             continue
         at, ins = _lead_in(text, at, end)
         word = _WORD.match(text, at, end)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from farm.lean_text.scanner import NAME, code_tokens, first_sorry, opaque_spans, words
+from farm.lean_text.scanner import NAME, Opaque, code_tokens, first_sorry, opaque_spans, words
 
 _THEOREMS = ("theorem", "lemma", "example")
 _DEFINITIONS = ("def", "instance", "abbrev")
@@ -66,7 +66,7 @@ def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declara
 
 
 _LONGEST_LEAD_IN = 300
-_LONGEST_READ = 1 << 20
+_LONGEST_READ = 1 << 19
 #: The longest part of a text that is read token by token, which takes ten times as long.
 _LONGEST_LEXED = 1 << 17
 
@@ -146,15 +146,8 @@ def _last(text: str, start: int, end: int, keyword: str) -> Declaration | None:
 def _in_code(text: str, start: int, found: list[Declaration]) -> list[Declaration]:
     if not found or not _may_hide(text, start, found[-1].start):
         return found
-    kept: list[Declaration] = []
-    spans = opaque_spans(text, start, found[-1].name_end)
-    hidden_from, hidden_to = next(spans, (len(text), len(text)))
-    for declaration in found:
-        while hidden_to <= declaration.start and hidden_from < len(text):
-            hidden_from, hidden_to = next(spans, (len(text), len(text)))
-        if declaration.start < hidden_from:
-            kept.append(declaration)
-    return kept
+    opaque = Opaque(text, start, found[-1].name_end)
+    return [each for each in found if not opaque.hides(each.start)]
 
 
 def _may_hide(text: str, start: int, end: int) -> bool:

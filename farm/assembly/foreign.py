@@ -48,6 +48,10 @@ _LEAN3_WORDS = """
 """
 _LEAN3_MODULES = frozenset(_LEAN3_WORDS.split())
 _ISABELLE_PARTS = frozenset({"fixes", "assumes", "shows", "defines", "obtains"})
+#: Isabelle's comments at the beginning of a text; no Lean text begins with ``(*``.
+_COMMENTS = re.compile(r"\A(?:\s*+\(\*.*?\*\))*+", re.DOTALL)
+#: The longest part of a text that is read token by token.
+_LONGEST_READ = 1 << 17
 #: The number of tokens that count as the beginning of a text.
 _FIRST = 60
 
@@ -60,7 +64,7 @@ def foreign(text: str) -> Foreign | None:
     if fence is not None:
         is_isabelle = fence[1].lower().startswith("isa")
         return _isabelle(fence[0].strip()) if is_isabelle else _lean3(fence[0].strip())
-    text = text[_behind_comments(text) :]
+    text = _COMMENTS.sub("", text[:_LONGEST_READ], count=1)
     first = [text[each.start : each.end] for each in islice(code_tokens(text), _FIRST)]
     return _isabelle_in(text, first) or _lean3_in(text, first)
 
@@ -72,17 +76,6 @@ def refuse_foreign(**fields: str) -> None:
         if found is not None:
             problem = f"this is {found.system}, not Lean 4: {found.sign}"
             raise ForeignStatement(problem, found.remedy, field)
-
-
-def _behind_comments(text: str) -> int:
-    """Return the end of Isabelle's comments at the beginning of a text; no Lean text begins with ``(*``."""
-    at = 0
-    while text.startswith("(*", start := at + len(text[at:]) - len(text[at:].lstrip())):
-        end = text.find("*)", start)
-        if end < 0:
-            break
-        at = end + 2
-    return at
 
 
 def _isabelle(sign: str) -> Foreign:

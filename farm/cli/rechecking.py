@@ -102,15 +102,18 @@ def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as
     from farm.reports.changes import Changes
     from farm.store.rechecks import turned
 
+    def finding(line: Turned) -> str:
+        return site.queries.line(now.id, line.manifest, line.line).detail()
+
     changes = Changes()
     with closing(turned(site.queries.engine, before.id, now.id)) as lines:
         found = _changed(lines, changes)
         if as_json:
             for change, line in found:
-                print_json(**_line_facts(now, change, line))
+                print_json(**_line_facts(now, change, line), detail=finding(line) or None)
             print_json(**_facts(before, now, changes))
         else:
-            terminal.print_changes(now, found, changes, most=most)
+            terminal.print_changes(now, found, changes, finding, most=most)
             _print_next(before, now, changes)
     if changes.lost:
         raise typer.Exit(SOME_LOST)
@@ -153,7 +156,6 @@ def _line_facts(now: StoredRun, change: Change, line: Turned) -> dict[str, objec
         "line": line.line,
         "name": line.name,
         **sides,
-        "detail": line.detail,
     }
 
 

@@ -320,15 +320,23 @@ def print_lines(judged: Iterable[Judged]) -> None:
 
 
 def print_changes(
-    run: StoredRun, found: Iterator[tuple[Change, Turned]], changes: Changes, *, most: int
+    run: StoredRun,
+    found: Iterator[tuple[Change, Turned]],
+    changes: Changes,
+    finding: Callable[[Turned], str],
+    *,
+    most: int,
 ) -> None:
-    """Print the first lines that a recheck changed, then the counts of all, which `found` fills in."""
+    """Print the first lines that a recheck changed, each with its finding, then the counts of all.
+
+    Reading `found` fills in the counts.
+    """
     table = Table(title="changed lines", title_justify="left")
     for column in ("line", "name", "before", "now"):
         table.add_column(column, no_wrap=column == "line")
     table.add_column("finding")
     for _, line in islice(found, most):
-        detail = Text(visible((line.detail or "").partition("\n")[0]), no_wrap=True, overflow="ellipsis")
+        detail = Text(visible(finding(line).partition("\n")[0]), no_wrap=True, overflow="ellipsis")
         place = Text(visible(run.place(line.manifest, line.line)))
         table.add_row(place, Text(visible(line.name)), *map(_judgement, (line.before, line.now)), detail)
     more = sum(1 for _ in found)

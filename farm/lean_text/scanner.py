@@ -73,6 +73,21 @@ _OPAQUE = re.compile(
     rf"""--[^\n]*+|/-|{_STRING}|«[^«»\n]*+»|r(?<![{_REST}]r)\#*+"|'(?<![{_REST}]'){_CHAR[1:]}""",
     re.DOTALL,
 )
+# Text without a comment that nests deeper than `_DEEPEST`, and without an opaque construct that has no end.
+_DEEPEST = 4
+_NESTED = r"(?!)"
+for _ in range(_DEEPEST):
+    _INSIDE = rf"(?:[^-/]++|-(?!/)|/(?!-)|{_NESTED})*+"
+    _NESTED = rf"/-{_INSIDE}-/"
+_READ_THROUGH = re.compile(
+    rf"""(?:
+      [^-/"'«r]++ | (?<=[{_REST}])[r']++ | --[^\n]*+\n | [-/](?!-)
+    | "(?:[^"\\]++|\\.)*+" | «(?:[^«»\n]*+»|(?=[^«»\n]*+[«\n])) | {_CHAR} | '
+    | r(?:(?P<hashes>\#*+)"(?:[^"]++|"(?!(?P=hashes)))*+"(?P=hashes)|(?!\#*+"))
+    | /-.{_INSIDE}-/
+    )*+""",
+    re.VERBOSE | re.DOTALL,
+)
 # Before a string, these make it interpolated, beside every name that ends in "!".
 _INTERPOLATING_WORDS = """
     throwError throwErrorAt logInfo logInfoAt logWarning logWarningAt logError logErrorAt dbg_trace
@@ -171,15 +186,43 @@ def opaque_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
     position = start
     while found := _OPAQUE.search(text, position, end):
-        first, position = found.span()
-        mark = text[first]
-        if mark == "/":
-            position = _block_end(text, first, end)
-        elif mark == "r":
-            closing = '"' + "#" * (position - first - 2)
-            at = text.find(closing, position, end)
-            position = end if at < 0 else at + len(closing)
-        yield first, position
+        position = _opaque_end(text, found, end)
+        yield found.start(), position
+
+
+def _opaque_end(text: str, found: re.Match[str], stop: int) -> int:
+    first, position = found.span()
+    if text[first] == "/":
+        return _block_end(text, first, stop)
+    if text[first] == "r":
+        closing = '"' + "#" * (position - first - 2)
+        at = text.find(closing, position, stop)
+        return stop if at < 0 else at + len(closing)
+    return position
+
+
+class Opaque:
+    """The opaque spans of ``text[start:end]`` as `opaque_spans` yields them, for readers of few offsets.
+
+    A regular expression reads through all short constructs between two offsets at once.
+    """
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._text, self._end = text, end
+        self._reached = start
+
+    def hides(self, at: int) -> bool:
+        """Return whether an opaque span covers the character before an offset and the one at it.
+
+        The offsets of the calls must ascend, and be those of a line's first ink or of a word.
+        """
+        while self._reached < at:
+            found = _READ_THROUGH.match(self._text, self._reached, at)
+            self._reached = found.end() if found else at
+            if self._reached < at:
+                long = _OPAQUE.match(self._text, self._reached, self._end)
+                self._reached = _opaque_end(self._text, long, self._end) if long else self._reached + 1
+        return self._reached > at
 
 
 _SORRY_NAMES = ("sorry", "admit")

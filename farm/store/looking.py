@@ -7,7 +7,7 @@ filter is answered from indexes alone. These queries only read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -21,7 +21,7 @@ from farm.characters import storable
 from farm.errors import UnknownRun
 from farm.store.postgres import single
 from farm.store.queries import Tally, rechecked
-from farm.store.records import SHOWN_STATUS
+from farm.store.records import SHOWN_STATUS, RunLine, sentences
 
 #: Lines, and problems, of one page.
 PAGE = 100
@@ -33,6 +33,9 @@ class Place(NamedTuple):
     manifest: int
     line: int
 
+
+#: Verdicts of which a list shows no sentence.
+_WITHOUT = (None, "proved")
 
 #: Before every line.
 START = Place(0, 0)
@@ -68,7 +71,10 @@ class SeenRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeenCheck:
-    """A batch of one item without a name, in short; `id` is that of the batch."""
+    """A batch of one item without a name, in short; `id` is that of the batch.
+
+    `detail` is the sentence of its verdict with the item's own place, "" for one that is proved.
+    """
 
     id: str
     created_at: datetime
@@ -77,7 +83,7 @@ class SeenCheck:
     cancelled: str | None
     verdict: str | None
     reason: str | None
-    detail: str | None
+    detail: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +115,10 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeenLine:
-    """A line of a run in short."""
+    """A line of a run in short.
+
+    `detail` is the sentence of its verdict with the line's own place, "" for one that is proved.
+    """
 
     manifest: int
     line: int
@@ -119,7 +128,7 @@ class SeenLine:
     cancelled: str | None
     verdict: str | None
     reason: str | None
-    detail: str | None
+    detail: str
     wall_seconds: float | None
 
     @property
@@ -148,12 +157,11 @@ class SeenProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """The limits of a check, and since when it waits."""
+    """The limits of a check, and the time of its verdict."""
 
     wall_seconds: float
     cpu_seconds: float
     memory_mib: int
-    queued_at: datetime
     decided_at: datetime | None
 
 
@@ -209,8 +217,7 @@ _HOURS = f"""
     ) AS checks GROUP BY 1, 2 ORDER BY 1 DESC, 2
 """
 _CHECKS = f"""
-    SELECT runs.id, runs.created_at, name, cancelled, {SHOWN_STATUS} AS status, verdict, reason,
-           left(detail, 400) AS detail
+    SELECT runs.id, runs.created_at, name, cancelled, {SHOWN_STATUS} AS status, verdict, reason
     FROM runs JOIN jobs ON jobs.run_id = runs.id
     JOIN LATERAL (SELECT status, ahead FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
@@ -238,7 +245,7 @@ _RUNNING = """
 
 _LINES = f"""
     SELECT manifest, line, name, group_name, cancelled, {SHOWN_STATUS} AS status, verdict, reason,
-           left(detail, 400) AS detail, verdict.wall_seconds
+           verdict.wall_seconds
     FROM (
         SELECT jobs.* FROM jobs
         LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
@@ -255,7 +262,7 @@ _LINES = f"""
     ) AS jobs
     JOIN LATERAL (SELECT status, ahead FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN LATERAL (
-        SELECT verdict, reason, detail, wall_seconds FROM verdicts
+        SELECT verdict, reason, wall_seconds FROM verdicts
         WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     ORDER BY manifest, line
@@ -278,7 +285,7 @@ _PROBLEMS = f"""
     ORDER BY place LIMIT %(most)s
 """
 _LIMITS = """
-    SELECT checks.wall_seconds, checks.cpu_seconds, memory_mib, queued_at, decided_at
+    SELECT checks.wall_seconds, checks.cpu_seconds, memory_mib, decided_at
     FROM jobs JOIN checks ON checks.id = jobs.check_id LEFT JOIN verdicts ON verdicts.check_id = checks.id
     WHERE jobs.run_id = %(run)s AND manifest = %(manifest)s AND line = %(line)s
 """
@@ -338,7 +345,8 @@ class Looking:
     def checks(self, owner: str, hour: datetime, *, before: str = "", most: int = PAGE) -> list[SeenCheck]:
         """Return the single checks of a key in the hour that begins so, newest first, or older ones."""
         rows = self._all(_CHECKS, owner=owner, hour=hour, before=before, most=most)
-        return [SeenCheck(**row) for row in rows]
+        details = self._sentences([(row["id"], 0, 1) for row in rows if row["verdict"] not in _WITHOUT])
+        return [SeenCheck(**row, detail=details.get((row["id"], 0, 1), "")) for row in rows]
 
     def run(self, run_id: str) -> SeenRun:
         """Return the run, or the batch, of this id; raises `UnknownRun`."""
@@ -380,7 +388,16 @@ class Looking:
             **after._asdict(),
             **{name: getattr(wanted, name) for name in ("state", "reason", "name", "group")},
         )
-        return [SeenLine(**row) for row in rows]
+        places = [(run_id, row["manifest"], row["line"]) for row in rows]
+        known = zip(places, rows, strict=True)
+        details = self._sentences([place for place, row in known if row["verdict"] not in _WITHOUT])
+        return [
+            SeenLine(**row, detail=details.get(place, "")) for place, row in zip(places, rows, strict=True)
+        ]
+
+    def _sentences(self, lines: Sequence[RunLine]) -> dict[RunLine, str]:
+        with single(self._engine) as cursor:
+            return sentences(cursor.connection, lines) if lines else {}
 
     def problems(
         self, run_id: str, *, state: str = "", after: Place = START, most: int = PAGE

@@ -77,16 +77,16 @@ _MANIFESTS = text("""
 """)
 
 _SIDE = f"""
-    SELECT {SHOWN_STATUS} AS status, verdict, reason, left(detail, 400) AS detail
+    SELECT {SHOWN_STATUS} AS status, verdict, reason
     FROM jobs JOIN LATERAL (SELECT status, ahead FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN LATERAL (
-        SELECT verdict, reason, detail FROM verdicts
+        SELECT verdict, reason FROM verdicts
         WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
 """
 _TURNED = f"""
     SELECT job.manifest, job.line, job.name, before.status, before.verdict, before.reason,
-           now.status, now.verdict, now.reason, now.detail
+           now.status, now.verdict, now.reason
     FROM runs AS old JOIN jobs AS job ON job.run_id = %(now)s
     CROSS JOIN LATERAL (SELECT old.options -> 'places' -> (job.line - 1) AS place) AS home
     JOIN LATERAL ({_SIDE} WHERE run_id = coalesce(place ->> 0, old.id) AND manifest = job.manifest
@@ -123,14 +123,13 @@ class OldLine(NamedTuple):
 
 
 class Turned(NamedTuple):
-    """A line of a recheck with its old and its new verdict; `detail` belongs to the new one."""
+    """A line of a recheck with its old and its new verdict."""
 
     manifest: int
     line: int
     name: str
     before: Judgement
     now: Judgement
-    detail: str | None
 
 
 def sorts(connection: Connection, run_id: str) -> list[Sort]:
@@ -170,9 +169,8 @@ def copy_manifests(connection: Connection, *, of: str, to: str) -> None:
 def turned(engine: Engine, before: str, now: str) -> Generator[Turned]:
     """Yield the lines of a recheck in their order, with their old verdicts; raises `ServerDown`."""
     with closing(streamed(engine, _TURNED, {"before": before, "now": now}, rows=_ROWS)) as rows:
-        for manifest, line, name, *sides, detail in rows:
-            before_, now_ = Judgement._make(sides[:3]), Judgement._make(sides[3:])
-            yield Turned(manifest, line, name, before_, now_, detail)
+        for manifest, line, name, *sides in rows:
+            yield Turned(manifest, line, name, Judgement._make(sides[:3]), Judgement._make(sides[3:]))
 
 
 def _homes(connection: Connection, run_id: str) -> str:

@@ -38,7 +38,7 @@ SHOWN_STATUS = """
 # The query reads a few lines of many, or streams them in order: each is looked up in the indexes. LIMIT keeps
 # the planner, whatever it assumes about the tables' sizes, from hashing a whole table.
 _JUDGED = """
-    SELECT jobs.run_id, jobs.line, name, group_name, {shown},
+    SELECT jobs.run_id, jobs.manifest, jobs.line, name, group_name, {shown},
            cancelled, shared, attempt, environment, tier,
            (SELECT source FROM programs WHERE sha256 = counted LIMIT 1), counted,
            CASE preamble WHEN 'farm' THEN fallback_segments WHEN 'restated' THEN restated_segments
@@ -66,13 +66,13 @@ _OF_A_MANIFEST = _JUDGED.format(
         ORDER BY line
     """,
 )
-_OF_ITEMS = _JUDGED.format(
+_OF_LINES = _JUDGED.format(
     shown=SHOWN_STATUS,
     lines="""
-        unnest(CAST(%(runs)s AS text[]), CAST(%(lines)s AS integer[]))
-            WITH ORDINALITY AS item (run, nth, place)
+        unnest(CAST(%(runs)s AS text[]), CAST(%(manifests)s AS integer[]), CAST(%(lines)s AS integer[]))
+            WITH ORDINALITY AS wanted (run, part, nth, place)
         JOIN LATERAL (
-            SELECT * FROM jobs WHERE run_id = run AND manifest = 0 AND jobs.line = nth LIMIT 1
+            SELECT * FROM jobs WHERE run_id = run AND manifest = part AND jobs.line = nth LIMIT 1
         ) AS jobs ON true
     """,
     where="ORDER BY place",
@@ -80,6 +80,9 @@ _OF_ITEMS = _JUDGED.format(
 
 #: An item of a batch: the batch, and its line, from 1.
 Item = tuple[str, int]
+
+#: A line of a run: the run, the number of its manifest, from 0, and its own, from 1.
+RunLine = tuple[str, int, int]
 
 #: Lines are integer.
 LAST_LINE = 2**31 - 1
@@ -152,6 +155,7 @@ class Judged(NamedTuple):
     """A manifest line or item with its verdict, None for an unfinished one."""
 
     run_id: str
+    manifest: int
     line: int
     name: str
     group: str | None
@@ -272,8 +276,22 @@ def own_line_reader(address: Mapping[str, Any]) -> LineReader:
 
 def judged_items(connection: psycopg.Connection[Any], items: Sequence[Item]) -> Iterator[Judged]:
     """Read items of batches; returns an iterator in the order given, without unknown ones."""
-    values = {"runs": [run for run, _ in items], "lines": [line for _, line in items]}
-    return map(_judged, connection.cursor(binary=True).execute(_OF_ITEMS, values))
+    values = _parameters([(run, 0, line) for run, line in items])
+    return map(_judged, connection.cursor(binary=True).execute(_OF_LINES, values))
+
+
+def sentences(connection: psycopg.Connection[Any], lines: Sequence[RunLine]) -> dict[RunLine, str]:
+    """Return the sentences of the verdicts on these lines, each with the line's own place.
+
+    The programs are read one after the other, because each may have megabytes.
+    """
+    rows = connection.cursor(binary=True).stream(_OF_LINES, _parameters(lines))
+    return {(each.run_id, each.manifest, each.line): each.detail() for each in map(_judged, rows)}
+
+
+def _parameters(lines: Sequence[RunLine]) -> dict[str, list[Any]]:
+    runs, manifests, numbers = (list(each) for each in zip(*lines, strict=True)) if lines else ([], [], [])
+    return {"runs": runs, "manifests": manifests, "lines": numbers}
 
 
 def _judged(row: tuple[Any, ...]) -> Judged:

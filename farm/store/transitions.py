@@ -29,13 +29,14 @@ from farm.judging.verdict import Outcome, Verdict
 from farm.kinds import Kind
 from farm.log import logger
 from farm.store import waiting
-from farm.store.attempt import Alike, Claim, Decision, Hold, Released, unread
+from farm.store.attempt import Claim, Decision, Hold, Released, unread
 from farm.store.environments import Served
 from farm.store.new_lines import TEXT_COLUMNS
 from farm.store.new_runs import WORK
 from farm.store.postgres import UNHURRIED, reaching, single
 from farm.store.sweeping import Swept, sweep
 from farm.store.watermark import Front, Place
+from farm.store.wish import Alike
 from farm.version import VERSION
 
 #: Of environments, the tiers that can be had there; in one that is not named, all of them.

@@ -29,7 +29,6 @@ from farm.store.readings import read
 from tests.bench.checks.bare import launched
 
 LIBRARY = "prelude\nimport Core\n\ntheorem {name} : True := True.intro\n"
-USES = "prelude\nimport Library\n\ntheorem t{n} : True := {name}\n"
 
 
 def _library(folder: Path, core: LeanEnvironment, lemma: str) -> Path:
@@ -68,7 +67,13 @@ def worker(quiet: Quiet, libraries: Path, tmp_path: Path) -> Iterator[Running]:
 
 
 def using(lemma: str, number: int) -> dict[str, object]:
-    return {"name": f"t{number}", "predicted_proof": USES.format(n=number, name=lemma)}
+    statement = f"theorem t{number} : True :="
+    return {
+        "name": f"t{number}",
+        "header": "prelude\nimport Library\n\n",
+        "formal_statement": statement,
+        "generation": f"So it is:\n\n```lean4\n{statement} {lemma}\n```\n",
+    }
 
 
 @pytest.fixture
@@ -114,6 +119,7 @@ class TestAcrossTwoLibraries:
         assert changed[0]["now"] == {"status": "done", "verdict": "rejected", "reason": "error"}
         assert changed[0]["manifest"] == str(manifest)
         assert "old_lemma" in str(changed[0]["detail"])
+        assert "of the answer (line" in str(changed[0]["detail"])
         assert whole["changes"]["same"] == 3
         assert whole["rechecks"] == run
         assert (manifest.read_bytes(), quiet.queries.tally(run)) == before

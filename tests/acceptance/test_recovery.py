@@ -221,6 +221,11 @@ def test_idle_threads_begin_what_waits_while_redis_is_away(
         assert worker.ended() == 0, worker.said
 
 
+def refusals(said: str, fault: str) -> list[str]:
+    """Return the lines of a worker's log about a Redis that refuses for this fault."""
+    return [line for line in said.splitlines() if "refuses what the farm writes" in line and fault in line]
+
+
 def test_a_worker_outlives_a_redis_that_refuses_writes(quiet: Quiet, pair: str, tmp_path: Path) -> None:
     with (
         own_redis(pair) as redis,
@@ -232,8 +237,10 @@ def test_a_worker_outlives_a_redis_that_refuses_writes(quiet: Quiet, pair: str, 
                 run_id = load(quiet.store, path, entry(PROVED, number))
                 eventually(lambda: quiet.queries.tally(run_id).verdicts == {PROVED: 1})  # noqa: B023
                 eventually(lambda: worker.said.count("Busy threads go on") == number)  # noqa: B023
+                eventually(lambda: len(refusals(worker.said, fault)) == 1)  # noqa: B023
                 assert worker.process.poll() is None
             eventually(lambda: worker.said.count("Redis answers again") == number)  # noqa: B023
+            assert len(refusals(worker.said, fault)) == 1
         with redis.loading():
             eventually(lambda: worker.said.count("it loads its data") == 1)
             eventually(lambda: worker.said.count("Redis answers again") == len(FAULTS) + 1)

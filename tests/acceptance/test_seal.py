@@ -35,6 +35,7 @@ HEADER = "prelude\nimport Core\n"
 #: What the core library does not have: the tactic, and what believed the compiler before it left axioms.
 NATIVE = """prelude
 import Core
+import Init.Prelude
 namespace Lean.Parser.Tactic
 @[extern "native", tactic_parser 1000] opaque nativeDecide : ParserDescr
 end Lean.Parser.Tactic
@@ -84,9 +85,17 @@ Seal = Callable[..., Sealed]
 
 @pytest.fixture(scope="module")
 def native(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a module `Native`, which the tests import as a header that has more than the core."""
+    """A folder with a module `Native`, which the tests import as a header that has more than the core.
+
+    It imports a module with the name of Lean's own, without which no term is compiled.
+    """
     folder = tmp_path_factory.mktemp("native")
-    _compiled(core, folder / "Native.lean", NATIVE, core.lean_path)
+    path = (*core.lean_path, str(folder))
+    (folder / "Init").mkdir()
+    _compiled(core, folder / "Init" / "Prelude.lean", HEADER, path)
+    _compiled(
+        core, folder / "Native.lean", NATIVE.replace("import Core", "import Core\nimport Init.Prelude"), path
+    )
     return folder
 
 
@@ -365,6 +374,25 @@ def test_a_term_of_imported_constants_is_evaluated_by_compiled_code(
 ) -> None:
     report = check_native(statement, program)
     assert (judge(report).reason, judge(report).detail) == (reason, judge(report).detail)
+
+
+#: Terms to which the compiler gives another value than the core's definitions have: it represents `Char` and
+#: `String` as Lean's library defines them.
+_MISTAKEN = {
+    "a character that Lean's library has not": "not (Nat.beq (Char.toNat (Char.ofNat 55296)) 55296)",
+    "a character that is too large": "not (Nat.beq (Char.toNat (Char.ofNat 1099511627776)) 1099511627776)",
+}
+
+
+@pytest.mark.parametrize("term", _MISTAKEN.values(), ids=_MISTAKEN.keys())
+def test_no_term_is_compiled_where_the_library_is_not_leans_own(
+    checker: Checker, core: LeanEnvironment, term: str
+) -> None:
+    program = f"axiom {AXIOM} : ({term}) = true\ntheorem goal : ({term}) = true := {AXIOM}\n"
+    challenge = challenge_to(core.header, f"theorem goal : ({term}) = true := sorry")
+    asked = Check(program=core.header + program, challenge=challenge, assurance=Assurance(native=True))
+    verdict = judge(checker.check(asked, core, way="forked"))
+    assert (verdict.reason, "evaluates to false" in verdict.detail) == (Reason.AXIOM, True), verdict.detail
 
 
 #: What a seal says of a proof, as a term of imported constants would print it.

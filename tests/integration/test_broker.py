@@ -6,6 +6,7 @@ import base64
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from own_redis import FAULTS, OwnRedis, own_redis
 from processes import eventually
 
 from farm.broker import VERIFY, application, call, queue, require_broker
+from farm.cli.doctor import Diagnosis, examine
+from farm.connections import Connections
 from farm.errors import ServerDown
+from farm.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,45 @@ def test_a_redis_that_refuses_what_the_farm_asks_is_one_that_is_down_and_its_fau
     require_broker(app)
     call(app, ["core"])
     app.close()
+
+
+#: A part of the remedy for each fault.
+REMEDIES = {
+    "OOM": "raise its maxmemory",
+    "READONLY": "name the primary in FARM_BROKER_URL",
+    "NOREPLICAS": "lower its min-replicas-to-write",
+    "NOAUTH": "the password in FARM_BROKER_URL",
+    "NOPERM": "give its user the rights",
+    "MISCONF": "room for its snapshots",
+    "max number of clients": "raise its maxclients",
+}
+
+
+def diagnosed(own: OwnRedis, home: Path) -> Diagnosis:
+    """Return the diagnosis that `farm doctor` gives of this Redis."""
+    settings = Settings(home=home, database_url="postgresql://127.0.0.1:1/none", broker_url=own.url)
+    with closing(Connections(settings)) as connections:
+        return next(each for each in examine(connections) if each.part == "Redis")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_doctor_names_the_fault_of_a_redis_that_refuses_and_its_remedy(
+    own: OwnRedis, tmp_path: Path, fault: str
+) -> None:
+    with own.refusing(fault):
+        found = diagnosed(own, tmp_path)
+    assert not found.ok
+    assert fault in found.words
+    assert REMEDIES[fault] in found.words
+    assert diagnosed(own, tmp_path).ok
+
+
+def test_doctor_names_a_redis_that_loads_its_data(own: OwnRedis, tmp_path: Path) -> None:
+    with own.loading():
+        found = diagnosed(own, tmp_path)
+        assert not found.ok
+        assert "it loads its data; wait" in found.words
+        eventually(lambda: diagnosed(own, tmp_path).ok)
 
 
 def test_a_redis_that_loads_its_data_is_one_that_is_down_until_it_has_loaded(own: OwnRedis) -> None:

@@ -19,8 +19,9 @@ from sqlalchemy import Engine
 
 from farm.judging.states import Priority
 from farm.judging.tiers import Tier
-from farm.store.attempt import Alike, Claim
+from farm.store.attempt import Claim
 from farm.store.transitions import Store
+from farm.store.wish import Alike
 
 
 @pytest.fixture

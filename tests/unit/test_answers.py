@@ -74,6 +74,7 @@ def judged(item: Item, told: StoredVerdict | None, *, status: str = "done", **mo
     assert sha256 is not None
     known = {
         "run_id": "b",
+        "manifest": 0,
         "line": 1,
         "name": item.name,
         "group": item.group,

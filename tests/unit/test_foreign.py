@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
+from time_bounds import assert_linear
 
 from farm.assembly.faults import StatementFault
 from farm.assembly.foreign import foreign
@@ -102,3 +104,7 @@ def test_the_fault_names_the_field(header: str, statement: str, field: str) -> N
 def test_a_long_text_is_read_in_linear_time() -> None:
     text = "theorem t : " + 'shows open_locale begin "x" ' * 20_000 + " := by"
     assert foreign(text) is None
+
+
+def test_comments_of_isabelle_take_time_that_grows_with_the_text() -> None:
+    assert_linear(lambda size: partial(foreign, "(**)" * (size // 4) + "begin"), 2_000_000)

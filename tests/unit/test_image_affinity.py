@@ -8,7 +8,8 @@ import pytest
 from farm_workers.loop.image_affinity import UNFAIR_SECONDS, ImageAffinity
 
 from farm.judging.job import Check
-from farm.store.attempt import Alike, Claim
+from farm.store.attempt import Claim
+from farm.store.wish import Alike
 
 
 class Clock:

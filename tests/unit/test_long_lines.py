@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,8 +27,8 @@ from farm.service.requests import Batch, Item
 from tests.processes import PATIENCE
 
 CHARACTERS, PART = 5_000_000, 100_000
-#: A second on a machine that does nothing else.
-MOST_SECONDS = 2.0 * PATIENCE
+ROUNDS = 3
+MOST_SECONDS = 1.0 * PATIENCE
 STATEMENT = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"
 PROOF = f"{STATEMENT}  exact ⟨h.2, h.1⟩\n"
 UNITS = {
@@ -42,6 +43,20 @@ UNITS = {
     "comments": "-- sorry\n",
     "doc comments": "/-- x -/\n",
     "strings": '"a" ',
+    "strings and names": 'x"a"',
+    "strings on lines": '"a"\n',
+    "characters": "'a' \"b\" ",
+    "quoted names": '«a» "b" ',
+    "raw strings": 'r"a" ',
+    "raw strings with marks": 'r#"a"# ',
+    "interpolated strings": 's!"a{b}c" ',
+    "closed comments": '/-a-/ "b" ',
+    "comments that nest": '/-/-/-/-/-/-a-/-/-/-/-/-/"b"',
+    "line comments": "--\n",
+    "comments before theorems": "/--/theorem a\n",
+    "opaque text of all kinds": '"a" \'b\' «c» /-d-/ r"e" s!"f{g}" --h\n',
+    "strings in proofs of Lean 3": 'begin "a" end\n',
+    "comments of Isabelle": "(**)begin",
     "fences": "```\n",
     "blocks": "```lean4\nx\n```\n",
     "blocks with the target": f"```lean4\n{STATEMENT}  sorry\n```\n",
@@ -87,18 +102,28 @@ def steps(said: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "export", lambda: changed(text, lambda fresh: fields(job, told, fresh, marking))
 
 
-@pytest.mark.parametrize("place", ["behind the statement", "in both"])
+@pytest.mark.parametrize("place", ["in the statement", "behind the statement", "in both"])
 @pytest.mark.parametrize(
-    "unit", ["open in", "theorems", "open brackets", "blocks", "nested comments", "strings"]
+    "unit",
+    [
+        *("open in", "theorems", "open brackets", "blocks", "nested comments", "strings"),
+        *("strings and names", "comments before theorems", "strings in proofs of Lean 3"),
+        *("comments that nest", "opaque text of all kinds"),
+    ],
 )
 def test_no_step_of_a_line_takes_more_than_a_moment(unit: str, place: str) -> None:
     characters = CHARACTERS // 2 if place == "in both" else CHARACTERS
     said = PLACES[place](UNITS[unit] * (characters // len(UNITS[unit])))
     for name, step in steps(said):
-        begun = time.process_time()
-        step()
-        took = time.process_time() - begun
-        assert took < MOST_SECONDS, f"{name} takes {took:.2f} s"
+        took = next((each for each in map(seconds, [step] * ROUNDS) if each < MOST_SECONDS), math.inf)
+        assert took < MOST_SECONDS, f"{name} takes more than {MOST_SECONDS} s"
+
+
+def seconds(step: Callable[[], object]) -> float:
+    """Return the processor time of a step."""
+    begun = time.process_time()
+    step()
+    return time.process_time() - begun
 
 
 def assembled(said: dict[str, Any]) -> None:

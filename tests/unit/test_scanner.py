@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from time_bounds import assert_linear
+from time_bounds import assert_linear, assert_quick
 
-from farm.lean_text.scanner import Kind, opaque_spans, sorry_tokens, tokens
+from farm.lean_text.scanner import Kind, Opaque, opaque_spans, sorry_tokens, tokens
 
 
 def read(text: str) -> list[tuple[str, str]]:
@@ -95,6 +96,40 @@ def test_the_quick_search_finds_the_comments_and_strings_that_the_tokens_show(te
     shown = [(token.start, token.end) for token in read if token.kind in hidden]
     found = [span for span in opaque_spans(text, 0, len(text)) if text[span[0]] != "«"]
     assert found == shown
+
+
+#: Offsets of words and of ink at the beginning of a line, as the readers of Lean's commands look at them.
+WORDS = re.compile(r"(?:(?<=[\n \t\]/])|^)(?:theorem|/--|@\[)")
+AROUND = (
+    *PIECES,
+    "theorem ",
+    "\ntheorem ",
+    "\n/-- ",
+    "@[",
+    "]theorem ",
+    "'a'",
+    'r##"',
+    '"#',
+    "«b»",
+    "-/theorem ",
+)
+
+
+@given(text=st.lists(st.sampled_from(AROUND), max_size=40).map("".join))
+def test_words_are_hidden_where_a_span_of_the_quick_search_covers_them(text: str) -> None:
+    spans = list(opaque_spans(text, 0, len(text)))
+    opaque = Opaque(text, 0, len(text))
+    for word in WORDS.finditer(text):
+        at = word.start()
+        assert opaque.hides(at) == any(first < at < last for first, last in spans), at
+
+
+@pytest.mark.parametrize(
+    "unit", ['"a" ', 'x"a"', "/-a-/", "--\n", "'a'", "''", "«a» ", 'r#"a"#', "/-/-a-/-/"]
+)
+def test_short_opaque_spans_are_read_through_at_once(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit))
+    assert_quick(lambda: Opaque(text, 0, len(text)).hides(len(text)), text, times=3)
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,10 @@ def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
             write_goals(frontend, asked["program"], protocol.GOALS_NAME, seconds=seconds)
 
 
+#: The module of Lean's library in which the types are declared that the compiler represents by their names.
+_LEANS_OWN = ("Init", "Prelude")
+
+
 def _seal(frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
     asked = read(files[protocol.REQUEST])
     into = files[protocol.SEALED] if asked.pop("with_sealed") else None
@@ -256,7 +260,9 @@ def _seal(frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, 
     frontend.begin()
     limit(asked, place.data_bytes)
     calls = place.seal_calls
-    if request.native and calls:  # without a filter compiled code is not run at all
+    # Without a filter compiled code is not run at all. The compiler gives `Char`, `String` and other names of
+    # Lean's the representations of its own library, which are wrong for a library that defines them anew.
+    if request.native and calls and frontend.imports(*_LEANS_OWN):
         kernel, calls = replace(kernel, compiled=compiler.apart(calls)), place.native_calls
         os.setpgid(0, 0)  # the image ends these forks with the seal
     if calls:

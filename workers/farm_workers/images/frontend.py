@@ -98,6 +98,14 @@ class Frontend(Lean):
             raise LeanError("the header cannot be imported")
         self._above = snapshot
 
+    def imports(self, *module: str) -> bool:
+        """Return whether the header imports a module, given by the parts of its name, directly or not."""
+        name = NOTHING
+        for part in module:
+            name = self.call("lean_name_mk_string", name, self.string(part))
+        environment = shared(_environment(self._state(self._above)))
+        return self.call("l_Lean_Environment_getModuleIdx_x3f___boxed", environment, name) != NOTHING
+
     def read_on(self, context: str) -> None:
         """Elaborate a text that begins with the header, from which programs with the same text continue."""
         self.begin()

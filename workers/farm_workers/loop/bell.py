@@ -1,4 +1,4 @@
-"""Watches a worker's connection to Redis: logs once when it fails, and once when it works again.
+"""Watches a worker's connection to Redis: logs each kind of failure once, and when it works again.
 
 A Redis that answers but refuses writes counts as down: it is full, a replica, or needs a password.
 """
@@ -14,7 +14,7 @@ from celery import Celery
 from celery.worker import state
 from celery.worker.consumer import Consumer, consumer
 
-from farm.broker import refusal, require_broker
+from farm.broker import code_of, refusal, require_broker
 from farm.errors import ServerDown
 from farm.log import logger
 
@@ -32,27 +32,32 @@ class Bell:
         self._connecting = connecting
         self._app, self._where = app, app.connection().as_uri()
         self._lock = threading.Lock()
-        self._is_lost = self._has_answered = False
+        self._is_lost = False
+        self._logged: set[str] = set()  # the codes of the refusals since Redis was lost
 
     def lost(self, error: BaseException) -> None:
         """Log why Redis cannot be used, unless that is logged already.
 
-        A Redis that begins to refuse may first close its connections: its own words are logged later.
+        A Redis that begins to refuse may first close its connections, or end the commands that wait: its own
+        words about writes are logged later.
         """
         with self._lock:
-            if self._is_lost and self._has_answered:
-                return
             words = refusal(self._app, error)
+            code = code_of(words) if words else ""
+            if self._is_lost and (not code or code in self._logged):
+                return
             refuses = words and f"refuses what the farm writes at {self._where}: {words}"
-            if not self._is_lost:
+            if self._is_lost:
+                _log.warning("Redis %s", refuses)
+            else:
+                self._logged.clear()
                 _log.warning(
                     "Redis %s. Busy threads go on with what waits in PostgreSQL; idle ones look there every "
                     "few seconds.",
                     refuses or self._unreachable(error),
                 )
-            elif refuses:
-                _log.warning("Redis %s", refuses)
-            self._is_lost, self._has_answered = True, refuses is not None
+            self._is_lost = True
+            self._logged.add(code)
 
     def _unreachable(self, error: BaseException) -> str:
         words = " ".join(str(error).split()).rstrip(".") or type(error).__name__

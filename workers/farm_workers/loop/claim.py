@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 
 from farm import tracing
 from farm.judging.states import Priority
-from farm.store.attempt import Alike, Claim
+from farm.store.attempt import Claim
 from farm.store.transitions import Store, Tiers
 from farm.store.watermark import Front
+from farm.store.wish import Alike
 from farm_workers.loop.image_affinity import ImageAffinity
 from farm_workers.loop.leases import Leases
 from farm_workers.metrics import events

@@ -15,7 +15,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from farm.store.attempt import Alike, Claim
+from farm.store.attempt import Claim
+from farm.store.wish import Alike
 
 #: The head of the queue is passed over for at most this many seconds.
 UNFAIR_SECONDS = 5.0
