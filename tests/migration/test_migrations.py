@@ -164,7 +164,9 @@ def test_a_migration_that_loses_a_deadlock_begins_again(empty_database_url: str)
 
 
 def _waits_for(engine: Engine, table: str) -> bool:
-    waiting = text("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(:table))")
+    waiting = text(
+        "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass(:table))"
+    )
     with engine.connect() as connection:
         return bool(connection.scalar(waiting, {"table": table}))
 
