@@ -349,8 +349,8 @@ def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     One that is newer, and that this farm can use, stays as it is. Safe to start on many nodes at once: an
     advisory lock lets one work while the others wait and then find nothing to do. The migration begins again
     after a deadlock with a worker. A table that is not free within `lock_seconds` ends it, and nothing was
-    changed. Raises `FarmError` then, `ServerDown`, and `DatabaseVersion` when the database is too new for this
-    farm, or of no release.
+    changed. Raises `FarmError` then, `ServerDown`, and `DatabaseVersion` when the database is too new for
+    this farm, or of no release.
     """
     from alembic import command  # costs 0.7 s to import: only this command pays
     from alembic.config import Config
