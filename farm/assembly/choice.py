@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from farm.assembly.answer import CodeBlock, Span, fenced_blocks
 from farm.assembly.declaration import Declaration, Target, find, find_like, is_proof, signature
-from farm.assembly.vocabulary import COMMAND_LINE, looks_like_lean
+from farm.assembly.vocabulary import COMMAND_LINE, looks_like_english
 
 
 class Code(NamedTuple):
@@ -94,7 +94,7 @@ def _after_echo(
     start = text.find("\n", block.end + 1, answer[1]) + 1
     end = next((later.fence for later in blocks if later.fence > block.end), answer[1])
     declared = find(text, start, end, target)
-    if start and (declared or looks_like_lean(text, start, end)):
+    if start and (declared or _may_be_lean(text, start, end)):
         return Code(start, end, False, "no_code_fence", start)
     return _code(block)
 
@@ -113,15 +113,20 @@ def _is_completion(text: str, answer: Span, mark: int, blocks: Sequence[CodeBloc
     if not before or before.isspace() or (blocks and blocks[0].fence == mark and blocks[0].tag):
         return False
     opens = bool(blocks) and blocks[0].fence == mark
-    if looks_like_lean(text, answer[0], mark):
+    if _may_be_lean(text, answer[0], mark):
         return True
-    return not (opens and looks_like_lean(text, blocks[0].start, blocks[0].end))
+    return not (opens and _may_be_lean(text, blocks[0].start, blocks[0].end))
 
 
 def _unfenced(text: str, answer: Span, target: Target) -> Code:
     start, end = answer
-    if target.name and not looks_like_lean(text, start, end):
+    if target.name and looks_like_english(text, start, end):
         declared = find(text, start, end, target)
         command = COMMAND_LINE.search(text, start, declared.start) if declared else None
         start = command.start() if command else declared.start if declared else start
     return Code(start, end, False, "no_code_fence", start)
+
+
+def _may_be_lean(text: str, start: int, end: int) -> bool:
+    """Return whether a text has code, as far as its first line shows."""
+    return not text[start:end].isspace() and not looks_like_english(text, start, end)

@@ -1,31 +1,12 @@
-"""Assembly step, vocabulary: guesses by its first words whether a line is Lean or English."""
+"""Assembly step, vocabulary: recognizes English by its own words, and lines that begin a command of Lean.
+
+No list says which words begin a tactic or a term, because libraries add their own: text that does not read as
+English may be Lean.
+"""
 
 from __future__ import annotations
 
 import re
-
-_TACTIC_WORDS = """
-    abel ac_rfl admit aesop all_goals any_goals apply apply_assumption apply_fun assumption bound
-    bv_decide by_cases by_contra by_contra! calc case cases cases' change choose classical clear congr
-    constructor continuity contradiction contrapose contrapose! conv conv_lhs conv_rhs convert convert_to
-    decide delta done dsimp erw exact exact? exact_mod_cast exacts exfalso exists existsi ext extract_goal
-    fail_if_success field field_simp filter_upwards fin_cases first focus fun_prop funext gcongr
-    generalize grind group have haveI induction induction' infer_instance inhabit injection interval_cases
-    intro intros itauto iterate left let letI lift linarith linear_combination measurability native_decide
-    next nlinarith nofun nomatch noncomm_ring norm_cast norm_fin norm_num norm_num1 nth_rewrite nth_rw
-    obtain omega on_goal peel pick_goal plausible polyrith positivity push_cast push_neg qify rcases
-    refine refine' rename rename_i repeat repeat' replace revert rfl rify right ring ring1 ring_nf rintro
-    rotate_left rw rwa set show show_term simp simp! simp? simp_all simp_arith simp_rw simpa skip
-    slim_check solve_by_elim sorry specialize split split_ifs stop subst subst_vars suffices swap symm
-    symm_at tauto trans trivial unfold unfold_let use wlog zify
-"""
-_TACTICS = frozenset(_TACTIC_WORDS.split())
-
-_COMMAND_WORDS = """
-    import open set_option universe variable namespace section noncomputable theorem lemma example def abbrev
-    instance private protected local attribute structure inductive class by fun match
-"""
-_COMMANDS = frozenset(_COMMAND_WORDS.split())
 
 COMMAND_LINE = re.compile(
     r"^[ \t]*(?:import|open|set_option|universe|variable|namespace|section|noncomputable|theorem|lemma"
@@ -34,25 +15,32 @@ COMMAND_LINE = re.compile(
 )
 """A line that begins with a word of a Lean command, or with a comment."""
 
-_FIRST = re.compile(r"\s*+(?:([A-Za-z_][\w.]*['!?]?)|(--|/-|@\[|<;>|[·⟨{(|]))")
-_ENGLISH = re.compile(
-    r"\s+(?:the|a|an|is|are|was|we|you|it|that|this|these|to|of|and|for|our|all|each)\b|[,:]\s|[.]"
+#: Longer lines are read so far: prose shows itself early.
+_LINE = 400
+_MARKDOWN = re.compile(r"[#*>]|\d+[.)] |- ")
+#: A first word as prose has it. Lean's names go on with a dot, an underscore or a digit.
+_CAPITAL = re.compile(r"(?:[A-Z][a-z]+|I|A)(?=[\s,:.!;]|$)")
+_CONTRACTION = re.compile(r"[A-Za-z]+'(?:ll|ve|re|m|s|d|t) ")
+_TWO_WORDS = re.compile(r"(?:My|[A-Z][a-z]{3,}) [a-z]{4,}\b")
+_WORD_OF_A_SENTENCE = re.compile(r"[A-Za-z]+(?:[,:]\s|[.!:]$)")
+_LABEL = re.compile(
+    r"(?:Proof|Solution|Answer|Attempt|Approach|Step|Explanation|Code|Output|Result|Sure|Okay|Ok|Yes|Here)"
+    r"(?: \d+)?$"
 )
-
-_SENTENCE = re.compile(
-    r"[^\n]*\b[A-Za-z]+,? (?:the|a|an|is|are|was|we|you|this|to|of|that|can|and|for|all)[ \n]"
+#: Words of prose that Lean and its libraries do not use as tokens or names.
+_PROSE = re.compile(
+    r"(?<![\w.])(?:the|is|are|was|were|we|you|it|these|and|our|each|can|will|which|there|here|that|an|to|of|be|on)"
+    r"(?![\w.'])"
 )
-
-
-def looks_like_lean(text: str, start: int, end: int) -> bool:
-    """Return whether a text begins like Lean rather than like English."""
-    first = _FIRST.match(text, start, end)
-    if first is None or first[2] is not None:
-        return first is not None
-    known = first[1] in _TACTICS or first[1] in _COMMANDS
-    return known and _ENGLISH.match(text, first.end(), end) is None
+_MARKS = re.compile(r"[,:.!;](?:\s|$)")
 
 
 def looks_like_english(text: str, start: int, end: int) -> bool:
-    """Return whether the first line of a text looks like an English sentence and not like Lean."""
-    return not looks_like_lean(text, start, end) and _SENTENCE.match(text, start, end) is not None
+    """Return whether the first line of a text that is not blank reads as English prose, or as Markdown."""
+    line = text[start : min(end, start + _LINE)].lstrip().split("\n", 1)[0].rstrip()
+    if any(sign.match(line) for sign in (_MARKDOWN, _WORD_OF_A_SENTENCE, _CONTRACTION, _LABEL, _TWO_WORDS)):
+        return True
+    words = len(_PROSE.findall(line))
+    if first := _CAPITAL.match(line):
+        return words > 0 or _MARKS.search(line, first.end()) is not None
+    return line[:1].isalpha() and (words > 1 or " the " in f" {line}")
