@@ -175,8 +175,10 @@ class TestAcrossTwoLibraries:
 
     def test_a_batch_is_rechecked_by_its_id(self, quiet: Quiet, tmp_path: Path) -> None:
         with serving_http(quiet.farm, tmp_path / "service") as service:
+            library = "prelude\nimport Library\n\n"
             items = [
-                {"program": each["predicted_proof"]} for each in (using("old_lemma", 1), entry(PROVED, 3))
+                {"program": f"{library}theorem t1 : True := old_lemma"},
+                {"program": entry(PROVED, 3)["predicted_proof"]},
             ]
             batch = service.post(*items, environment="before", tier="audit", wait_seconds=60)["batch"]
         changed, whole = rechecked(quiet, batch, "--environment", "next", status=6)

@@ -255,9 +255,9 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     compiled = LeanRunner.compiled
 
-    def recording(leans: LeanRunner, question: Question, way: str | None = None) -> Any:
+    def recording(leans: LeanRunner, question: Question) -> Any:
         found.append(question.program)
-        return compiled(leans, question, way)
+        return compiled(leans, question)
 
     monkeypatch.setattr(LeanRunner, "compiled", recording)
     return found
