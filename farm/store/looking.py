@@ -34,6 +34,9 @@ class Place(NamedTuple):
     line: int
 
 
+#: Characters of a sentence in a list.
+_SENTENCE = 400
+
 #: Verdicts of which a list shows no sentence.
 _WITHOUT = (None, "proved")
 
@@ -397,7 +400,8 @@ class Looking:
 
     def _sentences(self, lines: Sequence[RunLine]) -> dict[RunLine, str]:
         with single(self._engine) as cursor:
-            return sentences(cursor.connection, lines) if lines else {}
+            known = sentences(cursor.connection, lines) if lines else {}
+        return {line: sentence[:_SENTENCE] for line, sentence in known.items()}
 
     def problems(
         self, run_id: str, *, state: str = "", after: Place = START, most: int = PAGE
