@@ -8,7 +8,7 @@ from enum import StrEnum
 from farm.judging.audit import UNCHECKED, Audit
 from farm.judging.places import Place
 from farm.judging.tiers import Tier
-from farm.kinds import Kind
+from farm.judging.words import LEAN, Words
 from farm.lean_text.policy.rules import Hit
 
 
@@ -118,9 +118,9 @@ class Report:
     ``audit_cpu``, ``audit_memory`` or ``audit_depth``.
 
     `context_ends` is the line and column of the program at which the dataset's context ends, None without
-    one; messages above it are not about the submission. `kind` is the proof system. `preamble` is the judged
-    one of several candidate programs, None if there was only one. `goals` are the goals at errors and
-    sorries, None if the check does not want them or Lean could not print them.
+    one; messages above it are not about the submission. `words` name the programs of the proof system.
+    `preamble` is the judged one of several candidate programs, None if there was only one. `goals` are the
+    goals at errors and sorries, None if the check does not want them or Lean could not print them.
     """
 
     run: Execution = Execution()
@@ -137,7 +137,7 @@ class Report:
     challenge_error: str | None = None
     preamble: Preamble | None = None
     goals: tuple[Goal, ...] | None = None
-    kind: Kind = Kind.LEAN
+    words: Words = LEAN
     context_ends: tuple[int, int] | None = None
 
     def is_of_context(self, message: Message) -> bool:

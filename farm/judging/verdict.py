@@ -29,8 +29,6 @@ from farm.judging.signals import signal_name
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.rules import RULES
 from farm.lean_text.positions import line_and_column
-from farm.systems.known import system
-from farm.systems.system import Words
 
 
 class Outcome(StrEnum):
@@ -218,10 +216,6 @@ def unusable_line(field: str, problem: str, remedy: str) -> Verdict:
     return _verdict(reason, f"The {field} cannot be used: {problem}. Remedy: {remedy}.")
 
 
-def _words(report: Report) -> Words:
-    return system(report.kind).words
-
-
 def box_failed(why: str) -> Verdict:
     """Return the verdict of a check at which the box failed."""
     return _verdict(Reason.BOX_FAILED, f"The box failed: {why}.")
@@ -265,7 +259,7 @@ def _barred(report: Report) -> Verdict:
 def _farm_failed(report: Report) -> Verdict:
     if report.challenge_error is not None:
         return _verdict(
-            Reason.BAD_CHALLENGE, f"The statement itself {_words(report).faulty}: {report.challenge_error}"
+            Reason.BAD_CHALLENGE, f"The statement itself {report.words.faulty}: {report.challenge_error}"
         )
     if report.run.box_error is not None:
         return box_failed(report.run.box_error)
@@ -296,11 +290,11 @@ def _limit_ended_it(report: Report) -> Verdict:
     if word not in _LIMITS:
         return box_failed(f"it reported an unknown limit, {word!r}")
     reason, detail = _LIMITS[word]
-    return _verdict(reason, detail.format(report.run, words=_words(report)))
+    return _verdict(reason, detail.format(report.run, words=report.words))
 
 
 def _silent(report: Report) -> Verdict:
-    prover = _words(report).prover
+    prover = report.words.prover
     if report.run.exit_status is None:
         return _verdict(Reason.NO_REPLY, f"{prover} ended with neither an exit status nor a signal.")
     said = _first_line(report.answer.foreign_output) or "nothing"
@@ -309,11 +303,11 @@ def _silent(report: Report) -> Verdict:
 
 def _killed(report: Report) -> Verdict:
     name = signal_name(report.run.signal or 0)
-    return _verdict(Reason.KILLED, f"{_words(report).prover} was killed from outside by {name}.")
+    return _verdict(Reason.KILLED, f"{report.words.prover} was killed from outside by {name}.")
 
 
 def _out_of_memory(report: Report) -> Verdict:
-    prover = _words(report).prover
+    prover = report.words.prover
     detail = f"{prover} could not allocate the memory that it needed and gave up."
     return _verdict(Reason.MEMORY_LIMIT, detail)
 
@@ -329,7 +323,7 @@ def _crashed(report: Report) -> Verdict:
         how = f"it ended by {signal_name(run.signal)}."
     elif run.exit_status in (0, 1):
         how = _first_line(panic(report) or "")
-    return _verdict(Reason.CRASH, f"{_words(report).prover} crashed: {how}")
+    return _verdict(Reason.CRASH, f"{report.words.prover} crashed: {how}")
 
 
 def _own_limit(reason: Reason, what: str) -> Callable[[Report], Verdict]:
@@ -396,7 +390,7 @@ def _sealed(report: Report) -> Verdict:
             Reason.NO_REPLY, "Lean accepted the program, but the audit of its module gave no answer."
         )
     if audit.replay is not None and not audit.replay.accepted:
-        words = _words(report)
+        words = report.words
         said = _first_line(audit.replay.said)
         return _verdict(Reason.KERNEL, f"{words.kernel} rejected {words.made}: {said}")
     if report.tier == Tier.AUDIT:
@@ -410,7 +404,7 @@ def _sealed(report: Report) -> Verdict:
 
 def _accepted(report: Report, second: Replay | None) -> Verdict:
     """Return the verdict on a module that the kernel has accepted, by the second kernel's answer, if any."""
-    words = _words(report)
+    words = report.words
     if second is None:
         return _verdict(Reason.OK, f"{words.kernel} accepted {words.made}{_worth(report)}.")
     if second.accepted:

@@ -11,20 +11,6 @@ from farm.manifest.entry import Entry
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Words:
-    """The names of one proof system's programs, and two phrases that a verdict's sentence adds to them.
-
-    `prover` runs the submission, and `kernel` then checks `made`, the product of that run; `faulty` is the
-    predicate of a statement that no submission can prove.
-    """
-
-    prover: str
-    kernel: str
-    made: str
-    faulty: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkFiles:
     """The files of a benchmark that has a file for each problem, in the `folder` of one system.
 
@@ -50,7 +36,6 @@ class System:
     """
 
     name: str
-    words: Words
     assemble: Callable[[Entry, AssemblyOptions], Program]
     challenge: Callable[[str, str, str], Challenge | None]
     unproved: Callable[[Challenge], str]

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from farm.systems.hol_light.assembly import assemble, challenge, unproved
 from farm.systems.hol_light.benchmark_files import term
-from farm.systems.system import BenchmarkFiles, System, Words, only_image
+from farm.systems.system import BenchmarkFiles, System, only_image
 
 HOL_LIGHT = System(
     name="HOL Light",
-    words=Words(
-        prover="HOL Light",
-        kernel="The kernel",
-        made="the theorem",
-        faulty="is no term that can be proved",
-    ),
     assemble=assemble,
     challenge=challenge,
     unproved=unproved,

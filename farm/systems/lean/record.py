@@ -6,7 +6,7 @@ from farm.assembly.challenge import Challenge, challenge_to
 from farm.assembly.foreign import refuse_foreign
 from farm.assembly.images import image_of
 from farm.assembly.program import assemble
-from farm.systems.system import System, Words, challenge_itself
+from farm.systems.system import System, challenge_itself
 
 
 def challenge(header: str, context: str, statement: str) -> Challenge | None:
@@ -17,7 +17,6 @@ def challenge(header: str, context: str, statement: str) -> Challenge | None:
 
 LEAN = System(
     name="Lean",
-    words=Words(prover="Lean", kernel="The kernel", made="the module", faulty="does not compile"),
     assemble=assemble,
     challenge=challenge,
     unproved=challenge_itself,

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from farm.systems.metamath.assembly import assemble, state
 from farm.systems.metamath.benchmark_files import block
-from farm.systems.system import BenchmarkFiles, System, Words, challenge_itself, only_image
+from farm.systems.system import BenchmarkFiles, System, challenge_itself, only_image
 
 METAMATH = System(
     name="Metamath",
-    words=Words(
-        prover="The verifier",
-        kernel="The farm's verifier",
-        made="the proof",
-        faulty="does not fit the database",
-    ),
     assemble=assemble,
     challenge=state,
     unproved=challenge_itself,

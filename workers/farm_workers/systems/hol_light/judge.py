@@ -14,7 +14,7 @@ from farm.judging.job import Check
 from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import judge_text
-from farm.kinds import Kind
+from farm.judging.words import Words
 from farm.limits import Limits
 from farm.systems.hol_light.assembly import parts as parts_of
 from farm_workers.box import once as box
@@ -32,6 +32,9 @@ WAY = "forked"
 TRUSTS = ("the gate on OCaml's syntax",)
 #: An image may have ended since its last fork; a check tries its replacement once.
 _TURNS = 2
+_WORDS = Words(
+    prover="HOL Light", kernel="The kernel", made="the theorem", faulty="is no term that can be proved"
+)
 _UNREADABLE = "The program is not of the form prove(`goal`, tactic);;"
 #: The judge's possible findings against a proof that it has read to its end.
 _FINDINGS = {"refused": "gate", "axiom": "axiom", "statement_mismatch": "statement_mismatch"}
@@ -117,7 +120,7 @@ class HolLightJudge:
 
 
 def _report(**facts: Any) -> Report:
-    return Report(kind=Kind.HOL_LIGHT, tier=Tier.KERNEL, **facts)
+    return Report(words=_WORDS, tier=Tier.KERNEL, **facts)
 
 
 def _another_goal(goal: str) -> Report:

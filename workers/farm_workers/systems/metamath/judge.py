@@ -18,7 +18,7 @@ from farm.judging.messages import SORRY_KIND
 from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason, judge_text
-from farm.kinds import Kind
+from farm.judging.words import Words
 from farm.lean_text.positions import line_and_column
 from farm.limits import Limits
 from farm.log import logger
@@ -42,6 +42,12 @@ _log = logger(__name__)
 
 #: How a proof is verified, as `Report.way` has it.
 _WAY = "forked"
+_WORDS = Words(
+    prover="The verifier",
+    kernel="The farm's verifier",
+    made="the proof",
+    faulty="does not fit the database",
+)
 #: Ample limits: a canary may have to wait until the database is read.
 _CANARY_LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=1024)
 
@@ -61,7 +67,7 @@ class MetamathJudge:
     ) -> Report | Future[Report]:
         """Return the report, or its future if ``metamath`` must verify the accepted proof as well."""
         tier = Tier.KERNEL if check.assurance is None else check.assurance.tier
-        base = Report(way=_WAY, tier=tier, kind=Kind.METAMATH)
+        base = Report(way=_WAY, tier=tier, words=_WORDS)
         if check.challenge is not None and not check.challenge.name:
             return replace(base, challenge_error=NOT_STATED, way="none")
         impossible = judge_text(check.program)
