@@ -17,14 +17,14 @@ COMMAND_LINE = re.compile(
 
 #: Longer lines are read so far: prose shows itself early.
 _LINE = 400
-_MARKDOWN = re.compile(r"[#*>]|\d+[.)] |- ")
+_MARKDOWN = re.compile(r"^(?:[#*>]|\d+[.)] |- )")
 #: A first word as prose has it. Lean's names go on with a dot, an underscore or a digit.
-_CAPITAL = re.compile(r"(?:[A-Z][a-z]+|I|A)(?=[\s,:.!;]|$)")
-_CONTRACTION = re.compile(r"[A-Za-z]+'(?:ll|ve|re|m|s|d|t) ")
-_TWO_WORDS = re.compile(r"(?:My|[A-Z][a-z]{3,}) [a-z]{4,}\b")
-_WORD_OF_A_SENTENCE = re.compile(r"[A-Za-z]+(?:[,:]\s|[.!:]$)")
+_CAPITAL = re.compile(r"^(?:[A-Z][a-z]+|I|A)(?=[\s,:.!;]|$)")
+_CONTRACTION = re.compile(r"^[A-Za-z]+'(?:ll|ve|re|m|s|d|t) ")
+_TWO_WORDS = re.compile(r"^(?:My|[A-Z][a-z]{3,}) [a-z]{4,}\b")
+_WORD_OF_A_SENTENCE = re.compile(r"^[A-Za-z]+(?:[,:]\s|[.!:]$)")
 _LABEL = re.compile(
-    r"(?:Proof|Solution|Answer|Attempt|Approach|Step|Explanation|Code|Output|Result|Sure|Okay|Ok|Yes|Here)"
+    r"^(?:Proof|Solution|Answer|Attempt|Approach|Step|Explanation|Code|Output|Result|Sure|Okay|Ok|Yes|Here)"
     r"(?: \d+)?$"
 )
 #: Words of prose that Lean and its libraries do not use as tokens or names.
