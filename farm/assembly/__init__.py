@@ -9,7 +9,7 @@ commands       finds Lean's commands and the names that they declare
 choice         chooses the code block that is the answer
 declaration    finds declarations and the ends of their signatures
 answer         finds thinking, the final answer key, and fences
-vocabulary     recognizes English by its own words, and lines that begin a command
+vocabulary     recognizes prose by its own signs, and lines that begin a command
 nemo           profiles `nemo-2025-11` and `nemo-2025-08`
 segments       maps each segment of a program to its manifest field
 """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from farm.assembly.answer import CodeBlock, Span, fenced_blocks
 from farm.assembly.declaration import Declaration, Target, find, find_like, is_proof, signature
-from farm.assembly.vocabulary import COMMAND_LINE, looks_like_english
+from farm.assembly.vocabulary import COMMAND_LINE, looks_like_prose
 
 
 class Code(NamedTuple):
@@ -120,7 +120,7 @@ def _is_completion(text: str, answer: Span, mark: int, blocks: Sequence[CodeBloc
 
 def _unfenced(text: str, answer: Span, target: Target) -> Code:
     start, end = answer
-    if target.name and looks_like_english(text, start, end):
+    if target.name and looks_like_prose(text, start, end):
         declared = find(text, start, end, target)
         command = COMMAND_LINE.search(text, start, declared.start) if declared else None
         start = command.start() if command else declared.start if declared else start
@@ -129,4 +129,4 @@ def _unfenced(text: str, answer: Span, target: Target) -> Code:
 
 def _may_be_lean(text: str, start: int, end: int) -> bool:
     """Return whether a text has code, as far as its first line shows."""
-    return not text[start:end].isspace() and not looks_like_english(text, start, end)
+    return bool(text[start:end].strip()) and not looks_like_prose(text, start, end)

@@ -8,7 +8,7 @@ which candidate programs the farm tries:
   list applies.
 - A lead-in at the end of a context moves from one part of the challenge to the other, so a wrong guess does
   not change the challenge's text.
-- `farm.assembly.vocabulary` knows words of English, to choose a part of an answer without a block tagged as
+- `farm.assembly.vocabulary` knows signs of prose, to choose a part of an answer without a block tagged as
   Lean, and the commands before which a declaration there may begin.
 
 The verdict comes from Lean alone: on every tier above `lean`, an audit compares the proved theorem with the

@@ -23,7 +23,7 @@ from farm.assembly.joining import Dataset
 from farm.assembly.preamble import Plan, Plans
 from farm.assembly.proof import Joint, begins_block
 from farm.assembly.segments import Draft
-from farm.assembly.vocabulary import COMMAND_LINE, looks_like_english
+from farm.assembly.vocabulary import COMMAND_LINE, looks_like_prose
 from farm.lean_text.header import LONGEST_HEADER, header_end
 from farm.lean_text.scanner import code_tokens
 
@@ -186,7 +186,7 @@ class LeanAnswer:
         command = COMMAND_LINE.match(self._text, self._text.rfind("\n", 0, first) + 1, self._end)
         if command is not None and command[0].strip() not in _TACTICS_TOO:
             return False
-        return self._fenced or not looks_like_english(self._text, first, self._end)
+        return self._fenced or not looks_like_prose(self._text, first, self._end)
 
     def _substitute(self, found: Declaration | None) -> Declaration | None:
         """Return a declaration of another name if no code precedes it, so that it can replace the target."""

@@ -1,11 +1,11 @@
-"""Assembly tells English by its own words, and takes other text for Lean, whichever words begin it."""
+"""Assembly knows prose by its own signs, and takes other text for Lean, whichever words begin it."""
 
 from __future__ import annotations
 
 import pytest
 
 from farm.assembly.program import AssemblyOptions, assemble
-from farm.assembly.vocabulary import looks_like_english
+from farm.assembly.vocabulary import looks_like_prose
 from farm.manifest.entry import Entry
 
 STATEMENT = "theorem t (a b : Nat) (h : a = b) : b = a := by"
@@ -34,6 +34,20 @@ simp, then linarith finishes it
 apply the previous lemma to get the result
 Solution approach
 Attempt 2
+以下是证明：
+証明
+Доказательство
+Der Beweis folgt aus
+La preuve repose sur une récurrence
+La démonstration est la suivante :
+Usamos inducción sobre el número
+✅ it compiles
+“Proof”
+• first
+$x^2$ is positive
+\\boxed{2}
+`omega` works
+<answer>
 """.strip().splitlines()
 
 LEAN = """
@@ -53,7 +67,12 @@ Nat.le_of_lt h
 And.intro h hb
 h.trans hk
 Hpq hp
+Hpq hp hq hr
 H x
+‹a = b›.symm
+α_rec h
+éa.symm
+λ x => h
 by simp
 fun x => by simp
 calc a = b := by simp
@@ -65,13 +84,13 @@ have h : a = b := by simp
 
 
 @pytest.mark.parametrize("line", PROSE)
-def test_a_line_of_prose_reads_as_english(line: str) -> None:
-    assert looks_like_english(f"\n{line}\nsimp", 0, len(line) + 1)
+def test_a_line_of_prose_reads_as_prose(line: str) -> None:
+    assert looks_like_prose(f"\n{line}\nsimp", 0, len(line) + 1)
 
 
 @pytest.mark.parametrize("line", LEAN)
 def test_a_line_of_lean_does_not(line: str) -> None:
-    assert not looks_like_english(f"\n{line}\nthe end", 0, len(line) + 1)
+    assert not looks_like_prose(f"\n{line}\nthe end", 0, len(line) + 1)
 
 
 def program(generation: str) -> str:
@@ -87,9 +106,14 @@ def program(generation: str) -> str:
     return assemble(entry, AssemblyOptions()).text
 
 
-@pytest.mark.parametrize("tactic", [each for each in LEAN if not each.startswith(("by ", "fun "))])
+@pytest.mark.parametrize("tactic", [each for each in LEAN if not each.startswith(("by ", "fun ", "λ "))])
 def test_text_behind_a_block_that_repeats_the_statement_is_the_proof(tactic: str) -> None:
     assert program(f"{ECHO}{tactic}") == f"{STATEMENT}\n  {tactic}"
+
+
+@pytest.mark.parametrize("nothing", ["", "\n", " \n\n"])
+def test_such_a_block_with_nothing_behind_it_stays_the_answer(nothing: str) -> None:
+    assert program(f"{ECHO}{nothing}") == f"{STATEMENT}\n  sorry"
 
 
 @pytest.mark.parametrize("prose", PROSE)
