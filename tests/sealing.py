@@ -80,28 +80,28 @@ class Image:
 
 
 def _serve(library: str, path: str, header: str) -> None:
-    from farm_workers.replay.lean import FALSE, NOTHING, TRUE, Lean, field, shared
+    from farm_workers.binding import table
+    from farm_workers.binding.lean import Lean
+    from farm_workers.binding.objects import FALSE, TRUE, boxed, field, shared
+    from farm_workers.images.frontend import NEEDED
     from farm_workers.seal import Kernel, Request, seal
 
     os.environ["LEAN_PATH"], os.environ["LEAN_ABORT_ON_PANIC"] = path, "1"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    lean = _extended(Lean, library)
-    root = field(lean.result(lean.call("l_Lean_readModuleData___boxed", lean.string(header))), 0)
-    environment = lean.result(
-        lean.call(
-            "l_Lean_importModules___boxed",
-            field(root, 0),
-            lean.constant("l_Lean_Options_empty"),
-            1,
-            lean.call("lean_array_mk", NOTHING),
-            FALSE,
-            TRUE,
-            2 << 1 | 1,
-            lean.call("l_Lean_mkNameMap", NOTHING),
-        )
+    lean = Lean(library, NEEDED)
+    lean.runtime(table.INITIALIZERS_RUN)()
+    root = field(lean.call(table.READ_MODULE, lean.string(header)), 0)
+    # Extensions of imports are loaded, as an image has them.
+    more = boxed(0), lean.array([]), FALSE, TRUE, boxed(lean.number(table.WHOLE_MODULE))
+    words = (
+        lean.get(table.IMPORTS, root),
+        lean.constant(table.NO_OPTIONS),
+        *more,
+        lean.call(table.NO_ARTIFACTS),
     )
-    kernel = Kernel(environment=lean.call("lean_elab_environment_to_kernel_env", shared(environment)))
-    lean.call("lean_init_task_manager_using", 1)
+    environment = lean.call(table.IMPORT, *words)
+    kernel = Kernel(environment=lean.call(table.OF_KERNEL, shared(environment)))
+    lean.runtime(table.START_TASKS)(1)
 
     def work(order: dict[str, Any]) -> dict[str, Any]:
         into = order.pop("into", None)
@@ -129,30 +129,15 @@ def _serve(library: str, path: str, header: str) -> None:
         sys.stdout.flush()
 
 
-def _extended(kind: Any, library: str) -> Any:
-    """Return Lean as an image has it: extensions of imports are loaded."""
-    from farm_workers.replay.lean import NOTHING
-
-    class Extended(kind):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-            self._functions: dict[tuple[str, int], Any] = {}
-            self.call("lean_initialize")
-            self.result(self.call("initialize_Lean_Replay", 1))
-            self.call("lean_enable_initializer_execution")
-            self.call("lean_io_mark_end_initialization")
-            self.result(self.call("l_Lean_initSearchPath___boxed", self.string("/dev/null"), NOTHING))
-
-    return Extended()
-
-
 def _forked(lean: Any, work: Any, order: dict[str, Any]) -> dict[str, Any]:
     seconds = order.pop("seconds", 60)
     (read, write), (hear, speak) = os.pipe(), os.pipe()
+    from farm_workers.binding.table import START_TASKS
+
     child = os.fork()
     if child == 0:
         os.dup2(speak, 2)
-        lean.call("lean_init_task_manager_using", 1)
+        lean.runtime(START_TASKS)(1)
         try:
             os.write(write, json.dumps(work(order)).encode() + b"\n")
         except Exception:  # noqa: BLE001 - whatever it is, a test has to see it

@@ -356,10 +356,10 @@ def test_a_library_without_lean_is_no_answer(
     assert "missing.so" in failed(replay(module, library="missing.so"))
 
 
-def test_an_untried_version_is_no_answer(compile_: Compile, replay: Replay) -> None:
+def test_a_release_that_is_not_described_is_no_answer(compile_: Compile, replay: Replay) -> None:
     module = compile_(HONEST["theorem"])
-    untried = "import farm_workers.replay.lean as lean; lean.TRIED = frozenset(); "
-    assert "not a version that the replay supports" in failed(replay(module, first=OURS + untried))
+    none = "import farm_workers.binding.description as of; of.FOLDER = of.FOLDER / 'none'; "
+    assert "no description of Lean 4.35" in failed(replay(module, first=OURS + none))
 
 
 def test_a_crash_is_no_answer(compile_: Compile, replay: Replay, changed: Callable[..., Path]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from farm.judging.tiers import Tier
 from farm.kinds import Kind
+from farm_workers.binding.description import has_run
 from farm_workers.environments.links import reached
-from farm_workers.replay.lean import TRIED
 
 #: The name of the environment that the farm brings along.
 EMBEDDED = "core"
@@ -110,7 +110,7 @@ def environment_variables(environment: LeanEnvironment) -> dict[str, str]:
 
 def _is_tried(toolchain: str) -> bool:
     found = re.search(r"(\d+)\.(\d+)\.\d+", toolchain)
-    return found is not None and (int(found[1]), int(found[2])) in TRIED
+    return found is not None and has_run(int(found[1]), int(found[2]))
 
 
 def own_folder(lean: Path) -> Path:

@@ -267,7 +267,7 @@ def _seal(frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, 
         os.setpgid(0, 0)  # the image ends these forks with the seal
     if calls:
         calls.take()
-    facts = seal(frontend, kernel, request, asks=lambda: os.write(1, protocol.KERNEL_ASKED))
+    facts = seal(frontend.lean, kernel, request, asks=lambda: os.write(1, protocol.KERNEL_ASKED))
     answer = memoryview(json.dumps(facts).encode())
     while answer:
         answer = answer[os.write(1, answer) :]

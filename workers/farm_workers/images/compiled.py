@@ -11,21 +11,19 @@ no system call that reaches anything else, and ends when the seal does.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 
+from farm_workers.binding import table
+from farm_workers.binding.lean import Callback
+from farm_workers.binding.objects import NOTHING, LeanError, number_of, shared
+from farm_workers.binding.table import Ability
 from farm_workers.box import launch
 from farm_workers.images.filters import Filter
-from farm_workers.images.frontend import Callback, Frontend
+from farm_workers.images.frontend import Frontend
 from farm_workers.images.process import leave
-from farm_workers.replay.lean import NOTHING, LeanError, field, shared, tag
 from farm_workers.seal.evaluation import Compiled, Value
 
-#: Parameters of `nativeEqTrue`: name, term, place; context and state of `MetaM` and of `CoreM`; the world.
-_PARAMETERS = 8
-_CLOSURE_TAG, _CLOSURE_BYTES = 245, 24
-_SUCCESS = 0  # the constructor `NativeEqTrueResult.success`; `notTrue` has no fields
 #: The longest value that is read from the pipe.
 _MOST_BYTES = 64
 
@@ -35,7 +33,9 @@ class Compiler:
 
     def __init__(self, frontend: Frontend) -> None:
         """Keep a `Lean.Elab.ContextInfo` of that program. Raises LeanError if Lean kept none."""
-        self._lean = frontend
+        self._lean = lean = frontend.lean
+        if reason := lean.lacks(Ability.COMPILED):
+            raise LeanError(reason)
         found: list[int] = []
 
         def visit(context: int, _info: int, accumulated: int) -> int:
@@ -44,10 +44,8 @@ class Compiler:
             return accumulated
 
         callback = Callback(visit)
-        for tree in (field(each, 2) for each in frontend.snapshots()):
-            if tree != NOTHING:
-                fold = "l_Lean_Elab_InfoTree_foldInfo___redArg"
-                frontend.call(fold, frontend.closure(callback), NOTHING, shared(field(tree, 0)))
+        for tree in frontend.trees():
+            lean.call(table.FOLD_TREE, lean.closure(callback), NOTHING, shared(tree))
         if not found:
             raise LeanError("Lean kept no context of a program")
         self._context = found[0]
@@ -84,26 +82,14 @@ class Compiler:
 
     def _evaluate(self, term: int) -> Value:
         lean = self._lean
-        lean.call("lean_io_set_heartbeats", NOTHING, NOTHING)  # 0: earlier heartbeats do not count
-        name = lean.call("lean_name_mk_string", NOTHING, lean.string("farm"))
-        action = self._action("l_Lean_Meta_nativeEqTrue___boxed", name, shared(term), NOTHING)
-        variables = lean.constant("l_Lean_LocalContext_empty")
-        run = "l_Lean_Elab_ContextInfo_runMetaM___redArg___boxed"
+        lean.runtime(table.SET_HEARTBEATS)(NOTHING, NOTHING)  # 0: earlier heartbeats do not count
+        action = lean.partly(table.EVALUATE, lean.name("farm"), shared(term), NOTHING)
+        variables = lean.constant(table.NO_VARIABLES)
         try:
-            result = lean.result(lean.call(run, shared(self._context), variables, action, NOTHING))
+            result = lean.call(table.RUN_META, shared(self._context), variables, action)
         except LeanError:
             return Value.NOT_COMPILED
-        return Value.TRUE if not result & 1 and tag(result) == _SUCCESS else Value.FALSE
-
-    def _action(self, function: str, *given: int) -> int:
-        """Return a closure of a function of Lean's with its first arguments."""
-        size = _CLOSURE_BYTES + 8 * len(given)
-        place = self._lean.call("lean_alloc_object", size)
-        address = ctypes.cast(self._lean.function(function, _PARAMETERS), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
-        words = [_CLOSURE_TAG << 56 | size << 32 | 1, address, len(given) << 16 | _PARAMETERS, *given]
-        for number, word in enumerate(words):
-            ctypes.c_uint64.from_address(place + 8 * number).value = word
-        return place
+        return Value.TRUE if number_of(result) == lean.number(table.IS_TRUE) else Value.FALSE
 
 
 def _value(said: bytes, status: int) -> Value:

@@ -7,7 +7,7 @@ and not in the last environment are added to the module under new names, so that
 This runs in the process that ran the program, whose code can change the trees. No verdict depends on them: an
 added constant is one more that the seal has to accept.
 
-The trees (``src/Lean/Elab/InfoTree/Types.lean``), terms and constants are those of Lean 4.35.
+Terms and constants are those of the kernel (``src/Lean/Expr.lean``, ``src/Lean/Declaration.lean``).
 """
 
 from __future__ import annotations
@@ -15,11 +15,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from farm_workers.images.frontend import Callback, Frontend, Replacement
-from farm_workers.replay.lean import FALSE, NOTHING, Lean, dotted, elements, field, shared, tag
+from farm_workers.binding import table
+from farm_workers.binding.lean import Callback, Lean, Replacement
+from farm_workers.binding.objects import (
+    FALSE,
+    NAME_STRING,
+    NOTHING,
+    dotted,
+    elements,
+    field,
+    number_of,
+    shared,
+    tag,
+)
+from farm_workers.images.frontend import Frontend
 
-#: The numbers of constructors of `Lean.Elab.Info`, `Lean.Expr` and `Lean.Name`.
-_TERM, _CONSTANT, _NAME_STRING = 1, 4, 1
+#: The number of the constructor `const` of `Lean.Expr`.
+_CONSTANT = 4
 #: Constructors of `Lean.ConstantInfo`; how many pointers each has besides its `ConstantVal`, the first of
 #: which is its value but for an axiom.
 _AXIOM, _DEFINITION, _THEOREM, _OPAQUE = range(4)
@@ -43,7 +55,8 @@ class Examples:
 
     def __init__(self, frontend: Frontend, program: str) -> None:
         """Keep the frontend and its last program."""
-        self._lean, self._last = frontend, frontend.last_environment()
+        self._frontend, self._lean = frontend, frontend.lean
+        self._last = frontend.kernel_of(frontend.last_environment())
         # As Lean reads it, see `mkInputContext`.
         self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
         self._found: dict[tuple[int, str], _Declared] = {}
@@ -52,28 +65,28 @@ class Examples:
     def constants(self) -> list[tuple[int, int]]:
         """Return the name and the `ConstantInfo` of each constant to add, and of its dependencies."""
         visit = Callback(self._visit)
-        for tree in (field(each, 2) for each in self._lean.snapshots()):
-            if tree != NOTHING:
-                fold = "l_Lean_Elab_InfoTree_foldInfo___redArg"
-                self._lean.call(fold, self._lean.closure(visit), NOTHING, shared(field(tree, 0)))
+        for tree in self._frontend.trees():
+            self._lean.call(table.FOLD_TREE, self._lean.closure(visit), NOTHING, shared(tree))
         return [pair for each in self._found.values() for pair in self._added(each)]
 
     def _visit(self, context: int, info: int, found: int) -> int:
         """Note a node that declares a constant which the last environment does not have."""
-        if tag(info) == _TERM:
-            inner = field(info, 0)
-            is_binder = field(inner, 4) & 0xFF  # of most it is not one
-            if is_binder and tag(term := field(inner, 3)) == _CONSTANT:
-                self._note(field(term, 0), field(field(context, 0), 0), field(field(inner, 0), 1))
+        lean = self._lean
+        if number_of(info) == lean.number(table.IS_TERM):
+            inner = field(info, 0)  # most are no binders
+            if lean.get(table.IS_BINDER, inner) and tag(term := lean.get(table.TERM, inner)) == _CONSTANT:
+                environment = lean.get(table.CONTEXT_ENVIRONMENT, lean.get(table.COMMAND_CONTEXT, context))
+                syntax = lean.get(table.INFO_SYNTAX, lean.get(table.TERM_INFO, inner))
+                self._note(field(term, 0), environment, syntax)
         return found
 
     def _note(self, name: int, environment: int, syntax: int) -> None:
         if _find(self._lean, self._last, name) != NOTHING:
             return
-        place = self._lean.call("l_Lean_Syntax_getPos_x3f___boxed", shared(syntax), FALSE)
+        place = self._lean.call(table.START, shared(syntax), FALSE)
         declared = _Declared(
             name=name,
-            environment=self._lean.kernel_of(environment),
+            environment=self._frontend.kernel_of(environment),
             offset=0 if place == NOTHING else field(place, 0) >> 1,
         )
         self._found.setdefault((environment, dotted(name)), declared)
@@ -93,7 +106,7 @@ class Examples:
     def _without_proof(self, name: int, missing: int) -> int:
         """Return an axiom that no seal accepts, for a declaration without an environment."""
         lean = self._lean
-        type_ = lean.call("lean_expr_mk_const", shared(missing), NOTHING)
+        type_ = lean.runtime(table.CONST)(shared(missing), NOTHING)
         header = lean.constructor(0, [shared(name), NOTHING, type_])
         return lean.constructor(_AXIOM, [lean.constructor(0, [header], bytes(8))])
 
@@ -108,7 +121,7 @@ class Examples:
             number += 1
             place = f"{first} ({number})"
         self._names.add(place)
-        return self._lean.call("lean_name_mk_string", NOTHING, self._lean.string(place))
+        return self._lean.name(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +153,12 @@ def _used(lean: Lean, info: int) -> Iterator[int]:
     if tag(info) in (_DEFINITION, _THEOREM, _OPAQUE):
         terms.append(field(value, _VALUE))
     for term in terms:
-        yield from elements(lean.call("l_Lean_Expr_getUsedConstants", shared(term)))
+        yield from elements(lean.call(table.USED_CONSTANTS, shared(term)))
 
 
 def _find(lean: Lean, environment: int, name: int) -> int:
     """Return the `Option ConstantInfo` of a name in an environment of the kernel's."""
-    return lean.call("lean_environment_find", shared(environment), shared(name))
+    return lean.call(table.FIND, shared(environment), shared(name))
 
 
 def _below(lean: Lean, above: int, name: int) -> int:
@@ -153,14 +166,14 @@ def _below(lean: Lean, above: int, name: int) -> int:
     if name == NOTHING:
         return shared(above)
     prefix = _below(lean, above, field(name, 0))
-    kind = "lean_name_mk_string" if tag(name) == _NAME_STRING else "lean_name_mk_numeral"
-    return lean.call(kind, prefix, shared(field(name, 1)))
+    maker = table.NAME_STRING if tag(name) == NAME_STRING else table.NAME_NUMBER
+    return lean.runtime(maker)(prefix, shared(field(name, 1)))
 
 
 class _Renaming:
     """Renames constants of Lean everywhere in a term; `names` maps old names to new ones."""
 
-    def __init__(self, lean: Frontend, names: dict[str, int]) -> None:
+    def __init__(self, lean: Lean, names: dict[str, int]) -> None:
         self._lean, self._names = lean, names
         self._replace = Replacement(self._replaced)
 
@@ -184,16 +197,16 @@ class _Renaming:
         return lean.constructor(kind, [lean.constructor(0, held, scalars)])
 
     def _term(self, term: int) -> int:
-        used = map(dotted, elements(self._lean.call("l_Lean_Expr_getUsedConstants", shared(term))))
+        used = map(dotted, elements(self._lean.call(table.USED_CONSTANTS, shared(term))))
         if self._names.keys().isdisjoint(used):
             return shared(term)
         replace = self._lean.closure(self._replace)
-        return self._lean.call("l_Lean_Expr_replaceImpl___boxed", replace, shared(term))
+        return self._lean.call(table.REPLACED, replace, shared(term))
 
     def _replaced(self, term: int) -> int:
         """Return Lean's replacement for a term: an `Option Expr`."""
         new = self._names.get(dotted(field(term, 0))) if tag(term) == _CONSTANT else None
         if new is None:
             return NOTHING
-        made = self._lean.call("lean_expr_mk_const", shared(new), shared(field(term, 1)))
+        made = self._lean.runtime(table.CONST)(shared(new), shared(field(term, 1)))
         return self._lean.constructor(1, [made])

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from farm_workers.audit.olean import MalformedOlean
+from farm_workers.binding.objects import LeanError
 from farm_workers.box import launch, seccomp
 from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
@@ -44,6 +45,7 @@ from farm_workers.images.child import (
     seal_in,
 )
 from farm_workers.images.compiled import Compiler
+from farm_workers.images.elaborating import loaded
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
@@ -51,7 +53,6 @@ from farm_workers.images.huge_pages import gather
 from farm_workers.images.pid_namespace import Keeper, Keepers
 from farm_workers.images.process import leave
 from farm_workers.images.warmup import PROOF, STATEMENT, programs
-from farm_workers.replay.lean import LeanError
 from farm_workers.replay.replay import Refused
 from farm_workers.seal import Kernel, Request, seal, taken_in
 
@@ -82,7 +83,7 @@ def main() -> NoReturn:
     os.environ["UV_USE_IO_URING"] = "0"
     worker, keepers = begin(namespaces=where == CELLS)
     try:
-        frontend = Frontend(Path(library), options)
+        frontend = loaded(Path(library), options)
         compiler, kernel = _ready(recipe_of(worker).decode("utf-8", "surrogatepass"), frontend)
     except (LeanError, OSError, AttributeError) as error:
         give_up(worker, error)
@@ -135,7 +136,7 @@ def _take_in(
     silence(1)
     frontend.begin()
     try:
-        above = taken_in(frontend, kernel, module)
+        above = taken_in(frontend.lean, kernel, module)
     except (LeanError, Refused, MalformedOlean, OSError) as error:
         give_up(worker, error)
     return _go_on(worker, place, lambda _, where, ordered: seal_in(frontend, compiler, above, where, ordered))
@@ -247,7 +248,7 @@ def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
     if None in modules:
         return
     for _ in range(_SEALS):
-        seal(frontend, kernel, Request(module=modules[0] or b"", challenge=modules[1]))
+        seal(frontend.lean, kernel, Request(module=modules[0] or b"", challenge=modules[1]))
 
 
 def _compiled(frontend: Frontend, program: str) -> bytes | None:

@@ -21,7 +21,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from farm_workers.replay.lean import Lean, LeanError
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import LeanError
+from farm_workers.binding.table import Ability
 from farm_workers.replay.replay import Refused, replay
 
 ACCEPTED, REFUSED, FAILED = 0, 1, 2
@@ -47,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
 
 
 def _answer(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    lean = Lean(arguments.library)
+    lean = Lean(arguments.library, [Ability.REPLAY])
     try:
         done = replay(lean, arguments.module)
     except Refused as refused:

@@ -12,7 +12,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 
-from farm_workers.replay.lean import Lean, dotted, field, members, tag
+from farm_workers.binding import table
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import dotted, field, members, tag
+from farm_workers.binding.table import Runtime
 
 _Word = ctypes.c_size_t
 
@@ -20,26 +23,26 @@ _Word = ctypes.c_size_t
 _NAME, _LEVEL, _TERM, _NAMES, _LEVELS, _RULES, _HEADER, _OTHER = range(8)
 
 #: How each is made: kind and constructor, then the function, its parts, whether a byte is behind the word.
-_MADE: dict[tuple[int, int], tuple[str, tuple[int, ...], bool]] = {
-    (_NAME, 1): ("lean_name_mk_string", (_NAME, _OTHER), False),
-    (_NAME, 2): ("lean_name_mk_numeral", (_NAME, _OTHER), False),
-    (_LEVEL, 1): ("lean_level_mk_succ", (_LEVEL,), False),
-    (_LEVEL, 2): ("lean_level_mk_max", (_LEVEL, _LEVEL), False),
-    (_LEVEL, 3): ("lean_level_mk_imax", (_LEVEL, _LEVEL), False),
-    (_LEVEL, 4): ("lean_level_mk_param", (_NAME,), False),
-    (_LEVEL, 5): ("lean_level_mk_mvar", (_NAME,), False),
-    (_TERM, 0): ("lean_expr_mk_bvar", (_OTHER,), False),
-    (_TERM, 1): ("lean_expr_mk_fvar", (_NAME,), False),
-    (_TERM, 2): ("lean_expr_mk_mvar", (_NAME,), False),
-    (_TERM, 3): ("lean_expr_mk_sort", (_LEVEL,), False),
-    (_TERM, 4): ("lean_expr_mk_const", (_NAME, _LEVELS), False),
-    (_TERM, 5): ("lean_expr_mk_app", (_TERM, _TERM), False),
-    (_TERM, 6): ("lean_expr_mk_lambda", (_NAME, _TERM, _TERM), True),
-    (_TERM, 7): ("lean_expr_mk_forall", (_NAME, _TERM, _TERM), True),
-    (_TERM, 8): ("lean_expr_mk_let", (_NAME, _TERM, _TERM, _TERM), True),
-    (_TERM, 9): ("lean_expr_mk_lit", (_OTHER,), False),
-    (_TERM, 10): ("lean_expr_mk_mdata", (_OTHER, _TERM), False),
-    (_TERM, 11): ("lean_expr_mk_proj", (_NAME, _OTHER, _TERM), False),
+_MADE: dict[tuple[int, int], tuple[Runtime, tuple[int, ...], bool]] = {
+    (_NAME, 1): (table.NAME_STRING, (_NAME, _OTHER), False),
+    (_NAME, 2): (table.NAME_NUMBER, (_NAME, _OTHER), False),
+    (_LEVEL, 1): (table.LEVEL_SUCC, (_LEVEL,), False),
+    (_LEVEL, 2): (table.LEVEL_MAX, (_LEVEL, _LEVEL), False),
+    (_LEVEL, 3): (table.LEVEL_IMAX, (_LEVEL, _LEVEL), False),
+    (_LEVEL, 4): (table.LEVEL_PARAMETER, (_NAME,), False),
+    (_LEVEL, 5): (table.LEVEL_HOLE, (_NAME,), False),
+    (_TERM, 0): (table.VARIABLE, (_OTHER,), False),
+    (_TERM, 1): (table.FREE, (_NAME,), False),
+    (_TERM, 2): (table.HOLE, (_NAME,), False),
+    (_TERM, 3): (table.SORT, (_LEVEL,), False),
+    (_TERM, 4): (table.CONST, (_NAME, _LEVELS), False),
+    (_TERM, 5): (table.APP, (_TERM, _TERM), False),
+    (_TERM, 6): (table.LAMBDA, (_NAME, _TERM, _TERM), True),
+    (_TERM, 7): (table.FORALL, (_NAME, _TERM, _TERM), True),
+    (_TERM, 8): (table.LET, (_NAME, _TERM, _TERM, _TERM), True),
+    (_TERM, 9): (table.LITERAL, (_OTHER,), False),
+    (_TERM, 10): (table.MARKED, (_OTHER, _TERM), False),
+    (_TERM, 11): (table.PROJECTION, (_NAME, _OTHER, _TERM), False),
 }
 #: The parts of a constant's value, by the kind of constant: axiom, definition, theorem, opaque, quotient,
 #: inductive type, constructor, recursor.
@@ -65,8 +68,7 @@ class Cached:
 
     def __init__(self, lean: Lean) -> None:
         self._made = {
-            what: (lean.function(name, len(parts) + more), parts, more)
-            for what, (name, parts, more) in _MADE.items()
+            what: (lean.runtime(maker), parts, more) for what, (maker, parts, more) in _MADE.items()
         }
         self._seen: tuple[set[int], ...] = (set(), set(), set())
         self._todo: list[tuple[int, int]] = []

@@ -12,28 +12,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm_workers.replay.cached import Cached, Forged
-from farm_workers.replay.lean import (
+from farm_workers.binding import table
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import (
     FALSE,
     NOTHING,
     TRUE,
-    Lean,
     LeanError,
+    boxed,
     dotted,
     elements,
     field,
     shared,
 )
+from farm_workers.replay.cached import Cached, Forged
 
-#: Arguments of `Lean.importModules`: no plugins, environment not leaked, no extensions, all parts of modules.
-_NO_TRUST, _ALL_PARTS = 1, 2 << 1 | 1
 #: The kernel's words when it has found out nothing about the declaration.
 _GAVE_UP = re.compile(
     r"^\(kernel\) (deep recursion|deterministic timeout|excessive memory|interrupted)", re.M
 )
-
-_PASSED_OVER = "l_Lean_ConstantInfo_isUnsafe___boxed", "l_Lean_ConstantInfo_isPartial___boxed"
-_EQUAL = "l_Lean_instBEqConstantInfo_beq___boxed"
 
 
 class Refused(Exception):
@@ -59,7 +56,7 @@ def replay(lean: Lean, path: str) -> Replayed:
     """Replay a module; raises `Refused`, and LeanError when it cannot be done."""
     module = _read(lean, path)
     try:
-        imported = [field(each, 0) for each in elements(module.imports)]
+        imported = [lean.get(table.IMPORTED_MODULE, each) for each in elements(module.imports)]
         Cached(lean).examine([*imported, *module.names], module.constants)
     except Forged as error:
         raise Refused(str(error)) from error
@@ -69,12 +66,14 @@ def replay(lean: Lean, path: str) -> Replayed:
 
 
 def _read(lean: Lean, path: str) -> _Module:
-    read = lean.result(lean.call("l_Lean_readModuleData___boxed", lean.string(path)))
-    root = field(read, 0)
-    if field(root, 5) & 0xFF:
+    root = field(lean.call(table.READ_MODULE, lean.string(path)), 0)
+    if lean.get(table.IS_MODULE, root):
         raise LeanError(f"{path}: it belongs to Lean's module system, which the replay does not support")
-    imports, names, constants = (field(root, number) for number in range(3))
-    module = _Module(imports=imports, names=elements(names), constants=elements(constants))
+    module = _Module(
+        imports=lean.get(table.IMPORTS, root),
+        names=elements(lean.get(table.NAMES, root)),
+        constants=elements(lean.get(table.CONSTANTS, root)),
+    )
     if len(module.names) != len(module.constants):
         raise Refused("the numbers of names and constants differ")
     return module
@@ -82,31 +81,25 @@ def _read(lean: Lean, path: str) -> _Module:
 
 def _imported(lean: Lean, imports: int) -> int:
     """Return the kernel's environment after the imports; no code of the imports is run."""
-    environment = lean.call(
-        "l_Lean_importModules___boxed",
-        imports,
-        lean.constant("l_Lean_Options_empty"),
-        _NO_TRUST,
-        lean.call("lean_array_mk", NOTHING),
-        FALSE,
-        FALSE,
-        _ALL_PARTS,
-        lean.call("l_Lean_mkNameMap", NOTHING),
-    )
-    return lean.call("lean_elab_environment_to_kernel_env", lean.result(environment))
+    trust, plugins, leaks, loads = boxed(0), lean.array([]), FALSE, FALSE
+    level = boxed(lean.number(table.WHOLE_MODULE))
+    artifacts = lean.call(table.NO_ARTIFACTS)
+    options = lean.constant(table.NO_OPTIONS)
+    words = imports, options, trust, plugins, leaks, loads, level, artifacts
+    return lean.call(table.OF_KERNEL, lean.call(table.IMPORT, *words))
 
 
 def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environment: int) -> int:
     """Return the kernel's environment after the replay; raises `Refused`, LeanError where it gave up."""
-    table = lean.call("l_Std_HashMap_emptyWithCapacity___redArg", len(names) << 1 | 1)
-    equal, hashed = lean.constant("l_Lean_Name_instBEq"), lean.constant("l_Lean_instHashableName")
-    insert = lean.function("l_Std_HashMap_insert___redArg", 5)
+    equal, hashed = lean.constant(table.NAME_EQUAL), lean.constant(table.NAME_HASH)
+    known = lean.call(table.EMPTY_MAP, equal, hashed, boxed(len(names)))
+    insert = lean.function(table.INSERT)
     for name, constant in zip(names, constants, strict=True):
-        table = insert(equal, hashed, table, name, constant)
-    if field(table, 0) >> 1 != len(names):
+        known = insert(equal, hashed, known, name, constant)
+    if field(known, 0) >> 1 != len(names):
         raise Refused("two constants have the same name")
     try:
-        return lean.result(lean.call("l_Lean_Kernel_Environment_replay___boxed", table, environment))
+        return lean.call(table.REPLAY, known, environment)
     except LeanError as error:
         if _GAVE_UP.search(str(error)):
             raise
@@ -116,8 +109,8 @@ def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
 def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environment: int) -> Replayed:
     """Compare constants with those that the kernel holds after the replay; raises `Refused`."""
     skipped, accepted = [], 0
-    find, equal = (lean.function(name, 2) for name in ("lean_environment_find", _EQUAL))
-    tests = [lean.function(name, 1) for name in _PASSED_OVER]
+    find, equal = lean.function(table.FIND), lean.function(table.SAME_CONSTANT)
+    tests = [lean.function(each) for each in (table.IS_UNSAFE, table.IS_PARTIAL)]
     for name, constant in zip(names, constants, strict=True):
         known = find(shared(environment), name)
         if any(test(constant) == TRUE for test in tests):

@@ -19,7 +19,8 @@ from farm_workers.audit.findings import Word
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.olean import BUDGET, Name, Olean
 from farm_workers.audit.terms import Reading, Terms, Walk
-from farm_workers.replay.lean import Lean, shared
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import shared
 from farm_workers.replay.replay import Refused, compared, replayed
 from farm_workers.seal.evaluation import Compiled, not_compiled
 from farm_workers.seal.image import ModuleImage

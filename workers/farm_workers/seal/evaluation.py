@@ -18,7 +18,9 @@ from typing import NamedTuple
 from farm_workers.audit.declarations import CONSTANT, VALUES, Kind
 from farm_workers.audit.findings import Finding, Word, found
 from farm_workers.audit.olean import Name
-from farm_workers.replay.lean import NOTHING, Lean, shared
+from farm_workers.binding import table
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import NOTHING, shared
 from farm_workers.replay.replay import Refused, compared, replayed
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.memory import WORDS
@@ -82,7 +84,7 @@ class _Evaluation:
         self._one = image.list([image.successor(NOTHING)])
         self._bool = image.const(("Bool",))
         # A replay skips a theorem whose name the environment has already.
-        find = lean.function("lean_environment_find", 2)
+        find = lean.function(table.FIND)
         names = (image.name(("farm", f"evaluated_{number}")) for number in itertools.count())
         self._name = next(name for name in names if find(shared(environment), name) == NOTHING)
 

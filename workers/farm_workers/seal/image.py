@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from farm_workers.audit.olean import FIRST, MalformedOlean, Name, header_of
 from farm_workers.audit.terms import APP, CONST, LEVEL_SUCC
-from farm_workers.replay.lean import NOTHING, Lean
+from farm_workers.binding import table
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import NOTHING
 from farm_workers.seal.memory import WORDS
 
 _ARRAY, _STRING, _BIG = header_of(246, 0, 1), header_of(249, 0, 1), 250 << 56
@@ -29,10 +31,10 @@ class ModuleImage:
         self.base, self.memory = base, memory
         self.words: memoryview[int] = memory.cast("Q")
         self.at, self._most = FIRST >> 3, len(memory) >> 3
-        self._string_name = lean.function("lean_name_mk_string", 2)
-        self._number_name = lean.function("lean_name_mk_numeral", 2)
-        self._const, self._app = lean.function("lean_expr_mk_const", 2), lean.function("lean_expr_mk_app", 2)
-        self._succ = lean.function("lean_level_mk_succ", 1)
+        self._string_name = lean.runtime(table.NAME_STRING)
+        self._number_name = lean.runtime(table.NAME_NUMBER)
+        self._const, self._app = lean.runtime(table.CONST), lean.runtime(table.APP)
+        self._succ = lean.runtime(table.LEVEL_SUCC)
         self._strings: dict[str, int] = {}
         self.names: dict[Name, int] = {(): NOTHING}
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from farm_workers.audit.findings import Finding, Word, found
 from farm_workers.audit.olean import Name
-from farm_workers.replay.lean import NOTHING, Lean, LeanError, shared
+from farm_workers.binding import table
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import NOTHING, LeanError, shared
 from farm_workers.replay.replay import Refused, compared, replayed
 from farm_workers.seal.evaluation import Compiled, evaluated
 from farm_workers.seal.memory import WORDS
@@ -27,7 +29,7 @@ class Imported:
     """Looks names up in an environment; the image of `rebuilt` holds the objects of these names."""
 
     def __init__(self, lean: Lean, environment: int, rebuilt: Rebuilt) -> None:
-        self._find = lean.function("lean_environment_find", 2)
+        self._find = lean.function(table.FIND)
         self._environment, self._image = environment, rebuilt.image
 
     def has(self, name: Name) -> bool:

@@ -22,7 +22,8 @@ from farm_workers.audit.declarations import (
     safety_of,
 )
 from farm_workers.audit.olean import MalformedOlean, Name, header_of
-from farm_workers.replay.lean import NOTHING, Lean
+from farm_workers.binding.lean import Lean
+from farm_workers.binding.objects import NOTHING
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.native import Axiom, Trusted, require_free
 from farm_workers.seal.terms import TermWriter

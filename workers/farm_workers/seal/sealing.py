@@ -15,7 +15,7 @@ from farm_workers.audit.findings import Finding, Findings, Word, found, malforme
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
 from farm_workers.audit.unchecked import of_listed, unchecked
-from farm_workers.replay.lean import Lean
+from farm_workers.binding.lean import Lean
 from farm_workers.seal.above import Kernel
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported, check

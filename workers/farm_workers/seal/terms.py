@@ -34,7 +34,8 @@ from farm_workers.audit.terms import (
     TEXT,
     parts_of,
 )
-from farm_workers.replay.lean import Lean
+from farm_workers.binding import table
+from farm_workers.binding.lean import Lean
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.native import Trusted
@@ -235,21 +236,21 @@ class TermWriter:
 
 def _makers(lean: Lean) -> dict[int, Callable[..., int]]:
     """Return Lean's constructors by the shapes of their objects; those of levels by ``~`` of the shape."""
-    names = {
-        BVAR: ("lean_expr_mk_bvar", 1),
-        FVAR: ("lean_expr_mk_fvar", 1),
-        MVAR: ("lean_expr_mk_mvar", 1),
-        SORT: ("lean_expr_mk_sort", 1),
-        APP: ("lean_expr_mk_app", 2),
-        LAMBDA: ("lean_expr_mk_lambda", 4),
-        PI: ("lean_expr_mk_forall", 4),
-        LET: ("lean_expr_mk_let", 5),
-        LITERAL: ("lean_expr_mk_lit", 1),
-        PROJECTION: ("lean_expr_mk_proj", 3),
-        ~LEVEL_SUCC: ("lean_level_mk_succ", 1),
-        ~LEVEL_MAX: ("lean_level_mk_max", 2),
-        ~LEVEL_IMAX: ("lean_level_mk_imax", 2),
-        ~LEVEL_PARAMETER: ("lean_level_mk_param", 1),
-        ~LEVEL_MVAR: ("lean_level_mk_mvar", 1),
+    makers = {
+        BVAR: table.VARIABLE,
+        FVAR: table.FREE,
+        MVAR: table.HOLE,
+        SORT: table.SORT,
+        APP: table.APP,
+        LAMBDA: table.LAMBDA,
+        PI: table.FORALL,
+        LET: table.LET,
+        LITERAL: table.LITERAL,
+        PROJECTION: table.PROJECTION,
+        ~LEVEL_SUCC: table.LEVEL_SUCC,
+        ~LEVEL_MAX: table.LEVEL_MAX,
+        ~LEVEL_IMAX: table.LEVEL_IMAX,
+        ~LEVEL_PARAMETER: table.LEVEL_PARAMETER,
+        ~LEVEL_MVAR: table.LEVEL_HOLE,
     }
-    return {shape: lean.function(name, count) for shape, (name, count) in names.items()}
+    return {shape: lean.runtime(maker) for shape, maker in makers.items()}

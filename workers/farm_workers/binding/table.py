@@ -1,0 +1,435 @@
+"""Binding step, the table: all that the farm uses of Lean, each declared once by Lean's own name. Pure.
+
+A function's parameters are those that the farm gives, in the order in which it gives them. A toolchain may
+have them in another order, and others besides; `farm_workers.binding.bind` says which are acceptable. A
+parameter without a name is written as its type, ``[ConstantInfo]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from farm_workers.binding.signatures import Shape
+
+
+class Gives(StrEnum):
+    """What a function returns: a value, the result of an action that can fail, or that of one that cannot."""
+
+    VALUE = "value"
+    ACTION = "action"
+    PLAIN_ACTION = "plain action"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A parameter that the farm gives. An optional one is left out if the toolchain's function lacks it."""
+
+    name: str
+    shape: Shape = Shape.OBJECT
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Function:
+    """A function of Lean's.
+
+    `beyond` counts the parameters of its monad, besides the word for the world: the farm gives them behind
+    the others. `proofs` are parameters that compiled code ignores. Where Lean exports it under a `symbol` of
+    its own, the library has no other.
+    """
+
+    name: str
+    takes: tuple[Taken, ...]
+    gives: Gives = Gives.VALUE
+    beyond: int = 0
+    proofs: tuple[str, ...] = ()
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A constant of Lean's whose value the library holds."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A field of a structure of Lean's."""
+
+    structure: str
+    name: str
+    shape: Shape = Shape.OBJECT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """A structure that the farm makes: it gives these fields, and `optional` ones where Lean has them."""
+
+    name: str
+    parts: tuple[Taken, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constructor:
+    """A constructor of a type of Lean's."""
+
+    type: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runtime:
+    """A function of Lean's runtime for C (``lean.h``), or one that Lean exports for its own C++."""
+
+    symbol: str
+    words: int
+
+
+def _byte(name: str, *, optional: bool = False) -> Taken:
+    return Taken(name, Shape.BYTE, optional)
+
+
+def _optional(name: str) -> Taken:
+    return Taken(name, optional=True)
+
+
+def _taken(*names: str) -> tuple[Taken, ...]:
+    return tuple(map(Taken, names))
+
+
+# The library
+
+ALLOCATE = Runtime("lean_alloc_object", 1)
+APPLY = Runtime("lean_apply_1", 2)
+ARRAY = Runtime("lean_array_mk", 1)
+ERROR_TEXT = Runtime("lean_io_error_to_string", 1)
+INITIALIZE = Runtime("lean_initialize", 0)
+INITIALIZERS_RUN = Runtime("lean_enable_initializer_execution", 0)
+INITIALIZED = Runtime("lean_io_mark_end_initialization", 0)
+NAME_NUMBER = Runtime("lean_name_mk_numeral", 2)
+NAME_STRING = Runtime("lean_name_mk_string", 2)
+SET_HEARTBEATS = Runtime("lean_io_set_heartbeats", 2)
+START_TASKS = Runtime("lean_init_task_manager_using", 1)
+STRING = Runtime("lean_mk_string", 1)
+
+MAJOR, MINOR = Constant("Lean.version.major"), Constant("Lean.version.minor")
+NO_OPTIONS = Constant("Lean.Options.empty")
+SEARCH_PATH = Function(name="Lean.initSearchPath", takes=_taken("leanSysroot", "sp"), gives=Gives.ACTION)
+SET_OPTION = Function(
+    name="_private.Lean.Shell.0.Lean.setConfigOption", takes=_taken("opts", "arg"), gives=Gives.ACTION
+)
+
+# Environments
+
+FIND = Function(
+    name="Lean.Kernel.Environment.find?", takes=_taken("env", "n"), symbol="lean_environment_find"
+)
+OF_KERNEL = Function(
+    name="Lean.Environment.toKernelEnv", takes=_taken("env"), symbol="lean_elab_environment_to_kernel_env"
+)
+MODULE_INDEX = Function(name="Lean.Environment.getModuleIdx?", takes=_taken("env", "moduleName"))
+EXTENSIONS = Constant("Lean.persistentEnvExtensionsRef")
+EXTENSION_NAME = Field("Lean.PersistentEnvExtension", "name")
+IMPORTED_MODULE = Field("Lean.Import", "module")
+
+# Modules
+
+WRITE_MODULE = Function(name="Lean.writeModule", takes=_taken("env", "fname"), gives=Gives.ACTION)
+MODULE_DATA = Function(
+    name="Lean.mkModuleData", takes=(Taken("env"), _byte("level", optional=True)), gives=Gives.ACTION
+)
+SAVE_MODULE = Function(name="Lean.saveModuleData", takes=_taken("fname", "mod", "data"), gives=Gives.ACTION)
+READ_MODULE = Function(name="Lean.readModuleData", takes=_taken("fname"), gives=Gives.ACTION)
+WHOLE_MODULE = Constructor("Lean.OLeanLevel", "private")
+_MODULE = "Lean.ModuleData"
+IMPORTS, NAMES, CONSTANTS = (
+    Field(_MODULE, "imports"),
+    Field(_MODULE, "constNames"),
+    Field(_MODULE, "constants"),
+)
+EXTRA_NAMES, ENTRIES = Field(_MODULE, "extraConstNames"), Field(_MODULE, "entries")
+IS_MODULE = Field(_MODULE, "isModule", Shape.BYTE)
+MODULE = Structure(
+    _MODULE,
+    (
+        *_taken("imports", "constNames", "constants", "extraConstNames", "entries"),
+        _byte("isModule", optional=True),
+    ),
+)
+
+# Texts, and their elaboration as snapshots
+
+_LANGUAGE = "Lean.Language.Lean"
+INPUT = Function(
+    name="Lean.Parser.mkInputContext",
+    takes=(*_taken("input", "fileName"), _optional("endPos")),
+    proofs=("endPos_valid",),
+)
+PROCESS = Function(
+    name=f"{_LANGUAGE}.process", takes=_taken("setupImports", "old?"), gives=Gives.PLAIN_ACTION, beyond=1
+)
+FINAL_STATE = Function(name=f"{_LANGUAGE}.waitForFinalCmdState?", takes=_taken("snap"))
+AS_TREE = Constant(f"{_LANGUAGE}.instToSnapshotTreeHeaderParsedSnapshot")
+TO_TREE = Function(name="Lean.Language.toSnapshotTree", takes=_taken("[ToSnapshotTree]", "a"))
+TREE_METHOD = Field("Lean.Language.ToSnapshotTree", "toSnapshotTree")
+REPORT = Function(
+    name="Lean.Language.SnapshotTree.runAndReport",
+    takes=(*_taken("s", "opts"), _byte("json"), _optional("severityOverrides")),
+    gives=Gives.ACTION,
+)
+ALL_SNAPSHOTS = Function(name="Lean.Language.SnapshotTree.getAll", takes=_taken("s"))
+HEADER_IMPORTS = Function(
+    name="Lean.Elab.HeaderSyntax.imports", takes=(Taken("stx"), _byte("includeInit", optional=True))
+)
+HEADER_IS_MODULE = Function(name="Lean.Elab.HeaderSyntax.isModule", takes=_taken("header"))
+SETUP = Structure(
+    f"{_LANGUAGE}.SetupImportsResult",
+    (
+        *_taken("mainModuleName", "imports", "opts"),
+        *map(_optional, ("package?", "importArts", "plugins")),
+        Taken("trustLevel", Shape.UINT32),
+        _byte("isModule", optional=True),
+    ),
+)
+PARSED = Field(f"{_LANGUAGE}.HeaderParsedSnapshot", "result?")
+PROCESSED_TASK = Field(f"{_LANGUAGE}.HeaderParsedState", "processedSnap")
+PROCESSED = Field(f"{_LANGUAGE}.HeaderProcessedSnapshot", "result?")
+STATE = Field(f"{_LANGUAGE}.HeaderProcessedState", "cmdState")
+FIRST_COMMAND = Field(f"{_LANGUAGE}.HeaderProcessedState", "firstCmdSnap")
+COMMAND_SYNTAX = Field(f"{_LANGUAGE}.CommandParsedSnapshot", "stx")
+PARSER_STATE = Field(f"{_LANGUAGE}.CommandParsedSnapshot", "parserState")
+NEXT_COMMAND = Field(f"{_LANGUAGE}.CommandParsedSnapshot", "nextCmdSnap?")
+PARSER_POSITION = Field("Lean.Parser.ModuleParserState", "pos")
+TASK = Field("Lean.Language.SnapshotTask", "task")
+DIAGNOSTICS = Field("Lean.Language.Snapshot", "diagnostics")
+SNAPSHOT_TREE = Field("Lean.Language.Snapshot", "infoTree?")
+SNAPSHOT_MESSAGES = Field("Lean.Language.Snapshot.Diagnostics", "msgLog")
+
+# Commands
+
+ENVIRONMENT = Field("Lean.Elab.Command.State", "env")
+SCOPES = Field("Lean.Elab.Command.State", "scopes")
+MESSAGES = Field("Lean.Elab.Command.State", "messages")
+INFO_STATE = Field("Lean.Elab.Command.State", "infoState")
+SCOPE_OPTIONS = Field("Lean.Elab.Command.Scope", "opts")
+SYNTAX_KIND = Function(name="Lean.Syntax.getKind", takes=_taken("stx"))
+
+# Texts, and their elaboration command by command
+
+PARSE_HEADER = Function(name="Lean.Parser.parseHeader", takes=_taken("inputCtx"), gives=Gives.ACTION)
+PROCESS_HEADER = Function(
+    name="Lean.Elab.processHeader",
+    takes=(
+        *_taken("header", "opts", "messages", "inputCtx"),
+        Taken("trustLevel", Shape.UINT32),
+        _optional("plugins"),
+        _byte("leakEnv", optional=True),
+        _optional("mainModule"),
+    ),
+    gives=Gives.ACTION,
+)
+COMMAND_STATE = Function(name="Lean.Elab.Command.mkState", takes=_taken("env", "messages", "opts"))
+PROCESS_COMMANDS = Function(
+    name="Lean.Elab.IO.processCommands",
+    takes=_taken("inputCtx", "parserState", "commandState"),
+    gives=Gives.ACTION,
+)
+DONE_STATE = Field("Lean.Elab.Frontend.State", "commandState")
+DONE_COMMANDS = Field("Lean.Elab.Frontend.State", "commands")
+TREES_ENABLED = Field("Lean.Elab.InfoState", "enabled", Shape.BYTE)
+TREES = Field("Lean.Elab.InfoState", "trees")
+TREES_ARRAY = Function(name="Lean.PersistentArray.toArray", takes=_taken("t"))
+NO_MESSAGES = Constant("Lean.MessageLog.empty")
+MESSAGE_JSON = Function(name="Lean.Message.toJson", takes=_taken("msg"), gives=Gives.PLAIN_ACTION)
+JSON_TEXT = Function(name="Lean.Json.compress", takes=_taken("j"))
+
+# Messages
+
+MESSAGE_ARRAY = Function(name="Lean.MessageLog.toArray", takes=_taken("log"))
+MESSAGE_KIND = Function(name="Lean.MessageData.kind", takes=_taken("[MessageData]"))
+_MESSAGE = "Lean.BaseMessage"
+MESSAGE_POSITION, MESSAGE_WORDS = Field(_MESSAGE, "pos"), Field(_MESSAGE, "data")
+SEVERITY = Field(_MESSAGE, "severity", Shape.BYTE)
+WARNING, ERROR = (Constructor("Lean.MessageSeverity", name) for name in ("warning", "error"))
+LINE, COLUMN = Field("Lean.Position", "line"), Field("Lean.Position", "column")
+
+# Trees of the elaboration
+
+FOLD_TREE = Function(name="Lean.Elab.InfoTree.foldInfo", takes=_taken("f", "init", "[InfoTree]"))
+IS_TACTIC, IS_TERM = (Constructor("Lean.Elab.Info", name) for name in ("ofTacticInfo", "ofTermInfo"))
+_TACTIC, _TERM = "Lean.Elab.TacticInfo", "Lean.Elab.TermInfo"
+ELABORATOR, INFO_SYNTAX = Field("Lean.Elab.ElabInfo", "elaborator"), Field("Lean.Elab.ElabInfo", "stx")
+TACTIC_INFO = Field(_TACTIC, "toElabInfo")
+BEFORE = Field(_TACTIC, "mctxBefore"), Field(_TACTIC, "goalsBefore")
+AFTER = Field(_TACTIC, "mctxAfter"), Field(_TACTIC, "goalsAfter")
+TERM_INFO, TERM_CONTEXT = Field(_TERM, "toElabInfo"), Field(_TERM, "lctx")
+EXPECTED_TYPE, TERM = Field(_TERM, "expectedType?"), Field(_TERM, "expr")
+IS_BINDER = Field(_TERM, "isBinder", Shape.BYTE)
+COMMAND_CONTEXT = Field("Lean.Elab.ContextInfo", "toCommandContextInfo")
+CONTEXT_ENVIRONMENT = Field("Lean.Elab.CommandContextInfo", "env")
+CONTEXT_HOLES = Field("Lean.Elab.CommandContextInfo", "mctx")
+START = Function(name="Lean.Syntax.getPos?", takes=(Taken("stx"), _byte("canonicalOnly")))
+END = Function(name="Lean.Syntax.getTailPos?", takes=(Taken("stx"), _byte("canonicalOnly")))
+ADD_HOLE = Function(
+    name="Lean.MetavarContext.addExprMVarDecl",
+    takes=(
+        *_taken("mctx", "mvarId", "userName", "lctx", "localInstances", "type"),
+        _byte("kind"),
+        Taken("numScopeArgs"),
+    ),
+)
+PRINT_GOALS = Function(name="Lean.Elab.ContextInfo.ppGoals", takes=_taken("ctx", "goals"), gives=Gives.ACTION)
+PRETTY = Function(name="Std.Format.pretty", takes=_taken("f", "width", "indent", "column"))
+USED_CONSTANTS = Function(name="Lean.Expr.getUsedConstants", takes=_taken("e"))
+REPLACED = Function(name="Lean.Expr.replaceImpl", takes=_taken("f?", "e"))
+
+# Compiled code
+
+NO_VARIABLES = Constant("Lean.LocalContext.empty")
+RUN_META = Function(
+    name="Lean.Elab.ContextInfo.runMetaM", takes=_taken("info", "lctx", "x"), gives=Gives.ACTION
+)
+EVALUATE = Function(
+    name="Lean.Meta.nativeEqTrue",
+    takes=_taken("tacticName", "e", "axiomDeclRange?"),
+    gives=Gives.ACTION,
+    beyond=4,
+)
+IS_TRUE = Constructor("Lean.Meta.NativeEqTrueResult", "success")
+
+# The kernel
+
+REPLAY = Function(
+    name="Lean.Kernel.Environment.replay", takes=_taken("newConstants", "env"), gives=Gives.ACTION
+)
+REPLAY_READY = Runtime("initialize_Lean_Replay", 1)
+NAME_EQUAL, NAME_HASH = Constant("Lean.Name.instBEq"), Constant("Lean.instHashableName")
+EMPTY_MAP = Function(name="Std.HashMap.emptyWithCapacity", takes=_taken("[BEq]", "[Hashable]", "capacity"))
+INSERT = Function(name="Std.HashMap.insert", takes=_taken("[BEq]", "[Hashable]", "m", "a", "b"))
+SAME_CONSTANT = Function(
+    name="Lean.instBEqConstantInfo.beq", takes=_taken("[ConstantInfo]", "[ConstantInfo]")
+)
+IS_UNSAFE = Function(name="Lean.ConstantInfo.isUnsafe", takes=_taken("[ConstantInfo]"))
+IS_PARTIAL = Function(name="Lean.ConstantInfo.isPartial", takes=_taken("[ConstantInfo]"))
+IMPORT = Function(
+    name="Lean.importModules",
+    takes=(
+        *_taken("imports", "opts"),
+        Taken("trustLevel", Shape.UINT32),
+        _optional("plugins"),
+        _byte("leakEnv", optional=True),
+        _byte("loadExts", optional=True),
+        _byte("level", optional=True),
+        _optional("arts"),
+    ),
+    gives=Gives.ACTION,
+)
+NO_ARTIFACTS = Function(name="Lean.mkNameMap", takes=())
+
+# Names, levels and terms: Lean's constructors, which compute a hash and flags
+
+LEVEL_SUCC, LEVEL_PARAMETER, LEVEL_HOLE = (
+    Runtime(f"lean_level_mk_{each}", 1) for each in ("succ", "param", "mvar")
+)
+LEVEL_MAX, LEVEL_IMAX = (Runtime(f"lean_level_mk_{each}", 2) for each in ("max", "imax"))
+VARIABLE, FREE, HOLE, SORT, LITERAL = (
+    Runtime(f"lean_expr_mk_{each}", 1) for each in ("bvar", "fvar", "mvar", "sort", "lit")
+)
+CONST, APP, MARKED = (Runtime(f"lean_expr_mk_{each}", 2) for each in ("const", "app", "mdata"))
+LAMBDA, FORALL = (Runtime(f"lean_expr_mk_{each}", 4) for each in ("lambda", "forall"))
+LET, PROJECTION = Runtime("lean_expr_mk_let", 5), Runtime("lean_expr_mk_proj", 3)
+
+
+Entry = Function | Constant | Field | Structure | Constructor | Runtime
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOf:
+    """Entries of which one is enough."""
+
+    entries: tuple[Entry, ...]
+
+
+class Ability(StrEnum):
+    """What the farm can do with a toolchain whose entries bind."""
+
+    START = "start"
+    REPLAY = "replay"
+    SEAL = "seal"
+    WRITE = "write"
+    COMMANDS = "commands"
+    SNAPSHOTS = "snapshots"
+    CONTEXTS = "contexts"
+    GOALS = "goals"
+    EXAMPLES = "examples"
+    COMPILED = "compiled"
+
+
+_KERNEL: tuple[Entry, ...] = (
+    *(REPLAY, REPLAY_READY, NAME_EQUAL, NAME_HASH, EMPTY_MAP, INSERT, SAME_CONSTANT, IS_UNSAFE, IS_PARTIAL),
+    *(FIND, OF_KERNEL),
+)
+_TERMS: tuple[Entry, ...] = (
+    *(LEVEL_SUCC, LEVEL_PARAMETER, LEVEL_HOLE, LEVEL_MAX, LEVEL_IMAX, VARIABLE, FREE, HOLE, SORT, LITERAL),
+    *(CONST, APP, MARKED, LAMBDA, FORALL, LET, PROJECTION),
+)
+_MODULES: tuple[Entry, ...] = (
+    *(MODULE_DATA, SAVE_MODULE, WHOLE_MODULE, MODULE, IMPORTS, NAMES, CONSTANTS, EXTRA_NAMES, ENTRIES),
+    IS_MODULE,
+)
+
+#: The entries that each ability rests on.
+ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
+    Ability.START: (
+        *(ALLOCATE, ARRAY, ERROR_TEXT, INITIALIZE, INITIALIZERS_RUN, INITIALIZED, STRING),
+        *(NAME_NUMBER, NAME_STRING, START_TASKS, MAJOR, MINOR, NO_OPTIONS, SEARCH_PATH),
+    ),
+    Ability.REPLAY: (
+        *_KERNEL,
+        *_TERMS,
+        *(READ_MODULE, IMPORT, NO_ARTIFACTS, WHOLE_MODULE),
+        *(IMPORTS, NAMES, CONSTANTS, IS_MODULE, IMPORTED_MODULE),
+    ),
+    Ability.SEAL: (*_KERNEL, *_TERMS),
+    Ability.WRITE: (WRITE_MODULE,),
+    Ability.COMMANDS: (
+        *(INPUT, PARSE_HEADER, PROCESS_HEADER, COMMAND_STATE, PROCESS_COMMANDS, DONE_STATE, DONE_COMMANDS),
+        *(ENVIRONMENT, MESSAGES, INFO_STATE, TREES, TREES_ENABLED, TREES_ARRAY, NO_MESSAGES, MESSAGE_ARRAY),
+        *(MESSAGE_JSON, JSON_TEXT, SEVERITY, ERROR, SYNTAX_KIND, MODULE_INDEX, OF_KERNEL, SET_OPTION),
+        *(HEADER_IMPORTS, IMPORTED_MODULE),
+    ),
+    Ability.SNAPSHOTS: (
+        *(
+            INPUT,
+            PROCESS,
+            FINAL_STATE,
+            AS_TREE,
+            OneOf((TO_TREE, TREE_METHOD)),
+            APPLY,
+            REPORT,
+            ALL_SNAPSHOTS,
+            SNAPSHOT_TREE,
+        ),
+        *(HEADER_IMPORTS, HEADER_IS_MODULE, SETUP, IMPORTED_MODULE),
+        *(PARSED, PROCESSED_TASK, PROCESSED, STATE, FIRST_COMMAND, TASK, NEXT_COMMAND, COMMAND_SYNTAX),
+        *(ENVIRONMENT, SYNTAX_KIND, MODULE_INDEX, OF_KERNEL, SET_OPTION),
+    ),
+    Ability.CONTEXTS: (
+        *(SCOPES, SCOPE_OPTIONS, PARSER_STATE, PARSER_POSITION, EXTENSIONS, EXTENSION_NAME, FIND),
+        *_MODULES,
+    ),
+    Ability.GOALS: (
+        *(FOLD_TREE, IS_TACTIC, IS_TERM, ELABORATOR, INFO_SYNTAX, TACTIC_INFO, *BEFORE, *AFTER),
+        *(TERM_INFO, TERM_CONTEXT, EXPECTED_TYPE, COMMAND_CONTEXT, CONTEXT_HOLES, START, END, ADD_HOLE),
+        *(PRINT_GOALS, PRETTY, SYNTAX_KIND, MESSAGE_ARRAY, MESSAGE_KIND, MESSAGE_POSITION, MESSAGE_WORDS),
+        *(SEVERITY, WARNING, ERROR, LINE, COLUMN, DIAGNOSTICS, SNAPSHOT_MESSAGES),
+    ),
+    Ability.EXAMPLES: (
+        *(FOLD_TREE, IS_TERM, ELABORATOR, INFO_SYNTAX, TERM_INFO, TERM, IS_BINDER, COMMAND_CONTEXT),
+        *(CONTEXT_ENVIRONMENT, START, USED_CONSTANTS, REPLACED, FIND, OF_KERNEL, CONST),
+        *_MODULES,
+    ),
+    Ability.COMPILED: (FOLD_TREE, EVALUATE, RUN_META, NO_VARIABLES, SET_HEARTBEATS, IS_TRUE, FIND),
+}
