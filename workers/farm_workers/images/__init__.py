@@ -23,6 +23,7 @@ FOLDERS = (
     _WORKERS / "__init__.py",
     _PACKAGE,
     _WORKERS / "audit",
+    _WORKERS / "binding",
     _WORKERS / "replay",
     _WORKERS / "seal",
     _WORKERS / "box" / "launch.py",

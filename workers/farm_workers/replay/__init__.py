@@ -15,7 +15,7 @@ _START = "import sys; sys.path.insert(0, {!r}); from farm_workers.replay.__main_
 
 #: The paths that a process of the replay must be able to read, besides its Python, Lean and the compiled
 #: modules.
-FOLDERS = (_PACKAGE, _PACKAGE.parent / "__init__.py")
+FOLDERS = (_PACKAGE, _PACKAGE.parent / "binding", _PACKAGE.parent / "__init__.py")
 
 
 def command(python: str, library: Path, path: Sequence[str], module: Path) -> list[str]:
