@@ -1,11 +1,11 @@
 """Binding step, modules: reads a toolchain's description from the compiled modules that it ships.
 
-A module holds the type of each of its constants, with names and default values of parameters, and, in the
-entries of the extension ``Lean.IR.declMapExt``, what Lean's compiler made of each function: the shape of every
-parameter. Both are read as data, by the audit's reader of files; nothing of the toolchain runs.
+A module holds the type of each of its constants, with names and default values of parameters. The entries of
+the extension ``Lean.IR.declMapExt`` hold the shapes that Lean's compiler gave to the parameters of each
+function. Both are read as data, by the audit's reader of files; nothing of the toolchain runs.
 
-Sources: ``src/Lean/Compiler/IR/Basic.lean`` (`IRType`, `Param`, `Decl`), ``src/Lean/Compiler/IR/CompilerM.lean``
-(the extension), ``src/Lean/Declaration.lean``, ``src/Lean/Expr.lean``.
+Sources: `IRType`, `Param` and `Decl` in ``src/Lean/Compiler/IR/Basic.lean``, the extension in
+``src/Lean/Compiler/IR/CompilerM.lean``, ``src/Lean/Declaration.lean``, ``src/Lean/Expr.lean``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from farm_workers.audit.olean import MalformedOlean, Name, Olean, header_of, ope
 from farm_workers.audit.terms import APP, CONST, LITERAL, MDATA, NAT, PI, SORT
 from farm_workers.binding.objects import boxed
 from farm_workers.binding.signatures import MODULES, Description, Parameter, Part, Shape
-from farm_workers.binding.table import ABILITIES, Constant, Constructor, Entry, Field, Function, OneOf, Structure
+from farm_workers.binding.table import (
+    ABILITIES,
+    Constant,
+    Constructor,
+    Entry,
+    Field,
+    Function,
+    OneOf,
+    Structure,
+)
 
 #: Folders of a toolchain's own library that are looked through, below ``lib/lean``.
 _FOLDERS = ("Init", "Std", "Lean")
@@ -153,7 +162,10 @@ class _Library:
         more = [Parameter("", shape) for shape in shapes[len(stated) :]]
         if more and self._find(_PLAIN_RESULT) is None and more[-1].shape is Shape.OBJECT:
             more[-1] = Parameter("", Shape.WORLD)  # the compiler of these releases had no shape for it
-        return (*(self._parameter(*each) for each in zip(declared_in(declared, stated), shapes, strict=False)), *more)
+        return (
+            *(self._parameter(*each) for each in zip(declared_in(declared, stated), shapes, strict=False)),
+            *more,
+        )
 
     def _parameters(self, declared: _Declared) -> Iterator[tuple[str, int]]:
         """Yield the name and the type of each parameter; one without a name has that of its type."""
@@ -213,7 +225,7 @@ class _Library:
         return self._held(head, depth)
 
     def _held(self, name: str, depth: int) -> Shape:
-        """Return the shape of an inductive type's values: an enumeration, one scalar in a structure, an object."""
+        """Return the shape of an inductive type's values: a byte of an enumeration, a lone scalar, an object."""
         constructors = [self._find(_dotted(each)) for each in self._constructors(name)]
         makers = [each for each in constructors if each is not None]
         if len(makers) < len(constructors) or depth > _DEEPEST:
@@ -318,7 +330,7 @@ def declared_in(declared: _Declared, stated: Iterable[tuple[str, int]]) -> Itera
 
 
 def telescope(olean: Olean, type_: int) -> Iterator[tuple[str, int]]:
-    """Yield the name and the type of each parameter of a function's type; the name is "" if Lean made it up."""
+    """Yield name and type of each parameter in a function's type; the name is "" if Lean made it up."""
     place = _bare(olean, type_)
     while olean.words[place] == PI:
         name = _dotted(olean.name(olean.child(place, 0)))

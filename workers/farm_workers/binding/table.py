@@ -121,6 +121,9 @@ SET_OPTION = Function(
     name="_private.Lean.Shell.0.Lean.setConfigOption", takes=_taken("opts", "arg"), gives=Gives.ACTION
 )
 
+KEEP_OPTION = Function(name="Lean.KVMap.setString", takes=_taken("m", "k", "v"))
+READ_OPTIONS = Function(name="Lean.Language.Lean.reparseOptions", takes=_taken("opts"), gives=Gives.ACTION)
+
 # Environments
 
 FIND = Function(
@@ -304,6 +307,11 @@ IS_TRUE = Constructor("Lean.Meta.NativeEqTrueResult", "success")
 REPLAY = Function(
     name="Lean.Kernel.Environment.replay", takes=_taken("newConstants", "env"), gives=Gives.ACTION
 )
+#: The same of releases in which it takes the elaborator's view of an environment.
+REPLAY_VIEW = Function(
+    name="Lean.Environment.replay", takes=_taken("newConstants", "env"), gives=Gives.ACTION
+)
+VIEW_OF_KERNEL = Function(name="Lean.Environment.ofKernelEnv", takes=_taken("env"))
 REPLAY_READY = Runtime("initialize_Lean_Replay", 1)
 NAME_EQUAL, NAME_HASH = Constant("Lean.Name.instBEq"), Constant("Lean.instHashableName")
 EMPTY_MAP = Function(name="Std.HashMap.emptyWithCapacity", takes=_taken("[BEq]", "[Hashable]", "capacity"))
@@ -311,6 +319,7 @@ INSERT = Function(name="Std.HashMap.insert", takes=_taken("[BEq]", "[Hashable]",
 SAME_CONSTANT = Function(
     name="Lean.instBEqConstantInfo.beq", takes=_taken("[ConstantInfo]", "[ConstantInfo]")
 )
+SAME_TERM = Runtime("lean_expr_eqv", 2)
 IS_UNSAFE = Function(name="Lean.ConstantInfo.isUnsafe", takes=_taken("[ConstantInfo]"))
 IS_PARTIAL = Function(name="Lean.ConstantInfo.isPartial", takes=_taken("[ConstantInfo]"))
 IMPORT = Function(
@@ -367,9 +376,9 @@ class Ability(StrEnum):
     COMPILED = "compiled"
 
 
-_KERNEL: tuple[Entry, ...] = (
-    *(REPLAY, REPLAY_READY, NAME_EQUAL, NAME_HASH, EMPTY_MAP, INSERT, SAME_CONSTANT, IS_UNSAFE, IS_PARTIAL),
-    *(FIND, OF_KERNEL),
+_KERNEL: tuple[Entry | OneOf, ...] = (
+    *(OneOf((REPLAY, REPLAY_VIEW)), OneOf((REPLAY, VIEW_OF_KERNEL)), OneOf((SAME_CONSTANT, SAME_TERM))),
+    *(REPLAY_READY, NAME_EQUAL, NAME_HASH, EMPTY_MAP, INSERT, IS_UNSAFE, IS_PARTIAL, FIND, OF_KERNEL),
 )
 _TERMS: tuple[Entry, ...] = (
     *(LEVEL_SUCC, LEVEL_PARAMETER, LEVEL_HOLE, LEVEL_MAX, LEVEL_IMAX, VARIABLE, FREE, HOLE, SORT, LITERAL),
@@ -379,6 +388,8 @@ _MODULES: tuple[Entry, ...] = (
     *(MODULE_DATA, SAVE_MODULE, WHOLE_MODULE, MODULE, IMPORTS, NAMES, CONSTANTS, EXTRA_NAMES, ENTRIES),
     IS_MODULE,
 )
+
+_OPTIONS = OneOf((SET_OPTION, KEEP_OPTION)), OneOf((SET_OPTION, READ_OPTIONS))
 
 #: The entries that each ability rests on.
 ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
@@ -397,8 +408,8 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
     Ability.COMMANDS: (
         *(INPUT, PARSE_HEADER, PROCESS_HEADER, COMMAND_STATE, PROCESS_COMMANDS, DONE_STATE, DONE_COMMANDS),
         *(ENVIRONMENT, MESSAGES, INFO_STATE, TREES, TREES_ENABLED, TREES_ARRAY, NO_MESSAGES, MESSAGE_ARRAY),
-        *(MESSAGE_JSON, JSON_TEXT, SEVERITY, ERROR, SYNTAX_KIND, MODULE_INDEX, OF_KERNEL, SET_OPTION),
-        *(HEADER_IMPORTS, IMPORTED_MODULE),
+        *(MESSAGE_JSON, JSON_TEXT, SEVERITY, ERROR, SYNTAX_KIND, MODULE_INDEX, OF_KERNEL),
+        *(*_OPTIONS, HEADER_IMPORTS, IMPORTED_MODULE),
     ),
     Ability.SNAPSHOTS: (
         *(
@@ -414,7 +425,7 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
         ),
         *(HEADER_IMPORTS, HEADER_IS_MODULE, SETUP, IMPORTED_MODULE),
         *(PARSED, PROCESSED_TASK, PROCESSED, STATE, FIRST_COMMAND, TASK, NEXT_COMMAND, COMMAND_SYNTAX),
-        *(ENVIRONMENT, SYNTAX_KIND, MODULE_INDEX, OF_KERNEL, SET_OPTION),
+        *(*_OPTIONS, ENVIRONMENT, SYNTAX_KIND, MODULE_INDEX, OF_KERNEL),
     ),
     Ability.CONTEXTS: (
         *(SCOPES, SCOPE_OPTIONS, PARSER_STATE, PARSER_POSITION, EXTENSIONS, EXTENSION_NAME, FIND),

@@ -203,10 +203,15 @@ class Frontend(ABC):
 
     def options(self, given: Sequence[str]) -> int:
         """Return options as a Lean object. Raises LeanError for an unknown one."""
-        found = shared(self.lean.constant(table.NO_OPTIONS))
+        lean, found = self.lean, shared(self.lean.constant(table.NO_OPTIONS))
+        if lean.has(table.SET_OPTION):
+            for option in given:
+                found = lean.call(table.SET_OPTION, found, lean.string(option))
+            return shared(found)
         for option in given:
-            found = self.lean.call(table.SET_OPTION, found, self.lean.string(option))
-        return shared(found)
+            name, _, value = option.partition("=")
+            found = lean.call(table.KEEP_OPTION, found, lean.name(*name.split(".")), lean.string(value))
+        return shared(lean.call(table.READ_OPTIONS, found))
 
 
 def definitions(options: Sequence[str]) -> list[str]:

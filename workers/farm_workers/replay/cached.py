@@ -16,47 +16,32 @@ from farm_workers.binding import table
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import dotted, field, members, tag
 from farm_workers.binding.table import Runtime
+from farm_workers.replay.parts import GROUPS, LEVEL, LEVELS, NAME, NAMES, NUMBER, RULES, TERM, VALUES
 
 _Word = ctypes.c_size_t
 
-#: The kinds of parts: cached words are in the first three; some parts have none.
-_NAME, _LEVEL, _TERM, _NAMES, _LEVELS, _RULES, _HEADER, _OTHER = range(8)
-
 #: How each is made: kind and constructor, then the function, its parts, whether a byte is behind the word.
 _MADE: dict[tuple[int, int], tuple[Runtime, tuple[int, ...], bool]] = {
-    (_NAME, 1): (table.NAME_STRING, (_NAME, _OTHER), False),
-    (_NAME, 2): (table.NAME_NUMBER, (_NAME, _OTHER), False),
-    (_LEVEL, 1): (table.LEVEL_SUCC, (_LEVEL,), False),
-    (_LEVEL, 2): (table.LEVEL_MAX, (_LEVEL, _LEVEL), False),
-    (_LEVEL, 3): (table.LEVEL_IMAX, (_LEVEL, _LEVEL), False),
-    (_LEVEL, 4): (table.LEVEL_PARAMETER, (_NAME,), False),
-    (_LEVEL, 5): (table.LEVEL_HOLE, (_NAME,), False),
-    (_TERM, 0): (table.VARIABLE, (_OTHER,), False),
-    (_TERM, 1): (table.FREE, (_NAME,), False),
-    (_TERM, 2): (table.HOLE, (_NAME,), False),
-    (_TERM, 3): (table.SORT, (_LEVEL,), False),
-    (_TERM, 4): (table.CONST, (_NAME, _LEVELS), False),
-    (_TERM, 5): (table.APP, (_TERM, _TERM), False),
-    (_TERM, 6): (table.LAMBDA, (_NAME, _TERM, _TERM), True),
-    (_TERM, 7): (table.FORALL, (_NAME, _TERM, _TERM), True),
-    (_TERM, 8): (table.LET, (_NAME, _TERM, _TERM, _TERM), True),
-    (_TERM, 9): (table.LITERAL, (_OTHER,), False),
-    (_TERM, 10): (table.MARKED, (_OTHER, _TERM), False),
-    (_TERM, 11): (table.PROJECTION, (_NAME, _OTHER, _TERM), False),
+    (NAME, 1): (table.NAME_STRING, (NAME, NUMBER), False),
+    (NAME, 2): (table.NAME_NUMBER, (NAME, NUMBER), False),
+    (LEVEL, 1): (table.LEVEL_SUCC, (LEVEL,), False),
+    (LEVEL, 2): (table.LEVEL_MAX, (LEVEL, LEVEL), False),
+    (LEVEL, 3): (table.LEVEL_IMAX, (LEVEL, LEVEL), False),
+    (LEVEL, 4): (table.LEVEL_PARAMETER, (NAME,), False),
+    (LEVEL, 5): (table.LEVEL_HOLE, (NAME,), False),
+    (TERM, 0): (table.VARIABLE, (NUMBER,), False),
+    (TERM, 1): (table.FREE, (NAME,), False),
+    (TERM, 2): (table.HOLE, (NAME,), False),
+    (TERM, 3): (table.SORT, (LEVEL,), False),
+    (TERM, 4): (table.CONST, (NAME, LEVELS), False),
+    (TERM, 5): (table.APP, (TERM, TERM), False),
+    (TERM, 6): (table.LAMBDA, (NAME, TERM, TERM), True),
+    (TERM, 7): (table.FORALL, (NAME, TERM, TERM), True),
+    (TERM, 8): (table.LET, (NAME, TERM, TERM, TERM), True),
+    (TERM, 9): (table.LITERAL, (NUMBER,), False),
+    (TERM, 10): (table.MARKED, (NUMBER, TERM), False),
+    (TERM, 11): (table.PROJECTION, (NAME, NUMBER, TERM), False),
 }
-#: The parts of a constant's value, by the kind of constant: axiom, definition, theorem, opaque, quotient,
-#: inductive type, constructor, recursor.
-_VALUES = (
-    (_HEADER,),
-    (_HEADER, _TERM, _OTHER, _NAMES),
-    (_HEADER, _TERM, _NAMES),
-    (_HEADER, _TERM, _NAMES),
-    (_HEADER,),
-    (_HEADER, _OTHER, _OTHER, _NAMES, _NAMES),
-    (_HEADER, _NAME),
-    (_HEADER, _NAMES, _OTHER, _OTHER, _OTHER, _OTHER, _RULES),
-)
-_GROUPS = {_HEADER: (_NAME, _NAMES, _TERM), _RULES: (_NAME, _OTHER, _TERM)}
 
 
 class Forged(Exception):
@@ -76,13 +61,13 @@ class Cached:
     def examine(self, names: Iterable[int], constants: Iterable[int]) -> None:
         """Look at names, and at all that constants consist of; raises `Forged`."""
         for name in names:
-            self._gather(_NAME, name)
+            self._gather(NAME, name)
             self._empty()
         for constant in constants:
-            if tag(constant) >= len(_VALUES):
+            if tag(constant) >= len(VALUES):
                 raise Forged("a constant of an unknown kind")
             value = field(constant, 0)
-            for number, kind in enumerate(_VALUES[tag(constant)]):
+            for number, kind in enumerate(VALUES[tag(constant)]):
                 self._gather(kind, field(value, number))
             try:
                 self._empty()
@@ -91,16 +76,16 @@ class Cached:
 
     def _gather(self, kind: int, place: int) -> None:
         """Add an object to the list of those to check; anonymous names and the level zero are no objects."""
-        if kind <= _TERM:
+        if kind <= TERM:
             if place & 1 == 0 and place not in self._seen[kind]:
                 self._seen[kind].add(place)
                 self._todo.append((kind, place))
-        elif kind in (_NAMES, _LEVELS):
+        elif kind in (NAMES, LEVELS):
             for member in members(place):
-                self._gather(_NAME if kind == _NAMES else _LEVEL, member)
-        elif kind in _GROUPS:
-            for each in members(place) if kind == _RULES else (place,):
-                for number, part in enumerate(_GROUPS[kind]):
+                self._gather(NAME if kind == NAMES else LEVEL, member)
+        elif kind in GROUPS:
+            for each in members(place) if kind == RULES else (place,):
+                for number, part in enumerate(GROUPS[kind]):
                     self._gather(part, field(each, number))
 
     def _empty(self) -> None:

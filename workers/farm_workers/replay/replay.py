@@ -26,6 +26,7 @@ from farm_workers.binding.objects import (
     shared,
 )
 from farm_workers.replay.cached import Cached, Forged
+from farm_workers.replay.equality import equality
 
 #: The kernel's words when it has found out nothing about the declaration.
 _GAVE_UP = re.compile(
@@ -99,7 +100,10 @@ def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
     if field(known, 0) >> 1 != len(names):
         raise Refused("two constants have the same name")
     try:
-        return lean.call(table.REPLAY, known, environment)
+        if lean.has(table.REPLAY):
+            return lean.call(table.REPLAY, known, environment)
+        after = lean.call(table.REPLAY_VIEW, known, lean.call(table.VIEW_OF_KERNEL, environment))
+        return lean.call(table.OF_KERNEL, after)
     except LeanError as error:
         if _GAVE_UP.search(str(error)):
             raise
@@ -109,7 +113,7 @@ def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
 def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environment: int) -> Replayed:
     """Compare constants with those that the kernel holds after the replay; raises `Refused`."""
     skipped, accepted = [], 0
-    find, equal = lean.function(table.FIND), lean.function(table.SAME_CONSTANT)
+    find, equal = lean.function(table.FIND), equality(lean)
     tests = [lean.function(each) for each in (table.IS_UNSAFE, table.IS_PARTIAL)]
     for name, constant in zip(names, constants, strict=True):
         known = find(shared(environment), name)
@@ -117,7 +121,7 @@ def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
             if known != NOTHING:
                 raise Refused(f"{dotted(name)}: unsafe or partial here, but known to the kernel")
             skipped.append(dotted(name))
-        elif known == NOTHING or equal(field(known, 0), constant) != TRUE:
+        elif known == NOTHING or not equal(field(known, 0), constant):
             raise Refused(f"{dotted(name)}: differs from the kernel's own result for the declaration")
         else:
             accepted += 1
