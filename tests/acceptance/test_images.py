@@ -529,7 +529,7 @@ def test_a_keeper_that_is_killed_costs_no_verdict(closed: Isolation, core: LeanE
 def _said_by_an_image(core: LeanEnvironment, folder: Path, before: str) -> bytes:
     """Return the answer of an image that did something before it began, in a folder that it may write to."""
     assert core.library is not None
-    words = images.command(PYTHON, ["folders", "-1"], core.library, core.lean[1:])
+    words = images.command(PYTHON, ["folders", "-1", "", ""], core.library, core.lean[1:])
     words[words.index("-c") + 1] = f"{before}; {words[words.index('-c') + 1]}"
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with (

@@ -225,7 +225,7 @@ class _Library:
         return self._held(head, depth)
 
     def _held(self, name: str, depth: int) -> Shape:
-        """Return the shape of an inductive type's values: a byte of an enumeration, a lone scalar, an object."""
+        """Return the shape of an inductive type's values: an enumeration's byte, a lone scalar, an object."""
         constructors = [self._find(_dotted(each)) for each in self._constructors(name)]
         makers = [each for each in constructors if each is not None]
         if len(makers) < len(constructors) or depth > _DEEPEST:

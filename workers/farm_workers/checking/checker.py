@@ -88,6 +88,10 @@ class Checker:
         """Begin to make images of the environment's headers, if Lean is forked."""
         self._runner.prewarm(environment)
 
+    def cannot_fork(self, environment: LeanEnvironment) -> str:
+        """Wait for an image of the environment's header; return why there can be none, "" if there is one."""
+        return self._runner.cannot_fork(environment)
+
     def check(
         self,
         check: Check,

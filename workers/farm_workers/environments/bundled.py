@@ -16,6 +16,7 @@ from farm_workers.box import once as box
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.environments import digest
+from farm_workers.environments import fit as fits
 from farm_workers.environments.lean_environment import (
     DIGEST_VERSION,
     EMBEDDED,
@@ -68,6 +69,7 @@ def embedded(home: Path, isolation: Isolation) -> LeanEnvironment | None:
         lean_path=(str(folder),),
         header=HEADER,
         headers=(HEADER,),
+        fit=fits.load(home, identity),
         checker=KernelChecker(
             name="the farm's replay",
             command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from farm.errors import SettingsError
 from farm_workers.environments import digest
+from farm_workers.environments import fit as fits
 from farm_workers.environments.lean_environment import (
     DIGEST_VERSION,
     KernelChecker,
@@ -128,9 +129,10 @@ class Table:
         headers = self._headers()
         parts = self.parts()
         remembered = digests(home)
+        identity = parts.digest(digest.modules(parts.folders, remembered, programs=parts.programs))
         return LeanEnvironment(
             name=self._name,
-            digest=parts.digest(digest.modules(parts.folders, remembered, programs=parts.programs)),
+            digest=identity,
             toolchain=parts.toolchain.name,
             lean=(str(parts.toolchain.lean), *parts.options),
             lean_path=parts.lean_path,
@@ -139,6 +141,7 @@ class Table:
             visible=tuple(self._folders("visible")),
             checker=parts.checker,
             audited=self._audited(),
+            fit=fits.load(home, identity),
         )
 
     def _text(self, key: str) -> str | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from farm.judging.tiers import Tier
 from farm.kinds import Kind
-from farm_workers.binding.description import has_run
+from farm_workers.binding import description
+from farm_workers.environments.fit import Fit
 from farm_workers.environments.links import reached
 
 #: The name of the environment that the farm brings along.
@@ -43,7 +44,8 @@ class LeanEnvironment:
     images of `headers` are made before a program needs them. `digest` is a SHA-256, in hex, over everything
     that can change a verdict: Lean's version and commit, options, pinned packages, the compiled modules'
     contents; equal on all machines. `toolchain` is for people. `checker` is None if no command replays a
-    module, and `audited` is False if the table declares that the audit cannot read modules either.
+    module, and `audited` is False if the table declares that the audit cannot read modules either. `fit` says
+    how its Lean can be forked, None if nobody has tried.
     """
 
     name: str
@@ -56,6 +58,7 @@ class LeanEnvironment:
     visible: tuple[str, ...] = ()
     checker: KernelChecker | None = None
     audited: bool = True
+    fit: Fit | None = None
 
     def __hash__(self) -> int:
         """Return a hash that takes no time: each check looks up processes by its environment."""
@@ -76,7 +79,7 @@ class LeanEnvironment:
         """The tiers that can be had here, the strongest first."""
         if not self.audited:
             return (Tier.LEAN,)
-        return tuple(Tier) if self.checker or self.library else (Tier.AUDIT, Tier.LEAN)
+        return tuple(Tier) if self.checker or self.forks else (Tier.AUDIT, Tier.LEAN)
 
     @property
     def has_second_kernel(self) -> bool:
@@ -85,12 +88,19 @@ class LeanEnvironment:
 
     @property
     def library(self) -> Path | None:
-        """Lean's shared library, None where it is at no known place, or of a version that was never tried."""
+        """Lean's shared library, None where it is at no known place."""
         lean = Path(self.lean[0])
         if lean.suffix == ".so":
             return lean
         found = lean.resolve().parent.parent / "lib" / "lean" / "libleanshared.so"
-        return found if found.exists() and _is_tried(self.toolchain) else None
+        return found if found.exists() else None
+
+    @property
+    def forks(self) -> bool:
+        """Whether its Lean can be forked: it fits here, or the farm's tests have run its release."""
+        if self.library is None:
+            return False
+        return has_run(self.toolchain) if self.fit is None else bool(self.fit.way)
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -108,9 +118,10 @@ def environment_variables(environment: LeanEnvironment) -> dict[str, str]:
     return {"LEAN_PATH": ":".join(environment.lean_path), "LEAN_NUM_THREADS": "1"}
 
 
-def _is_tried(toolchain: str) -> bool:
+def has_run(toolchain: str) -> bool:
+    """Return whether the farm's tests have run all that it uses of a toolchain's release."""
     found = re.search(r"(\d+)\.(\d+)\.\d+", toolchain)
-    return found is not None and has_run(int(found[1]), int(found[2]))
+    return found is not None and description.has_run(int(found[1]), int(found[2]))
 
 
 def own_folder(lean: Path) -> Path:

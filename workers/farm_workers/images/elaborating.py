@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from farm_workers.binding.description import decoded
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import LeanError
 from farm_workers.binding.signatures import Description
@@ -20,11 +21,21 @@ WAYS: dict[Ability, type[Snapshots] | type[Commands]] = {
 }
 
 
+def described(path: str) -> Description | None:
+    """Return the description in a file, None for the farm's own. Raises NotDescribed and OSError."""
+    return decoded(Path(path).read_text(encoding="utf-8")) if path else None
+
+
+def ways(name: str) -> list[Ability]:
+    """Return the ways to try: that of a name, or all of them."""
+    return [Ability(name)] if name else list(WAYS)
+
+
 def loaded(
     library: Path,
     options: Sequence[str],
     description: Description | None = None,
-    ways: Sequence[Ability] = tuple(WAYS),
+    among: Sequence[Ability] = tuple(WAYS),
 ) -> Frontend:
     """Load Lean with options of its command line, to elaborate in the first of these ways that it has.
 
@@ -32,7 +43,7 @@ def loaded(
     """
     lean = Lean(str(library), NEEDED, description, sysroot(library))
     lean.runtime(INITIALIZERS_RUN)()
-    for way in ways:
+    for way in among:
         if lean.lacks(way) is None:
             return WAYS[way](lean, options)
-    raise LeanError(f"this Lean does not fit the farm: {lean.lacks(ways[-1])}")
+    raise LeanError(f"this Lean does not fit the farm: {lean.lacks(among[-1])}")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from farm.limits import Limits
@@ -295,11 +296,16 @@ def lean_image(environment: LeanEnvironment, isolation: Isolation, _recipe: Reci
     library = environment.library
     if library is None:
         raise NoImage("the farm does not know the shared library of this Lean")
+    if not environment.forks:
+        raise NoImage(f"this Lean does not fit the farm; see: farm environments fit {environment.name}")
+    fit = environment.fit
+    way, description = (fit.way, fit.description) if fit else ("", "")
+    where = [*words(isolation), way, description]
     return Command(
-        words=images.command(python(), words(isolation), library, environment.lean[1:]),
+        words=images.command(python(), where, library, environment.lean[1:]),
         limits=UNLIMITED,
         environment=environment_variables(environment),
-        visible=(*images.FOLDERS, *environment.folders),
+        visible=(*images.FOLDERS, *environment.folders, *([Path(description)] if description else [])),
         trusted=True,
         stack_bytes=launch.THREAD_STACK_BYTES,
     )

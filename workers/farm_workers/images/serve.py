@@ -1,7 +1,7 @@
 """Image step, the image: imports a header, then forks for every order until the worker closes its socket.
 
 It is started as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER
-LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
+WAY DESCRIPTION LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
 `farm_workers.images.protocol`). Text and limits of a check are read by its fork and never here: everything in
 this process is in every later fork. WHERE is the kind of a fork's place: `CELLS` with namespaces of their
 own, or `FOLDERS` that the worker passes.
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from farm_workers.audit.olean import MalformedOlean
+from farm_workers.binding.description import NotDescribed
 from farm_workers.binding.objects import LeanError
 from farm_workers.box import launch, seccomp
 from farm_workers.box.sockets import socket_of
@@ -45,7 +46,7 @@ from farm_workers.images.child import (
     seal_in,
 )
 from farm_workers.images.compiled import Compiler
-from farm_workers.images.elaborating import loaded
+from farm_workers.images.elaborating import described, loaded, ways
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
@@ -78,14 +79,14 @@ Work = Callable[[bytes, Place, Sequence[int]], int]
 
 def main() -> NoReturn:
     """Run as an image of Lean, to the end."""
-    where, user, library, *options = sys.argv[1:]
+    where, user, way, description, library, *options = sys.argv[1:]
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
     worker, keepers = begin(namespaces=where == CELLS)
     try:
-        frontend = loaded(Path(library), options)
+        frontend = loaded(Path(library), options, described(description), ways(way))
         compiler, kernel = _ready(recipe_of(worker).decode("utf-8", "surrogatepass"), frontend)
-    except (LeanError, OSError, AttributeError) as error:
+    except (LeanError, NotDescribed, OSError, AttributeError) as error:
         give_up(worker, error)
 
     def work(what: bytes, place: Place, files: Sequence[int]) -> int:

@@ -20,7 +20,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.images.image import lean_image
+from farm_workers.images.image import NoImage, lean_image
 from farm_workers.images.images import Images
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.cold import Cold
@@ -63,6 +63,16 @@ class LeanRunner:
         if self.way == FORKED:
             for header in environment.headers:
                 self.images.prewarm(environment, Recipe(header=header[: header_end(header)] + "\n"))
+
+    def cannot_fork(self, environment: LeanEnvironment) -> str:
+        """Return why no image of the environment's header can be made, "" if it can."""
+        header = environment.header
+        recipe = Recipe(header=header[: header_end(header)] + "\n")
+        try:
+            with self.images.lease(environment, recipe, box.never):
+                return ""
+        except (NoImage, BoxFailed) as error:
+            return str(error)
 
     @contextlib.contextmanager
     def compiled(self, question: Question) -> Iterator[Reply]:

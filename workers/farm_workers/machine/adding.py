@@ -49,7 +49,7 @@ class Added:
 
 
 def _replay(environment: LeanEnvironment) -> str:
-    kernels = ["the farm's seal"] if environment.library else []
+    kernels = ["the farm's seal"] if environment.forks else []
     kernels += [environment.checker.name] if environment.checker else []
     if not environment.audited or not kernels:
         return "no, the tier kernel cannot be had: it needs a `checker` and the audit"

@@ -1,0 +1,100 @@
+"""Environment step, fit: what the Lean of an environment does on this machine, kept with its digest.
+
+`farm_workers.machine.fitting` finds it out. A Lean whose release the farm's own tests have run needs none;
+any other is forked only where it fits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+from farm.documents import decoded
+from farm.errors import FarmError
+from farm.files import write_whole
+
+#: The packages whose code decides whether a Lean fits.
+_ENGINE = ("audit", "binding", "images", "replay", "seal")
+_PACKAGES = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tried:
+    """One way to fork: whether it fits, and the first reasons why it does not."""
+
+    way: str
+    fits: bool
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fit:
+    """A Lean's ways and abilities on this machine.
+
+    `source` says where its description comes from, `description` is the file that holds it, "" for the farm's
+    own. `way` is the best way that fits, "" if none does. `lacking` has a sentence for each ability that is
+    not to be had. `cases` counts the programs that were judged, `modules` the compiled modules that the audit
+    read, with the first `misfits`. `figures` are in the units of their names. `engine` identifies the farm's
+    code: another one has to find out again.
+    """
+
+    digest: str
+    lean: str
+    source: str
+    engine: str
+    way: str = ""
+    description: str = ""
+    tried: tuple[Tried, ...] = ()
+    lacking: dict[str, str] = field(default_factory=dict)
+    cases: int = 0
+    modules: int = 0
+    misfits: tuple[str, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """Return a hash that takes no time."""
+        return hash((self.digest, self.way))
+
+    @property
+    def document(self) -> Mapping[str, object]:
+        """Its facts, for people who send them."""
+        return {name: value for name, value in asdict(self).items() if name != "description"}
+
+
+def path_of(home: Path, digest: str) -> Path:
+    """Return the file of a fit, in the farm's data folder."""
+    return home / "fits" / f"{digest}.json"
+
+
+def load(home: Path, digest: str) -> Fit | None:
+    """Return the fit of an environment; None if there is none, or another release of the farm found it."""
+    try:
+        found = decoded(Fit, json.loads(path_of(home, digest).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+    return found if found.engine == engine() and found.digest == digest else None
+
+
+def save(home: Path, fit: Fit) -> Path:
+    """Write a fit, and return its file. Raises FarmError."""
+    path = path_of(home, fit.digest)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, (json.dumps(asdict(fit), indent=1) + "\n").encode())
+    except OSError as error:
+        raise FarmError(f"{path}: {error.strerror}") from error
+    return path
+
+
+@cache
+def engine() -> str:
+    """Return a digest of the farm's code that forks Lean."""
+    found = hashlib.sha256()
+    for package in _ENGINE:
+        for path in sorted((_PACKAGES / package).glob("*.py")):
+            found.update(path.name.encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,294 @@
+"""Machine step, fitting: finds out what the Lean of an environment does when the farm forks it.
+
+The toolchain's own modules describe its functions (`farm_workers.binding.modules`). Whether the description
+is right, and whether Lean behaves in a fork as it does in a process of its own, is tried: each way to
+elaborate, the best one first, has to judge the canaries and the corpus of tricks rightly, with the messages,
+positions and facts that a fresh Lean gives, and to outlive a hundred forks. A crash, or any difference, is an
+answer of this step and no failure.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from farm.documents import decoded
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Reason, judge
+from farm.limits import Limits
+from farm_workers.audit.declarations import Module
+from farm_workers.audit.olean import MalformedOlean, opened
+from farm_workers.binding import modules
+from farm_workers.binding.description import encoded
+from farm_workers.box import once as box
+from farm_workers.box.bubblewrap import python
+from farm_workers.box.isolation import Isolation
+from farm_workers.checking.canary import AUDITED, ERROR, OTHER, PROVED, REFUSED, REPLAYED, SORRY
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.fit import Fit, Tried, engine, path_of
+from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables, has_run
+from farm_workers.exploits import corpus
+from farm_workers.lean.way import COLD, FORKED
+from farm_workers.replay import FOLDERS
+
+#: The ways to elaborate in a fork, the best one first, by the names of their abilities.
+WAYS = ("snapshots", "commands")
+#: How many forks an image has to outlive, and how many runs of a fresh Lean are timed beside them.
+FORKS, COLD_RUNS = 100, 5
+#: At most so many compiled modules are read, and so many misfits and reasons are kept.
+MODULES, MOST_KEPT = 1000, 5
+#: Nothing more is compared with a fresh Lean, and no more modules are read, after so many seconds each.
+COMPARE_SECONDS, READ_SECONDS = 240.0, 30.0
+#: How many tricks are tried at once.
+_AT_ONCE = 2
+_CANARIES = (PROVED, ERROR, SORRY, AUDITED, REPLAYED, REFUSED, OTHER)
+_START = "import sys; sys.path.insert(0, {!r}); from farm_workers.binding.__main__ import main; main()"
+_WORKERS = Path(__file__).parents[2]
+#: Limits of a step that reads no program.
+_QUICK = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=4096)
+
+#: Is told what is under way.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tests:
+    """What a way is tried with, for tests of this step itself."""
+
+    forks: int = FORKS
+    cold_runs: int = COLD_RUNS
+    compare_seconds: float = COMPARE_SECONDS
+    ways: Sequence[str] = WAYS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Bound:
+    """What a library lacks under a description, which comes from a `source`."""
+
+    source: str
+    lacking: dict[str, str]
+
+
+def fitted(
+    environment: LeanEnvironment,
+    home: Path,
+    isolation: Isolation,
+    say: Say = lambda _: None,
+    tests: Tests = Tests(),
+) -> Fit:
+    """Find out what the Lean of an environment does, and return it; only its description is written."""
+    began = time.monotonic()
+    library = environment.library
+    start = Fit(digest=environment.digest, lean=environment.toolchain, source="", engine=engine())
+    if library is None:
+        return _without(start, f"{environment.lean[0]} has no shared library beside it")
+    say("Read how this Lean describes its functions")
+    try:
+        description = _described(environment, library, home)
+    except (MalformedOlean, OSError) as error:
+        return _without(start, f"Lean's own modules cannot be read: {error}")
+    try:
+        bound = _bound(environment, library, description, isolation)
+    except ValueError as error:
+        return _without(start, str(error))
+    described = time.monotonic() - began
+    fit = replace(start, description=description, source=bound.source, lacking=bound.lacking)
+    fit = _tried(environment, fit, home, isolation, say, tests)
+    say("Read compiled modules of the environment")
+    read, misfits = _read(environment)
+    figures = {"describe_seconds": described, **fit.figures, "fit_seconds": time.monotonic() - began}
+    return replace(fit, modules=read, misfits=misfits, figures={k: round(v, 4) for k, v in figures.items()})
+
+
+def _without(fit: Fit, why: str) -> Fit:
+    return replace(fit, tried=(Tried(way=WAYS[0], fits=False, why=(why,)),))
+
+
+def _described(environment: LeanEnvironment, library: Path, home: Path) -> str:
+    """Write the description of a toolchain to a file and return its path, "" for the farm's own."""
+    if has_run(environment.toolchain):
+        return ""
+    found = modules.describe(library.parent)
+    path = path_of(home, environment.digest).with_suffix(".description.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(encoded(found), encoding="utf-8")
+    return str(path)
+
+
+def _bound(environment: LeanEnvironment, library: Path, description: str, isolation: Isolation) -> _Bound:
+    """Return what the library lacks under a description. Raises ValueError if that cannot be found out."""
+    given = [description] if description else []
+    words = [python(), "-I", "-S", "-c", _START.format(str(_WORKERS)), str(library), *given]
+    run = box.run(
+        words,
+        isolation=isolation,
+        limits=_QUICK,
+        environment=environment_variables(environment),
+        visible=[*FOLDERS, _WORKERS / "farm_workers" / "audit", *environment.folders, *map(Path, given)],
+    )
+    if run.exit_status != 0:
+        said = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ValueError(f"the library cannot be loaded: {run.box_error or said or 'it crashed'}")
+    return decoded(_Bound, json.loads(run.stdout))
+
+
+def _tried(
+    environment: LeanEnvironment, fit: Fit, home: Path, isolation: Isolation, say: Say, tests: Tests
+) -> Fit:
+    """Try the ways, the best one first, until one fits."""
+    tried: list[Tried] = []
+    for way in tests.ways:
+        if lacks := fit.lacking.get(way) or fit.lacking.get("seal"):
+            tried.append(Tried(way=way, fits=False, why=(lacks,)))
+            continue
+        say(f"Try the way {way}: canaries, tricks, and a hundred forks, beside a fresh Lean")
+        candidate = replace(environment, fit=replace(fit, way=way))
+        trial = _Trial(candidate, tests)
+        with Checker(isolation, home=home, way=FORKED, concurrency=_AT_ONCE) as checker:
+            why = tuple(itertools.islice(trial.misfits(checker), MOST_KEPT))
+        tried.append(Tried(way=way, fits=not why, why=why))
+        fit = replace(fit, cases=fit.cases + trial.cases)
+        if not why:
+            return replace(fit, way=way, tried=tuple(tried), figures=trial.figures)
+    return replace(fit, tried=tuple(tried))
+
+
+Fact = Callable[[Report], object]
+#: What a fork and a fresh Lean must agree about. A fresh Lean cannot keep examples, so verdicts on tricks
+#: with examples differ, and only those of canaries are compared.
+_MESSAGES: Mapping[str, Fact] = {"messages and positions": lambda report: report.answer.messages}
+_FACTS: Mapping[str, Fact] = {
+    **_MESSAGES,
+    "reason and detail": lambda report: (judge(report).reason, judge(report).detail),
+    "facts of the module": lambda report: (
+        report.audit
+        and (report.audit.accepted, report.audit.target, report.audit.axioms, report.audit.constants)
+    ),
+}
+
+
+class _Trial:
+    """One way in one environment; `cases` counts the judged programs, `figures` are seconds and ratios."""
+
+    def __init__(self, environment: LeanEnvironment, tests: Tests) -> None:
+        self._environment, self._tests = environment, tests
+        self.cases = 0
+        self.figures: dict[str, float] = {}
+
+    def misfits(self, checker: Checker) -> Iterator[str]:
+        """Yield a sentence for each reason why the way does not fit."""
+        began = time.monotonic()
+        if why := checker.cannot_fork(self._environment):
+            yield f"no image of the header: {why}"
+            return
+        self.figures["image_seconds"] = time.monotonic() - began
+        yield from self._canaries(checker)
+        yield from self._tricks(checker)
+        yield from self._forks(checker)
+        yield from self._goals(checker)
+
+    def _canaries(self, checker: Checker) -> Iterator[str]:
+        for canary in _CANARIES:
+            check = canary.check(self._environment.header)
+            report = self._forked(checker, check)
+            reason = judge(report).reason
+            if not canary.accepts(reason):
+                yield f"the canary {canary.name} came out as {reason}"
+            yield from self._compared(checker, canary.name, check, report, _FACTS)
+
+    def _tricks(self, checker: Checker) -> Iterator[str]:
+        end = time.monotonic() + self._tests.compare_seconds
+        cases = corpus.one_of_each(corpus.fitting(self._environment))
+
+        def tried(case: corpus.Case) -> list[str]:
+            return [] if time.monotonic() > end else list(self._trick(checker, case))
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            yield from itertools.chain.from_iterable(pool.map(tried, cases))
+
+    def _trick(self, checker: Checker, case: corpus.Case) -> Iterator[str]:
+        found = corpus.judged(checker, self._environment, case, Tier.KERNEL)
+        self.cases += 1
+        if not found.is_right and not found.is_failure:
+            yield f"the trick {case.name} came out as {found.verdict.reason}"
+        check = corpus.asked(self._environment, case, Tier.KERNEL)
+        yield from self._compared(checker, case.name, check, found.report)
+
+    def _forks(self, checker: Checker) -> Iterator[str]:
+        check = PROVED.check(self._environment.header)
+        forked = [self._seconds(checker, check, FORKED) for _ in range(self._tests.forks)]
+        cold = [self._seconds(checker, check, COLD) for _ in range(self._tests.cold_runs)]
+        if None in forked:
+            yield f"{forked.count(None)} of {len(forked)} forks in a row did not answer"
+            return
+        times = median(each for each in forked if each is not None), median(each or 0.0 for each in cold)
+        self.figures |= {"forked_seconds": times[0], "cold_seconds": times[1]}
+
+    def _seconds(self, checker: Checker, check: Check, way: str) -> float | None:
+        began = time.monotonic()
+        report = checker.check(check, self._environment, way=way)
+        is_right = report.way == way and judge(report).reason is Reason.OK
+        return time.monotonic() - began if is_right else None
+
+    def _goals(self, checker: Checker) -> Iterator[str]:
+        fit = self._environment.fit
+        if fit is None or "goals" in fit.lacking:
+            return
+        report = self._forked(checker, replace(SORRY.check(self._environment.header), goals=True))
+        if not report.goals:
+            yield "the goal at a sorry was not printed"
+
+    def _forked(self, checker: Checker, check: Check) -> Report:
+        self.cases += 1
+        return checker.check(check, self._environment, way=FORKED)
+
+    def _compared(
+        self, checker: Checker, name: str, check: Check, forked: Report, facts: Mapping[str, Fact] = _MESSAGES
+    ) -> Iterator[str]:
+        """Yield the first difference between a fork's facts and a fresh Lean's."""
+        if forked.way != FORKED:
+            if forked.way == COLD:
+                yield f"{name}: a fresh Lean had to answer in place of a fork"
+            return
+        cold = checker.check(check, self._environment, way=COLD)
+        if not (forked.run.is_undisturbed and cold.run.is_undisturbed):
+            return  # a limit ended one of them, at whichever moment
+        for what, of in facts.items():
+            if of(forked) != of(cold):
+                yield f"{name}: {what} of a fork differ from those of a fresh Lean"
+                return
+
+
+def _read(environment: LeanEnvironment) -> tuple[int, tuple[str, ...]]:
+    """Have the audit read compiled modules; return their number, and a sentence for each misfit."""
+    end, read, misfits = time.monotonic() + READ_SECONDS, 0, list[str]()
+    for path in itertools.islice(_modules(environment), MODULES):
+        if time.monotonic() > end:
+            break
+        read += 1
+        try:
+            with opened(path) as olean:
+                module = Module(olean)
+                for name in module.names:
+                    module.constant(name)
+        except (MalformedOlean, OSError) as error:
+            if len(misfits) < MOST_KEPT:
+                misfits.append(f"{path.name}: {error}")
+    return read, tuple(misfits)
+
+
+def _modules(environment: LeanEnvironment) -> Iterator[Path]:
+    folders: Sequence[Path] = [Path(each) for each in environment.lean_path]
+    library = environment.library
+    if library is not None and library.parent.name == "lean":
+        folders = [*folders, library.parent]
+    for folder in folders:
+        yield from (path for path in sorted(folder.rglob("*.olean")) if path.suffixes == [".olean"])
