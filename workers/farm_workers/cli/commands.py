@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,6 +139,7 @@ def _work(settings: Settings) -> None:
     from farm_workers.loop.process import new_context, serve
     from farm_workers.loop.starting import Starting
     from farm_workers.machine.environments import require_names
+    from farm_workers.machine.fitting import with_fit
     from farm_workers.machine.opening import OF_A_WORKER, demanded, opened
 
     database_url, broker_url = Connections(settings).urls
@@ -152,7 +154,11 @@ def _work(settings: Settings) -> None:
         )
         retrying_at_start(lambda: postgres.require_schema(engine))
         require_names(machine.configured)
-        starting = Starting(machine.configured, examine=machine.judges.require_sound)
+        starting = Starting(
+            machine.configured,
+            examine=machine.judges.require_sound,
+            prepare=partial(with_fit, home=settings.home, isolation=machine.isolation, way=settings.way),
+        )
         context = new_context(
             Store(engine, max_failures=settings.attempts),
             {},

@@ -22,6 +22,7 @@ from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm_workers.environments.fit import Fit
     from farm_workers.environments.making import Making, Source
     from farm_workers.machine.adding import Added, Verified
     from farm_workers.machine.inventory import Listed
@@ -68,6 +69,7 @@ def add_to(app: typer.Typer) -> None:
     )
     group.callback()(list_environments)
     group.command("add", epilog="Example: farm environments add mathlib-4.22 --mathlib v4.22.0")(add)
+    group.command("fit", epilog="Example: farm environments fit mathlib-4.22")(fit)
     group.command("verify", epilog="Example: farm environments verify mathlib-4.22")(verify)
     group.command("pack", epilog="Example: farm environments pack mathlib-4.22 mathlib-4.22.farm")(pack)
     group.command("remove", epilog="Example: farm environments remove mathlib-4.22 --delete-files")(remove)
@@ -194,6 +196,56 @@ def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
         f"Its table is in {environments_file(settings)}. Restart the workers of this machine to serve it; "
         "the farm's own worker restarts at the next farm submit"
     )
+
+
+def fit(
+    name: Name,
+    again: Annotated[bool, Option("--again", help="Find out again what is known already.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find out how this machine can fork the Lean of an environment, and print what it found.
+
+    Each way to fork is tried with programs of known verdict, beside a fresh Lean, in a box. The result is
+    kept with the environment's digest, in a file that you can send. The exit status is 1 if no way fits: Lean
+    is then run in another way, which is slower and otherwise equal.
+    """
+    from farm.cli import terminal
+    from farm_workers.environments.fit import path_of, save
+    from farm_workers.machine.environments import installed
+    from farm_workers.machine.fitting import fitted
+    from farm_workers.machine.opening import isolated
+
+    settings = Settings.load()
+    with isolated(settings) as isolation:
+        found = installed(settings.home, settings.environments, isolation).lean(name)
+        known = None if again else found.fit
+        if known is None:
+            known = fitted(found, settings.home, isolation, terminal.say)
+            save(settings.home, known)
+    if as_json:
+        print_json(
+            name=name, fits=bool(known.way), file=str(path_of(settings.home, known.digest)), **known.document
+        )
+    else:
+        _print_fit(name, known, path_of(settings.home, known.digest))
+    if not known.way:
+        raise typer.Exit(1)
+
+
+def _print_fit(name: str, known: Fit, file: Path) -> None:
+    from farm.cli import terminal
+
+    typer.echo(f"{name}: {known.lean}, {known.words}")
+    for each in known.tried:
+        for why in each.why:
+            typer.echo(f"{each.way}: {terminal.visible(why)}")
+    for ability, why in known.lacking.items():
+        typer.echo(f"lacks {ability}: {terminal.visible(why)}")
+    misfits = f", of which it cannot read {len(known.misfits)} or more" if known.misfits else ""
+    typer.echo(f"{known.cases} programs judged; the audit read {known.modules} compiled modules{misfits}")
+    for misfit in known.misfits:
+        typer.echo(f"audit: {terminal.visible(misfit)}")
+    terminal.say(f"This is kept in {file}; restart the workers of this machine")
 
 
 def verify(

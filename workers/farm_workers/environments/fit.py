@@ -60,6 +60,15 @@ class Fit:
         return hash((self.digest, self.way))
 
     @property
+    def words(self) -> str:
+        """Whether and how Lean is forked, with the time that it takes, or the first reason why it is not."""
+        if not self.way:
+            why = next((reason for each in self.tried for reason in each.why), "no way was tried")
+            return f"not forked: {why}"
+        forked, cold = (1e3 * self.figures.get(each, 0.0) for each in ("forked_seconds", "cold_seconds"))
+        return f"forked ({self.way}), a small proof in {forked:.0f} ms where a fresh Lean takes {cold:.0f}"
+
+    @property
     def document(self) -> Mapping[str, object]:
         """Its facts, for people who send them."""
         return {name: value for name, value in asdict(self).items() if name != "description"}

@@ -29,6 +29,14 @@ FIRST_RETRY_SECONDS, MOST_RETRY_SECONDS = 15.0, 300.0
 _log = logger(__name__)
 
 
+def _ignore(_environment: Environment | None) -> None:
+    """Do nothing."""
+
+
+def _unchanged(environment: Environment) -> Environment:
+    return environment
+
+
 @dataclass(slots=True)
 class _Known:
     """The state of one environment that is not served; times are of the monotonic clock."""
@@ -47,7 +55,8 @@ class _Known:
 class Starting:
     """Examines the environments of a worker side by side, and those that are unfit again and again.
 
-    `examine` raises FarmError for an environment that is not fit.
+    `prepare` returns an environment as it is to be served, and `examine` raises FarmError for one that is not
+    fit.
     """
 
     def __init__(
@@ -55,8 +64,9 @@ class Starting:
         configured: Mapping[str, Configured],
         *,
         examine: Callable[[Environment], None],
+        prepare: Callable[[Environment], Environment] = _unchanged,
     ) -> None:
-        self._examine = examine
+        self._examine, self._prepare = examine, prepare
         self._found: Callable[[Environment], None] = _ignore
         self._serve: Callable[[Environment], None] = _ignore
         self._changed_to: Callable[[Environment | None], None] = _ignore
@@ -140,6 +150,7 @@ class Starting:
         try:
             environment = known.find()
             self._was_found(environment)
+            environment = self._prepare(environment)
             self._examine(environment)
             self._serve(environment)
         except Exception as error:  # noqa: BLE001 # the thread's edge: the environment is tried again
@@ -173,10 +184,6 @@ class Starting:
             self._changed.notify_all()
         _log.error("Not serving: %s; it is examined again in %.0f s", reason, pause)
         self._changed_to(None)
-
-
-def _ignore(_environment: Environment | None) -> None:
-    """Do nothing."""
 
 
 def _until(known: _Known, now: float) -> float | None:

@@ -22,6 +22,7 @@ from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 from farm_workers.environments.making import Made, Making, Source, notes_of
 from farm_workers.environments.record import Record
 from farm_workers.machine.environments import FILE
+from farm_workers.machine.fitting import lean_with_fit
 from farm_workers.machine.opening import isolated
 from farm_workers.systems.lean.judge import checker as checker_of
 
@@ -79,8 +80,11 @@ def add(
     measured = storage.measure(parts.folders)
     environment = Table(making.name, keys).environment(settings.home)
     started = time.monotonic()
-    with isolated(settings) as isolation, checker_of(isolation, settings, 1) as checker:
-        examined = examine(environment, checker)
+    with isolated(settings) as isolation:
+        way, home = settings.way, settings.home
+        environment = lean_with_fit(environment, home=home, isolation=isolation, way=way, say=making.say)
+        with checker_of(isolation, settings, 1) as checker:
+            examined = examine(environment, checker)
     if examined.wrong:
         raise FarmError(f"{refusal(environment, examined)}\n{file} is as it was")
     record.save(settings.home, making.name, found)

@@ -24,6 +24,7 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
+from farm.log import logger
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.olean import MalformedOlean, opened
 from farm_workers.binding import modules
@@ -33,7 +34,8 @@ from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.canary import AUDITED, ERROR, OTHER, PROVED, REFUSED, REPLAYED, SORRY
 from farm_workers.checking.checker import Checker
-from farm_workers.environments.fit import Fit, Tried, engine, path_of
+from farm_workers.environments.environment import Environment
+from farm_workers.environments.fit import Fit, Tried, engine, path_of, save
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables, has_run
 from farm_workers.exploits import corpus
 from farm_workers.lean.way import COLD, FORKED
@@ -55,8 +57,13 @@ _WORKERS = Path(__file__).parents[2]
 #: Limits of a step that reads no program.
 _QUICK = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=4096)
 
+_log = logger(__name__)
 #: Is told what is under way.
 Say = Callable[[str], None]
+
+
+def _quiet(_: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +88,7 @@ def fitted(
     environment: LeanEnvironment,
     home: Path,
     isolation: Isolation,
-    say: Say = lambda _: None,
+    say: Say = _quiet,
     tests: Tests = Tests(),
 ) -> Fit:
     """Find out what the Lean of an environment does, and return it; only its description is written."""
@@ -106,6 +113,34 @@ def fitted(
     read, misfits = _read(environment)
     figures = {"describe_seconds": described, **fit.figures, "fit_seconds": time.monotonic() - began}
     return replace(fit, modules=read, misfits=misfits, figures={k: round(v, 4) for k, v in figures.items()})
+
+
+def with_fit(
+    environment: Environment, *, home: Path, isolation: Isolation, way: str, say: Say = _quiet
+) -> Environment:
+    """Return an environment with its fit, which is found out and kept if it is needed and not known.
+
+    It is needed where Lean is to be forked, and the farm's tests have not run its release. Raises FarmError
+    if the fit cannot be kept.
+    """
+    if not isinstance(environment, LeanEnvironment):
+        return environment
+    return lean_with_fit(environment, home=home, isolation=isolation, way=way, say=say)
+
+
+def lean_with_fit(
+    environment: LeanEnvironment, *, home: Path, isolation: Isolation, way: str, say: Say
+) -> LeanEnvironment:
+    """Return a Lean environment with its fit, as `with_fit` does."""
+    if environment.fit or way != FORKED:
+        return environment
+    if environment.library is None or has_run(environment.toolchain):
+        return environment
+    _log.info("Trying how %s (%s) can be forked", environment.name, environment.toolchain)
+    fit = fitted(environment, home, isolation, say)
+    save(home, fit)
+    _log.info("%s: %s", environment.name, fit.words)
+    return replace(environment, fit=fit)
 
 
 def _without(fit: Fit, why: str) -> Fit:
