@@ -22,7 +22,9 @@ from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm_workers.box.isolation import Isolation
     from farm_workers.environments.fit import Fit
+    from farm_workers.environments.lean_environment import LeanEnvironment
     from farm_workers.environments.making import Making, Source
     from farm_workers.machine.adding import Added, Verified
     from farm_workers.machine.inventory import Listed
@@ -201,6 +203,13 @@ def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
 def fit(
     name: Name,
     again: Annotated[bool, Option("--again", help="Find out again what is known already.")] = False,
+    description: Annotated[
+        Path | None,
+        Option(
+            help="Believe this file about Lean's functions, and not the toolchain's own modules.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find out how this machine can fork the Lean of an environment, and print what it found.
@@ -209,18 +218,16 @@ def fit(
     kept with the environment's digest, in a file that you can send. The exit status is 1 if no way fits: Lean
     is then run in another way, which is slower and otherwise equal.
     """
-    from farm.cli import terminal
     from farm_workers.environments.fit import path_of, save
     from farm_workers.machine.environments import installed
-    from farm_workers.machine.fitting import fitted
     from farm_workers.machine.opening import isolated
 
     settings = Settings.load()
     with isolated(settings) as isolation:
         found = installed(settings.home, settings.environments, isolation).lean(name)
-        known = None if again else found.fit
+        known = None if again or description else found.fit
         if known is None:
-            known = fitted(found, settings.home, isolation, terminal.say)
+            known = _fitted(found, settings, isolation, description)
             save(settings.home, known)
     if as_json:
         print_json(
@@ -230,6 +237,20 @@ def fit(
         _print_fit(name, known, path_of(settings.home, known.digest))
     if not known.way:
         raise typer.Exit(1)
+
+
+def _fitted(
+    found: LeanEnvironment, settings: Settings, isolation: Isolation, description: Path | None
+) -> Fit:
+    """Return the fit; raises UsageError for a description that cannot be read."""
+    from farm.cli import terminal
+    from farm_workers.binding.description import NotDescribed
+    from farm_workers.machine.fitting import fitted
+
+    try:
+        return fitted(found, settings.home, isolation, terminal.say, given=description)
+    except (NotDescribed, OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--description {description}: {error}") from error
 
 
 def _print_fit(name: str, known: Fit, file: Path) -> None:

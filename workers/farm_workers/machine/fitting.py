@@ -28,6 +28,7 @@ from farm.log import logger
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.olean import MalformedOlean, opened
 from farm_workers.binding import modules
+from farm_workers.binding.description import decoded as read
 from farm_workers.binding.description import encoded
 from farm_workers.box import once as box
 from farm_workers.box.bubblewrap import python
@@ -67,13 +68,14 @@ def _quiet(_: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tests:
-    """What a way is tried with, for tests of this step itself."""
+class Trials:
+    """The number of forks, of runs of a fresh Lean and of tricks, None for all, and the ways to try."""
 
     forks: int = FORKS
     cold_runs: int = COLD_RUNS
     compare_seconds: float = COMPARE_SECONDS
     ways: Sequence[str] = WAYS
+    tricks: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,14 +86,22 @@ class _Bound:
     lacking: dict[str, str]
 
 
+_ALL = Trials()
+
+
 def fitted(
     environment: LeanEnvironment,
     home: Path,
     isolation: Isolation,
     say: Say = _quiet,
-    tests: Tests = Tests(),
+    trials: Trials = _ALL,
+    given: Path | None = None,
 ) -> Fit:
-    """Find out what the Lean of an environment does, and return it; only its description is written."""
+    """Find out what the Lean of an environment does, and return it; only its description is written.
+
+    A `given` description counts instead of that of the toolchain's modules. Raises NotDescribed and OSError
+    if it cannot be read.
+    """
     began = time.monotonic()
     library = environment.library
     start = Fit(digest=environment.digest, lean=environment.toolchain, source="", engine=engine())
@@ -99,7 +109,7 @@ def fitted(
         return _without(start, f"{environment.lean[0]} has no shared library beside it")
     say("Read how this Lean describes its functions")
     try:
-        description = _described(environment, library, home)
+        description = _described(environment, library, home, given)
     except (MalformedOlean, OSError) as error:
         return _without(start, f"Lean's own modules cannot be read: {error}")
     try:
@@ -108,11 +118,11 @@ def fitted(
         return _without(start, str(error))
     described = time.monotonic() - began
     fit = replace(start, description=description, source=bound.source, lacking=bound.lacking)
-    fit = _tried(environment, fit, home, isolation, say, tests)
+    fit = _tried(environment, fit, home, isolation, say, trials)
     say("Read compiled modules of the environment")
-    read, misfits = _read(environment)
+    number, misfits = _read(environment)
     figures = {"describe_seconds": described, **fit.figures, "fit_seconds": time.monotonic() - began}
-    return replace(fit, modules=read, misfits=misfits, figures={k: round(v, 4) for k, v in figures.items()})
+    return replace(fit, modules=number, misfits=misfits, figures={k: round(v, 4) for k, v in figures.items()})
 
 
 def with_fit(
@@ -147,11 +157,11 @@ def _without(fit: Fit, why: str) -> Fit:
     return replace(fit, tried=(Tried(way=WAYS[0], fits=False, why=(why,)),))
 
 
-def _described(environment: LeanEnvironment, library: Path, home: Path) -> str:
+def _described(environment: LeanEnvironment, library: Path, home: Path, given: Path | None) -> str:
     """Write the description of a toolchain to a file and return its path, "" for the farm's own."""
-    if has_run(environment.toolchain):
+    if given is None and has_run(environment.toolchain):
         return ""
-    found = modules.describe(library.parent)
+    found = read(given.read_text(encoding="utf-8")) if given else modules.describe(library.parent)
     path = path_of(home, environment.digest).with_suffix(".description.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(encoded(found), encoding="utf-8")
@@ -176,17 +186,17 @@ def _bound(environment: LeanEnvironment, library: Path, description: str, isolat
 
 
 def _tried(
-    environment: LeanEnvironment, fit: Fit, home: Path, isolation: Isolation, say: Say, tests: Tests
+    environment: LeanEnvironment, fit: Fit, home: Path, isolation: Isolation, say: Say, trials: Trials
 ) -> Fit:
     """Try the ways, the best one first, until one fits."""
     tried: list[Tried] = []
-    for way in tests.ways:
+    for way in trials.ways:
         if lacks := fit.lacking.get(way) or fit.lacking.get("seal"):
             tried.append(Tried(way=way, fits=False, why=(lacks,)))
             continue
         say(f"Try the way {way}: canaries, tricks, and a hundred forks, beside a fresh Lean")
         candidate = replace(environment, fit=replace(fit, way=way))
-        trial = _Trial(candidate, tests)
+        trial = _Trial(candidate, trials)
         with Checker(isolation, home=home, way=FORKED, concurrency=_AT_ONCE) as checker:
             why = tuple(itertools.islice(trial.misfits(checker), MOST_KEPT))
         tried.append(Tried(way=way, fits=not why, why=why))
@@ -213,8 +223,8 @@ _FACTS: Mapping[str, Fact] = {
 class _Trial:
     """One way in one environment; `cases` counts the judged programs, `figures` are seconds and ratios."""
 
-    def __init__(self, environment: LeanEnvironment, tests: Tests) -> None:
-        self._environment, self._tests = environment, tests
+    def __init__(self, environment: LeanEnvironment, trials: Trials) -> None:
+        self._environment, self._trials = environment, trials
         self.cases = 0
         self.figures: dict[str, float] = {}
 
@@ -240,8 +250,8 @@ class _Trial:
             yield from self._compared(checker, canary.name, check, report, _FACTS)
 
     def _tricks(self, checker: Checker) -> Iterator[str]:
-        end = time.monotonic() + self._tests.compare_seconds
-        cases = corpus.one_of_each(corpus.fitting(self._environment))
+        end = time.monotonic() + self._trials.compare_seconds
+        cases = corpus.one_of_each(corpus.fitting(self._environment))[: self._trials.tricks]
 
         def tried(case: corpus.Case) -> list[str]:
             return [] if time.monotonic() > end else list(self._trick(checker, case))
@@ -260,8 +270,8 @@ class _Trial:
 
     def _forks(self, checker: Checker) -> Iterator[str]:
         check = PROVED.check(self._environment.header)
-        forked = [self._seconds(checker, check, FORKED) for _ in range(self._tests.forks)]
-        cold = [self._seconds(checker, check, COLD) for _ in range(self._tests.cold_runs)]
+        forked = [self._seconds(checker, check, FORKED) for _ in range(self._trials.forks)]
+        cold = [self._seconds(checker, check, COLD) for _ in range(self._trials.cold_runs)]
         if None in forked:
             yield f"{forked.count(None)} of {len(forked)} forks in a row did not answer"
             return

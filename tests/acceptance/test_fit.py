@@ -1,0 +1,199 @@
+"""How a machine finds out what a Lean does when it is forked: right answers fit, any difference does not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from farm_workers.binding.description import encoded, shipped
+from farm_workers.binding.signatures import READ, Description, Parameter, Part, Shape
+from farm_workers.box.isolation import Isolation
+from farm_workers.checking.canary import examine
+from farm_workers.checking.checker import Checker
+from farm_workers.environments import fit as fits
+from farm_workers.environments.fit import Fit
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.machine.fitting import Trials, fitted, with_fit
+from toolchains import toolchain
+
+RUN = shipped(4, 35)
+QUICK = Trials(forks=5, cold_runs=1, tricks=3)
+MOST = ("snapshots", "commands")
+
+Write = Callable[[Description], Path]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[Description], Path]:
+    """Write descriptions as users would."""
+
+    def write(description: Description) -> Path:
+        path = tmp_path / "description.json"
+        path.write_text(encoded(replace(description, source=READ)))
+        return path
+
+    return write
+
+
+def without(*names: str) -> Description:
+    return replace(
+        RUN,
+        functions={name: each for name, each in RUN.functions.items() if name not in names},
+        structures={name: each for name, each in RUN.structures.items() if name not in names},
+    )
+
+
+def has_right_verdicts(isolation: Isolation, home: Path, environment: LeanEnvironment, fit: Fit) -> bool:
+    """Whether the canaries come out right with what was found out, in whichever way Lean is then run."""
+    with Checker(isolation, home=home, way="forked") as checker:
+        return examine(replace(environment, fit=fit), checker).wrong == ()
+
+
+def test_the_embedded_lean_fits_in_its_best_way(
+    core: LeanEnvironment, home: Path, isolation: Isolation
+) -> None:
+    found = fitted(core, home, isolation)
+    assert (found.way, found.lacking, found.misfits) == ("snapshots", {}, ())
+    assert found.cases > 40
+    assert found.modules >= 1
+    assert 0 < found.figures["forked_seconds"] < found.figures["cold_seconds"]
+
+
+def test_the_plainer_way_fits_where_the_best_is_not_to_be_had(
+    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
+) -> None:
+    given = written(without("Lean.Language.Lean.process"))
+    found = fitted(core, home, isolation, given=given)
+    assert found.way == "commands"
+    assert found.tried[0].why == ("Lean.Language.Lean.process is not described",)
+    assert has_right_verdicts(isolation, home, core, found)
+
+
+@pytest.mark.parametrize("way", MOST)
+def test_older_functions_of_the_kernel_are_enough(
+    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write, way: str
+) -> None:
+    older = without("Lean.Kernel.Environment.replay", "Lean.instBEqConstantInfo.beq")
+    functions = {
+        **older.functions,
+        "Lean.Environment.replay": (Parameter("newConstants"), Parameter("env"), Parameter("", Shape.WORLD)),
+        "Lean.Environment.ofKernelEnv": (Parameter("env"),),
+    }
+    given = written(replace(older, functions=functions))
+    found = fitted(core, home, isolation, given=given, trials=replace(QUICK, ways=(way,), tricks=100))
+    assert (found.way, found.lacking) == (way, {})
+
+
+def test_a_lean_that_lacks_the_replay_is_not_forked_and_judged_all_the_same(
+    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
+) -> None:
+    given = written(without("Lean.Kernel.Environment.replay"))
+    found = fitted(core, home, isolation, given=given, trials=QUICK)
+    assert found.way == ""
+    assert all("Lean.Kernel.Environment.replay is not described" in each.why[0] for each in found.tried)
+    assert has_right_verdicts(isolation, home, replace(core, checker=None), found)
+
+
+def test_a_lean_that_lacks_goals_is_forked_without_them(
+    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
+) -> None:
+    given = written(without("Std.Format.pretty"))
+    found = fitted(core, home, isolation, given=given, trials=QUICK)
+    assert (found.way, set(found.lacking)) == ("snapshots", {"goals"})
+
+
+def _swapped(rows: tuple[Parameter, ...], one: int, other: int) -> tuple[Parameter, ...]:
+    """Give two parameters each other's name, where the places in the library stay as they are."""
+    found = list(rows)
+    found[one], found[other] = (
+        replace(found[one], name=found[other].name),
+        replace(found[other], name=found[one].name),
+    )
+    return tuple(found)
+
+
+def _lies() -> Iterator[tuple[str, Description]]:
+    """Yield descriptions that bind and are not true."""
+    chance = random.Random(7)
+    for name in (
+        "Lean.writeModule",
+        "Lean.Language.SnapshotTree.runAndReport",
+        "Lean.Kernel.Environment.replay",
+    ):
+        yield (
+            f"two parameters of {name}",
+            replace(RUN, functions={**RUN.functions, name: _swapped(RUN.functions[name], 0, 1)}),
+        )
+    for name in ("Lean.Elab.Command.State", "Lean.Language.Lean.HeaderParsedSnapshot", "Lean.ModuleData"):
+        parts = list(RUN.structures[name])
+        chance.shuffle(parts)
+        yield f"fields of {name}", replace(RUN, structures={**RUN.structures, name: tuple(parts)})
+    task = (Part("new"), *RUN.structures["Lean.Language.SnapshotTask"])
+    yield (
+        "a field before the task",
+        replace(RUN, structures={**RUN.structures, "Lean.Language.SnapshotTask": task}),
+    )
+    more = (Parameter("new", Shape.OBJECT, 1), *RUN.functions["Lean.Kernel.Environment.find?"])
+    yield (
+        "a parameter before the environment",
+        replace(RUN, functions={**RUN.functions, "Lean.Kernel.Environment.find?": more}),
+    )
+    yield "results that hold their value", replace(RUN, plain_actions=False)
+    types = {**RUN.types, "Lean.OLeanLevel": ("private", "server", "exported")}
+    yield "levels of modules", replace(RUN, types=types)
+
+
+@pytest.mark.parametrize(("lie", "description"), list(_lies()), ids=[lie for lie, _ in _lies()])
+def test_a_description_that_is_not_true_ends_in_a_refusal_and_in_no_wrong_verdict(
+    core: LeanEnvironment,
+    home: Path,
+    isolation: Isolation,
+    written: Write,
+    lie: str,
+    description: Description,
+) -> None:
+    given = written(description)
+    found = fitted(core, home, isolation, given=given, trials=replace(QUICK, ways=MOST[:1]))
+    assert found.way == "" or has_right_verdicts(isolation, home, core, found), lie
+    assert found.way or found.tried[0].why, lie
+
+
+def test_a_library_that_is_none_does_not_fit(
+    core: LeanEnvironment, home: Path, isolation: Isolation, tmp_path: Path
+) -> None:
+    made = toolchain(tmp_path / "toolchain", core)
+    other = replace(
+        core, lean=(str(made.lean),), toolchain="Lean 4.99.0", visible=tuple(map(str, made.visible))
+    )
+    assert "no shared library" in fitted(other, home, isolation).tried[0].why[0]
+    (made.folder / "lib" / "lean" / "libleanshared.so").write_bytes(b"\\x7fELF")
+    assert "cannot be read" in fitted(other, home, isolation).tried[0].why[0]
+
+
+def test_a_fit_is_kept_with_the_digest_until_the_engine_changes(
+    core: LeanEnvironment, home: Path, isolation: Isolation
+) -> None:
+    found = Fit(digest=core.digest, lean="4.99", source=READ, engine=fits.engine(), way="commands")
+    path = fits.save(home, found)
+    assert fits.load(home, core.digest) == found
+    assert fits.load(home, "another") is None
+    path.write_text(json.dumps({**json.loads(path.read_text()), "engine": "another"}))
+    assert fits.load(home, core.digest) is None
+    path.write_text("{")
+    assert fits.load(home, core.digest) is None
+
+
+def test_a_release_that_the_tests_have_run_is_not_tried_again(
+    core: LeanEnvironment, home: Path, isolation: Isolation
+) -> None:
+    assert with_fit(core, home=home, isolation=isolation, way="forked") is core
+    assert not (home / "fits").exists()
