@@ -47,8 +47,11 @@ class Sealed:
 class Image:
     """A process with an imported header, and what it is asked."""
 
-    def __init__(self, library: str, lean_path: Sequence[str], header: Path) -> None:
-        words = [sys.executable, __file__, library, ":".join(lean_path), str(header)]
+    def __init__(
+        self, library: str, lean_path: Sequence[str], header: Path, description: Path | None = None
+    ) -> None:
+        given = [str(description)] if description else []
+        words = [sys.executable, __file__, library, ":".join(lean_path), str(header), *given]
         self._process = subprocess.Popen(
             words,
             env={
@@ -79,8 +82,9 @@ class Image:
         self._process.stdout.close()
 
 
-def _serve(library: str, path: str, header: str) -> None:
+def _serve(library: str, path: str, header: str, *description: str) -> None:
     from farm_workers.binding import table
+    from farm_workers.binding.description import decoded
     from farm_workers.binding.lean import Lean
     from farm_workers.binding.objects import FALSE, TRUE, boxed, field, shared
     from farm_workers.images.frontend import NEEDED
@@ -88,7 +92,8 @@ def _serve(library: str, path: str, header: str) -> None:
 
     os.environ["LEAN_PATH"], os.environ["LEAN_ABORT_ON_PANIC"] = path, "1"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    lean = Lean(library, NEEDED)
+    described = decoded(Path(*description).read_text()) if description else None
+    lean = Lean(library, NEEDED, described)
     lean.runtime(table.INITIALIZERS_RUN)()
     root = field(lean.call(table.READ_MODULE, lean.string(header)), 0)
     # Extensions of imports are loaded, as an image has them.

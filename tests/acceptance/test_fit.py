@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from descriptions import with_older_kernel, without
 from farm_workers.binding.description import encoded, shipped
 from farm_workers.binding.signatures import READ, Description, Parameter, Part, Shape
 from farm_workers.box.isolation import Isolation
@@ -44,14 +45,6 @@ def written(tmp_path: Path) -> Callable[[Description], Path]:
     return write
 
 
-def without(*names: str) -> Description:
-    return replace(
-        RUN,
-        functions={name: each for name, each in RUN.functions.items() if name not in names},
-        structures={name: each for name, each in RUN.structures.items() if name not in names},
-    )
-
-
 def has_right_verdicts(isolation: Isolation, home: Path, environment: LeanEnvironment, fit: Fit) -> bool:
     """Whether the canaries come out right with what was found out, in whichever way Lean is then run."""
     with Checker(isolation, home=home, way="forked") as checker:
@@ -71,7 +64,7 @@ def test_the_embedded_lean_fits_in_its_best_way(
 def test_the_plainer_way_fits_where_the_best_is_not_to_be_had(
     core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
 ) -> None:
-    given = written(without("Lean.Language.Lean.process"))
+    given = written(without(RUN, "Lean.Language.Lean.process"))
     found = fitted(core, home, isolation, given=given)
     assert found.way == "commands"
     assert found.tried[0].why == ("Lean.Language.Lean.process is not described",)
@@ -82,13 +75,7 @@ def test_the_plainer_way_fits_where_the_best_is_not_to_be_had(
 def test_older_functions_of_the_kernel_are_enough(
     core: LeanEnvironment, home: Path, isolation: Isolation, written: Write, way: str
 ) -> None:
-    older = without("Lean.Kernel.Environment.replay", "Lean.instBEqConstantInfo.beq")
-    functions = {
-        **older.functions,
-        "Lean.Environment.replay": (Parameter("newConstants"), Parameter("env"), Parameter("", Shape.WORLD)),
-        "Lean.Environment.ofKernelEnv": (Parameter("env"),),
-    }
-    given = written(replace(older, functions=functions))
+    given = written(with_older_kernel(RUN))
     found = fitted(core, home, isolation, given=given, trials=replace(QUICK, ways=(way,), tricks=100))
     assert (found.way, found.lacking) == (way, {})
 
@@ -96,7 +83,7 @@ def test_older_functions_of_the_kernel_are_enough(
 def test_a_lean_that_lacks_the_replay_is_not_forked_and_judged_all_the_same(
     core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
 ) -> None:
-    given = written(without("Lean.Kernel.Environment.replay"))
+    given = written(without(RUN, "Lean.Kernel.Environment.replay"))
     found = fitted(core, home, isolation, given=given, trials=QUICK)
     assert found.way == ""
     assert all("Lean.Kernel.Environment.replay is not described" in each.why[0] for each in found.tried)
@@ -106,7 +93,7 @@ def test_a_lean_that_lacks_the_replay_is_not_forked_and_judged_all_the_same(
 def test_a_lean_that_lacks_goals_is_forked_without_them(
     core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
 ) -> None:
-    given = written(without("Std.Format.pretty"))
+    given = written(without(RUN, "Std.Format.pretty"))
     found = fitted(core, home, isolation, given=given, trials=QUICK)
     assert (found.way, set(found.lacking)) == ("snapshots", {"goals"})
 

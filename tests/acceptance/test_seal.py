@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from farm_workers.audit.declarations import Module, opened_module
+from descriptions import with_older_kernel
+from farm_workers.audit.declarations import MODULE, OLDER_MODULE, Module, opened_module
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Terms
+from farm_workers.binding.description import encoded, shipped
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.replay import command
@@ -125,10 +127,18 @@ def _compiled(core: LeanEnvironment, source: Path, text: str, path: tuple[str, .
     return source.with_suffix(".olean")
 
 
-@pytest.fixture(scope="module")
-def image(core: LeanEnvironment, compile_: Compile) -> Iterator[Image]:
-    """An image of the core library."""
-    found = Image(core.lean[0], core.lean_path, compile_(""))
+@pytest.fixture(scope="module", params=["newest", "older"])
+def image(
+    core: LeanEnvironment,
+    compile_: Compile,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Image]:
+    """An image of the core library, with the newest functions of the kernel and with older ones."""
+    older = tmp_path_factory.mktemp("older") / "description.json"
+    older.write_text(encoded(with_older_kernel(shipped(4, 35))))
+    description = older if request.param == "older" else None
+    found = Image(core.lean[0], core.lean_path, compile_(""), description)
     yield found
     found.close()
 
@@ -171,6 +181,30 @@ def test_an_honest_proof_is_accepted(seal: Seal, challenge: str, submission: str
     assert sealed.words == []
     assert sealed["replay"]["accepted"] is True
     assert (sealed["accepted"], sealed["statement"], sealed["trusts"]) == (True, "compared", [])
+
+
+def test_a_module_without_the_mark_of_the_module_system_is_sealed_and_audited(
+    image: Image, compile_: Compile, tmp_path: Path
+) -> None:
+    """Releases before the module system write such modules; the root is a file's last object."""
+    challenge, submission = HONEST[0]
+    files = []
+    for number, text in enumerate((submission, challenge)):
+        content = bytearray(compile_(text).read_bytes()[:-8])
+        root = len(content) - 48
+        assert int.from_bytes(content[root : root + 8], "little") == MODULE
+        content[root : root + 8] = OLDER_MODULE.to_bytes(8, "little")
+        files.append(tmp_path / f"{number}.olean")
+        files[-1].write_bytes(content)
+    into = tmp_path / "sealed.olean"
+    sealed = image.seal(*files, into=str(into))
+    assert (sealed.words, sealed["accepted"], sealed["replay"]["accepted"]) == ([], True, True)
+    with opened_module(into) as module:
+        assert module.is_older
+    files[0].write_bytes(files[0].read_bytes() + bytes(8))
+    assert image.seal(*files)["accepted"] is True
+    files[0].write_bytes(files[0].read_bytes()[:-16])
+    assert image.seal(*files)["accepted"] is False
 
 
 @pytest.mark.parametrize(("challenge", "submission", "expected"), NO_PROOFS)

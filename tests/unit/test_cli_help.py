@@ -57,7 +57,8 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("keys add", "keys list", "keys revoke"),
         *("serve", "mcp", "metrics"),
         *("check", "audit", "dataset", "selftest", "worker", "bench"),
-        *("environments", "environments add", "environments declare", "environments verify"),
+        *("environments", "environments add", "environments declare", "environments fit"),
+        "environments verify",
         *("environments pack", "environments remove"),
         *("down", "db reader", "db upgrade", "doctor"),
     }

@@ -39,12 +39,12 @@ def one(told: list[ServedEnvironment], here: Installed) -> Listed:
 @pytest.mark.parametrize(
     ("told", "here", "state"),
     [
-        ([served()], SOUND, "served; installed here"),
+        ([served()], SOUND, "served; installed here, not forked: not tried; see farm environments fit core"),
         ([served()], NOTHING, "served; not installed here"),
         ([served(silent=90)], NOTHING, "not served for 90 s; not installed here"),
         ([served("d2")], SOUND, "served; installed here with another digest than the one served, d2"),
         ([served()], BROKEN, "served; broken here: no lean"),
-        ([], SOUND, "never served; installed here"),
+        ([], SOUND, "never served; installed here, not forked: not tried; see farm environments fit core"),
         ([], BROKEN, "never served; broken here: no lean"),
     ],
 )

@@ -20,7 +20,8 @@ from typing import Any
 
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean, header_of, opened
 
-MODULE = header_of(0, 5, 56)
+#: A module's root, and that of releases before the module system, which has no mark for it.
+MODULE, OLDER_MODULE = header_of(0, 5, 56), header_of(0, 5, 48)
 IMPORT = header_of(0, 1, 24)
 _PAIR = header_of(0, 2, 24)
 # `DeclarationRanges`, `DeclarationRange` and `Position` in ``src/Lean/Data/DeclarationRange.lean`` and
@@ -139,15 +140,16 @@ class Module:
 
     `names` maps the names of its constants to the places of their infos; `repeated` are names that more than
     one constant has. A part of a file of the module system (`is_module`) is recognised but not read: it
-    appears empty.
+    appears empty. One of a release before the module system (`is_older`) has no mark for it.
     """
 
     def __init__(self, olean: Olean) -> None:
         self.olean = olean
         self.lean_version, self.git_hash = olean.lean_version, olean.git_hash
         root = olean.root
-        olean.expect(root, MODULE, "module data")
-        self.is_module = olean.flag(root, 5, 0)
+        self.is_older = olean.words[root] == OLDER_MODULE
+        olean.expect(root, OLDER_MODULE if self.is_older else MODULE, "module data")
+        self.is_module = not self.is_older and olean.flag(root, 5, 0)
         self.imports: tuple[Import, ...] = ()
         self.names: dict[Name, int] = {}
         self.repeated: tuple[Name, ...] = ()

@@ -1,4 +1,4 @@
-"""Binding step, as a process: says what a library lacks under a description, as one JSON object.
+"""Binding step, as a process: prints the abilities that a library lacks, as one JSON object.
 
 It is called as ``python -I -S -c "...; main()" LIBRARY [DESCRIPTION]``; without a description, the farm's own
 for the library's release counts. It loads the library, which is why it has a process of its own.
@@ -19,7 +19,7 @@ from farm_workers.binding.table import MAJOR, MINOR
 
 
 def main() -> None:
-    """Print what the library lacks; the exit status is 1 if it cannot be loaded or is not described."""
+    """Print the lacking abilities; the exit status is 1 without a library or a description."""
     path, *description = sys.argv[1:]
     try:
         library = ctypes.CDLL(path)

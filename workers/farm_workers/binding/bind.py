@@ -1,8 +1,8 @@
 """Binding step, binding: matches the table with a toolchain's description, entry by entry. Pure.
 
 A function is bound by the names of its parameters: those that the farm gives go to their places, others get
-their literal default. Whatever does not match is a misfit that names the entry, and takes away the abilities
-that rest on it; nothing is called on the strength of a guess.
+their literal default. An entry that does not match is a misfit with its name, and takes away the abilities
+that rest on it; no function is called on a guess.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Binding:
 
 
 def bind(description: Description, exported: Callable[[str], bool]) -> Binding:
-    """Bind the table to a toolchain; `exported` tells whether its library has a symbol."""
+    """Bind the table to a toolchain; `exported` returns whether its library has a symbol."""
     entries: dict[Entry, Bound] = {}
     lacking: dict[Ability, str] = {}
     matched = cache(_Matching(description, exported).entry)
@@ -167,7 +167,7 @@ class _Matching:
 
 
 def _words(entry: Function, parameters: Sequence[Parameter]) -> tuple[int, ...]:
-    """Return what to pass for each parameter of a function; raises `Misfit`."""
+    """Return the source of the word for each parameter of a function; raises `Misfit`."""
     open_ = dict(enumerate(entry.takes))
     beyond = iter(range(len(entry.takes), len(entry.takes) + entry.beyond))
     words = [_word(entry, each, open_, beyond) for each in parameters]

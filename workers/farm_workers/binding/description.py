@@ -1,4 +1,4 @@
-"""Binding step, descriptions: what a toolchain says of itself, as a JSON file.
+"""Binding step, descriptions: the functions and types of one toolchain, as a JSON file.
 
 The farm ships one for a Lean whose own modules are not there to be read; `shipped` finds it by the version
 that the library states. The format is that of `encoded`: names of functions with their parameters, of

@@ -81,8 +81,8 @@ _MADE_UP = re.compile(r"_@|_hyg|✝")
 def describe(library: Path) -> Description:
     """Return the description of the toolchain whose compiled modules are in a folder, such as ``lib/lean``.
 
-    What the table uses and the modules do not hold is left out. Raises `MalformedOlean` if a module cannot be
-    read, and OSError.
+    Entries of the table that the modules do not hold are left out. Raises `MalformedOlean` if a module cannot
+    be read, and OSError.
     """
     with _Library(library) as found:
         return found.described(_entries())
@@ -120,7 +120,7 @@ class _Library:
         self._open.close()
 
     def described(self, entries: Iterable[Entry]) -> Description:
-        """Return what the modules hold of these entries of the table."""
+        """Return the description of these entries of the table."""
         functions, structures, types = {}, {}, {}
         for entry in entries:
             match entry:

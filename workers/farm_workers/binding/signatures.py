@@ -40,7 +40,7 @@ BOXED_SMALL = frozenset({Shape.BYTE, Shape.UINT16, Shape.UINT32})
 class Parameter:
     """A parameter of a toolchain's function: its name, "" for one of its monad, and its shape.
 
-    The default is the word to pass, None where there is none or it is no literal.
+    The default is the word to pass, None without a literal one.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a toolchain says of itself.
+    """The functions, structures and types of one toolchain.
 
     `functions` have their parameters in order, `structures` their fields, `types` the names of their
     constructors. A constant is a function without parameters. `plain_actions`: an action that cannot fail

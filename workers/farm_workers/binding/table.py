@@ -1,4 +1,4 @@
-"""Binding step, the table: all that the farm uses of Lean, each declared once by Lean's own name. Pure.
+"""Binding step, the table: each function and field of Lean that the farm uses, by Lean's own name. Pure.
 
 A function's parameters are those that the farm gives, in the order in which it gives them. A toolchain may
 have them in another order, and others besides; `farm_workers.binding.bind` says which are acceptable. A
@@ -14,7 +14,7 @@ from farm_workers.binding.signatures import Shape
 
 
 class Gives(StrEnum):
-    """What a function returns: a value, the result of an action that can fail, or that of one that cannot."""
+    """The kind of a function's result: a value, that of an action that can fail, or of one that cannot."""
 
     VALUE = "value"
     ACTION = "action"
@@ -362,7 +362,7 @@ class OneOf:
 
 
 class Ability(StrEnum):
-    """What the farm can do with a toolchain whose entries bind."""
+    """A use of a toolchain, which the farm has if its entries bind."""
 
     START = "start"
     REPLAY = "replay"

@@ -496,6 +496,7 @@ def _listed_facts(each: Listed) -> dict[str, object]:
         "tiers": each.tiers,
         "advisories": [asdict(known) for known in each.advisories],
         "installed": each.here is not None,
+        "forks": getattr(each.here, "forks", None),
         "problem": each.problem,
         "served": each.is_served_now,
         "declared": each.is_declared,

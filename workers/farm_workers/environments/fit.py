@@ -1,6 +1,6 @@
-"""Environment step, fit: what the Lean of an environment does on this machine, kept with its digest.
+"""Environment step, fit: how the Lean of an environment can be forked here, kept with its digest.
 
-`farm_workers.machine.fitting` finds it out. A Lean whose release the farm's own tests have run needs none;
+`farm_workers.machine.fitting` tries it. A Lean whose release the farm's own tests have run needs none;
 any other is forked only where it fits.
 """
 

@@ -187,7 +187,7 @@ class Frontend(ABC):
         }
         lean.call(table.SAVE_MODULE, lean.string(module), shared(self.main), lean.make(table.MODULE, parts))
 
-    # What both ways need
+    # For both ways
 
     def input(self, text: str) -> int:
         """Return Lean's `InputContext` of a text."""
@@ -228,5 +228,5 @@ def sysroot(library: Path) -> str:
     return str(prefix) if (prefix / "lib" / "lean" / "Init.olean").exists() else os.devnull
 
 
-#: What every image needs of a toolchain, besides a way to elaborate.
+#: The abilities that every image needs, besides a way to elaborate.
 NEEDED = (Ability.WRITE, Ability.SEAL)

@@ -145,6 +145,10 @@ def _canaries(environment: LeanEnvironment, machine: Machine) -> Diagnosis:
     words = f"all {examined.canaries} judged correctly in {seconds:.1f} s; way {way}"
     if way not in examined.ways:
         words += " does not work with this Lean, which is run cold instead"
+    if environment.fit:
+        words += f"; {environment.fit.words}"
+    elif environment.library and not environment.forks:
+        words += f"; whether it can be forked is not known: farm environments fit {environment.name}"
     wrong = "; ".join(examined.wrong)
     return Diagnosis(
         part=f"canaries of {environment.name}",

@@ -1,4 +1,4 @@
-"""Machine step, fitting: finds out what the Lean of an environment does when the farm forks it.
+"""Machine step, fitting: tries on this machine whether the Lean of an environment can be forked.
 
 The toolchain's own modules describe its functions (`farm_workers.binding.modules`). Whether the description
 is right, and whether Lean behaves in a fork as it does in a process of its own, is tried: each way to
@@ -46,9 +46,9 @@ from farm_workers.replay import FOLDERS
 WAYS = ("snapshots", "commands")
 #: How many forks an image has to outlive, and how many runs of a fresh Lean are timed beside them.
 FORKS, COLD_RUNS = 100, 5
-#: At most so many compiled modules are read, and so many misfits and reasons are kept.
+#: The most compiled modules that are read, and the most misfits and reasons that are kept.
 MODULES, MOST_KEPT = 1000, 5
-#: Nothing more is compared with a fresh Lean, and no more modules are read, after so many seconds each.
+#: The most seconds for comparing tricks with a fresh Lean, and for reading modules.
 COMPARE_SECONDS, READ_SECONDS = 240.0, 30.0
 #: How many tricks are tried at once.
 _AT_ONCE = 2
@@ -59,7 +59,7 @@ _WORKERS = Path(__file__).parents[2]
 _QUICK = Limits(wall_seconds=60.0, cpu_seconds=60.0, memory_mib=4096)
 
 _log = logger(__name__)
-#: Is told what is under way.
+#: Prints the present step.
 Say = Callable[[str], None]
 
 
@@ -80,7 +80,7 @@ class Trials:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Bound:
-    """What a library lacks under a description, which comes from a `source`."""
+    """The abilities that a library lacks under a description, which comes from a `source`."""
 
     source: str
     lacking: dict[str, str]
@@ -97,7 +97,7 @@ def fitted(
     trials: Trials = _ALL,
     given: Path | None = None,
 ) -> Fit:
-    """Find out what the Lean of an environment does, and return it; only its description is written.
+    """Try how the Lean of an environment can be forked; only its description is written.
 
     A `given` description counts instead of that of the toolchain's modules. Raises NotDescribed and OSError
     if it cannot be read.
@@ -128,7 +128,7 @@ def fitted(
 def with_fit(
     environment: Environment, *, home: Path, isolation: Isolation, way: str, say: Say = _quiet
 ) -> Environment:
-    """Return an environment with its fit, which is found out and kept if it is needed and not known.
+    """Return an environment with its fit, which is tried and kept if it is needed and not known.
 
     It is needed where Lean is to be forked, and the farm's tests have not run its release. Raises FarmError
     if the fit cannot be kept.
@@ -169,7 +169,7 @@ def _described(environment: LeanEnvironment, library: Path, home: Path, given: P
 
 
 def _bound(environment: LeanEnvironment, library: Path, description: str, isolation: Isolation) -> _Bound:
-    """Return what the library lacks under a description. Raises ValueError if that cannot be found out."""
+    """Return the abilities that a library lacks. Raises ValueError if the library cannot be loaded."""
     given = [description] if description else []
     words = [python(), "-I", "-S", "-c", _START.format(str(_WORKERS)), str(library), *given]
     run = box.run(
@@ -207,7 +207,7 @@ def _tried(
 
 
 Fact = Callable[[Report], object]
-#: What a fork and a fresh Lean must agree about. A fresh Lean cannot keep examples, so verdicts on tricks
+#: Facts that must be equal in a fork and in a fresh Lean, which cannot keep examples, so verdicts on tricks
 #: with examples differ, and only those of canaries are compared.
 _MESSAGES: Mapping[str, Fact] = {"messages and positions": lambda report: report.answer.messages}
 _FACTS: Mapping[str, Fact] = {
@@ -264,7 +264,7 @@ class _Trial:
         self.cases += 1
         if not found.is_right and not found.is_failure:
             yield f"the trick {case.name} came out as {found.verdict.reason}"
-        if not case.runs_code:  # code of a program can tell the ways apart, and print what it likes
+        if not case.runs_code:  # its code can tell the ways apart, and print anything
             check = corpus.asked(self._environment, case, Tier.KERNEL)
             yield from self._compared(checker, case.name, check, found.report)
 

@@ -82,6 +82,9 @@ class Listed:
             return "not installed here"
         if self.served is not None and self.served.digest != self.here.digest:
             return f"installed here with another digest than the one served, {self.served.digest[:12]}"
+        if isinstance(self.here, LeanEnvironment) and not self.here.forks:
+            why = "does not fit" if self.here.fit else f"not tried; see farm environments fit {self.name}"
+            return f"installed here, not forked: {why}"
         return "installed here"
 
 

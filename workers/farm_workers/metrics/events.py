@@ -157,6 +157,12 @@ def examined(environment: str, *, passed: bool) -> None:
         _metrics.canary_wrong.labels(environment).set(not passed)
 
 
+def forkable(environment: str, *, is_so: bool) -> None:
+    """Note whether the Lean of an environment can be forked."""
+    if _metrics is not None:
+        _metrics.forkable.labels(environment).set(is_so)
+
+
 def canary_judged(environment: str, *, passed: bool) -> None:
     """Count a known program that was judged, and when."""
     if _metrics is not None:

@@ -189,6 +189,12 @@ class Metrics:
         self.kills = self._counter("farm_kills", "Boxed processes that were killed.", "cause")
 
     def _add_canaries(self) -> None:
+        self.forkable = Gauge(
+            "farm_environment_forkable",
+            "Whether the Lean of an environment can be forked on this node.",
+            ("environment",),
+            registry=self.registry,
+        )
         self.canaries = self._counter("farm_canaries", "Known programs judged.", "environment", "result")
         self.canary_wrong = Gauge(
             "farm_canary_wrong",

@@ -14,6 +14,7 @@ from farm_workers.audit.declarations import (
     HINTS,
     IMPORT,
     MODULE,
+    OLDER_MODULE,
     RULE,
     VALUES,
     Kind,
@@ -179,5 +180,7 @@ class _Builder:
         image, imports = self._image, self._imports()
         names = image.array([image.name(name) for name in constants])
         infos, empty = image.array(list(constants.values())), image.array([])
-        root = image.put(MODULE, imports, names, infos, empty, empty, 0)
+        parts = imports, names, infos, empty, empty
+        is_older = self._module.is_older
+        root = image.put(OLDER_MODULE, *parts) if is_older else image.put(MODULE, *parts, 0)
         return image.finish(root, self._olean.start())

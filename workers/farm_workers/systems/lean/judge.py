@@ -12,6 +12,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.checking.canary import require_sound, trial
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.metrics import events
 
 
 class LeanJudge:
@@ -33,6 +34,7 @@ class LeanJudge:
 
     def require_sound(self, environment: LeanEnvironment) -> None:
         """Judge the environment's canaries; raises FarmError if a verdict is wrong."""
+        events.forkable(environment.name, is_so=environment.forks)
         require_sound(environment, self.checker)
 
     def trial(self, environment: LeanEnvironment) -> tuple[str, ...]:
