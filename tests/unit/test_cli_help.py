@@ -58,7 +58,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("serve", "mcp", "metrics"),
         *("check", "audit", "dataset", "selftest", "worker", "bench"),
         *("environments", "environments add", "environments declare", "environments fit"),
-        "environments verify",
+        *("environments probe", "environments verify"),
         *("environments pack", "environments remove"),
         *("down", "db reader", "db upgrade", "doctor"),
     }

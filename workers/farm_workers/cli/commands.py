@@ -45,7 +45,9 @@ from farm_workers.cli import datasets, environments
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from farm_workers.environments.environment import Environment
     from farm_workers.environments.lean_environment import LeanEnvironment
+    from farm_workers.machine.opening import Machine
 
 
 File = Annotated[str, Argument(help="A Lean file, or - for standard input.")]
@@ -158,6 +160,7 @@ def _work(settings: Settings) -> None:
             machine.configured,
             examine=machine.judges.require_sound,
             prepare=partial(with_fit, home=settings.home, isolation=machine.isolation, way=settings.way),
+            afterwards=partial(_tell_of_probes, machine, settings.home),
         )
         context = new_context(
             Store(engine, max_failures=settings.attempts),
@@ -171,6 +174,14 @@ def _work(settings: Settings) -> None:
         )
         app = broker.application(broker_url)
         serve(context, app, grace_seconds=settings.grace_seconds, starting=starting)
+
+
+def _tell_of_probes(machine: Machine, home: Path, environment: Environment) -> None:
+    from farm_workers.environments.lean_environment import LeanEnvironment
+    from farm_workers.machine.probes import tell
+
+    if isinstance(environment, LeanEnvironment):
+        tell(environment, home, machine.checker)
 
 
 def _leave(_number: int, _frame: object) -> None:

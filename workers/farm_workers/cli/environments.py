@@ -6,7 +6,7 @@ import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.help import Group
-from farm.cli.options import AsJson, print_json
+from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.connections import Connections
 from farm.errors import EnvironmentDiffers, FarmError, ServerDown, UsageError
 from farm.kinds import Kind
@@ -57,6 +57,8 @@ Audit = Annotated[
 ]
 PrintOnly = Annotated[bool, Option("--print", help="Print the commands, and run nothing.")]
 
+#: The exit status when a probe is not proved, as that of `farm check`.
+_NOT_PROVED = 4
 #: With less free space (GiB) `add` warns before it fetches Mathlib.
 _GIB_OF_MATHLIB = 10
 
@@ -72,6 +74,7 @@ def add_to(app: typer.Typer) -> None:
     group.callback()(list_environments)
     group.command("add", epilog="Example: farm environments add mathlib-4.22 --mathlib v4.22.0")(add)
     group.command("fit", epilog="Example: farm environments fit mathlib-4.22")(fit)
+    group.command("probe", epilog="Example: farm environments probe mathlib-4.22")(probe)
     group.command("verify", epilog="Example: farm environments verify mathlib-4.22")(verify)
     group.command("pack", epilog="Example: farm environments pack mathlib-4.22 mathlib-4.22.farm")(pack)
     group.command("remove", epilog="Example: farm environments remove mathlib-4.22 --delete-files")(remove)
@@ -218,9 +221,12 @@ def fit(
     kept with the environment's digest, in a file that you can send. The exit status is 1 if no way fits: Lean
     is then run in another way, which is slower and otherwise equal.
     """
+    from farm.cli import terminal
     from farm_workers.environments.fit import path_of, save
     from farm_workers.machine.environments import installed
     from farm_workers.machine.opening import isolated
+    from farm_workers.machine.probes import probed
+    from farm_workers.systems.lean.judge import checker
 
     settings = Settings.load()
     with isolated(settings) as isolation:
@@ -229,12 +235,16 @@ def fit(
         if known is None:
             known = _fitted(found, settings, isolation, description)
             save(settings.home, known)
+        with checker(isolation, settings, 1) as judge:
+            probes = probed(replace(found, fit=known), settings.home, judge, again=again)
+    file = path_of(settings.home, known.digest)
     if as_json:
-        print_json(
-            name=name, fits=bool(known.way), file=str(path_of(settings.home, known.digest)), **known.document
-        )
+        facts = {"name": name, "fits": bool(known.way), "file": str(file), **known.document}
+        print_json(**facts, probes=probes and asdict(probes))
     else:
-        _print_fit(name, known, path_of(settings.home, known.digest))
+        _print_fit(name, known, file)
+        if probes:
+            typer.echo(terminal.visible(f"probes: {probes.words}"))
     if not known.way:
         raise typer.Exit(1)
 
@@ -267,6 +277,40 @@ def _print_fit(name: str, known: Fit, file: Path) -> None:
     for misfit in known.misfits:
         typer.echo(f"audit: {terminal.visible(misfit)}")
     terminal.say(f"This is kept in {file}; restart the workers of this machine")
+
+
+def probe(
+    name: Name,
+    again: Annotated[bool, Option("--again", help="Judge again what is known already.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the lines that must be proved in an environment: the manifest that its table names as probes.
+
+    The exit status is 4 if one is not proved, since the library is then another one than the dataset's, and 3
+    if the farm failed at one.
+    """
+    from farm.cli import terminal
+    from farm_workers.machine.opening import opened
+    from farm_workers.machine.probes import MOST_NAMED, probed
+
+    settings = Settings.load()
+    with opened(settings) as machine:
+        environment = machine.installed.lean(name)
+        found = probed(environment, settings.home, machine.checker, again=again)
+    if found is None:
+        raise UsageError(
+            f'the table of {name} names no probes; add a line: probes = "/path/to/manifest.jsonl"'
+        )
+    if as_json:
+        print_json(name=name, **asdict(found))
+    else:
+        typer.echo(terminal.visible(f"{name}: {found.words}"))
+        for each in found.failed[MOST_NAMED:]:
+            typer.echo(terminal.visible(each.words))
+    if found.rejected:
+        raise typer.Exit(_NOT_PROVED)
+    if found.unjudged:
+        raise typer.Exit(SOME_UNJUDGED)
 
 
 def verify(

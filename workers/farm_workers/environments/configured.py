@@ -23,7 +23,7 @@ from farm_workers.environments.toolchain import Toolchain, find, search_path
 
 _KEYS = frozenset(
     {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"}
-    | {"checker", "audit", "packages"}
+    | {"checker", "audit", "packages", "probes"}
 )
 
 
@@ -142,7 +142,14 @@ class Table:
             checker=parts.checker,
             audited=self._audited(),
             fit=fits.load(home, identity),
+            probes=self._probes(),
         )
+
+    def _probes(self) -> str:
+        path = self._text("probes") or ""
+        if path and not (Path(path).is_absolute() and Path(path).is_file()):
+            raise SettingsError(f"probes: {path} is not the absolute path of a file; fix or remove it")
+        return path
 
     def _text(self, key: str) -> str | None:
         value = self._table.get(key)

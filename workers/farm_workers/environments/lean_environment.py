@@ -45,7 +45,8 @@ class LeanEnvironment:
     that can change a verdict: Lean's version and commit, options, pinned packages, the compiled modules'
     contents; equal on all machines. `toolchain` is for people. `checker` is None if no command replays a
     module, and `audited` is False if the table declares that the audit cannot read modules either. `fit` says
-    how its Lean can be forked, None if nobody has tried.
+    how its Lean can be forked, None if nobody has tried. `probes` is a manifest of lines that must be proved
+    here, "" without one.
     """
 
     name: str
@@ -59,6 +60,7 @@ class LeanEnvironment:
     checker: KernelChecker | None = None
     audited: bool = True
     fit: Fit | None = None
+    probes: str = ""
 
     def __hash__(self) -> int:
         """Return a hash that takes no time: each check looks up processes by its environment."""

@@ -55,8 +55,8 @@ class _Known:
 class Starting:
     """Examines the environments of a worker side by side, and those that are unfit again and again.
 
-    `prepare` returns an environment as it is to be served, and `examine` raises FarmError for one that is not
-    fit.
+    `prepare` returns an environment as it is to be served, `examine` raises FarmError for one that is not
+    fit, and `afterwards` is called when it is served.
     """
 
     def __init__(
@@ -65,8 +65,9 @@ class Starting:
         *,
         examine: Callable[[Environment], None],
         prepare: Callable[[Environment], Environment] = _unchanged,
+        afterwards: Callable[[Environment], None] = _ignore,
     ) -> None:
-        self._examine, self._prepare = examine, prepare
+        self._examine, self._prepare, self._afterwards = examine, prepare, afterwards
         self._found: Callable[[Environment], None] = _ignore
         self._serve: Callable[[Environment], None] = _ignore
         self._changed_to: Callable[[Environment | None], None] = _ignore
@@ -165,6 +166,7 @@ class Starting:
         seconds = time.monotonic() - began
         _log.info("%s (%s, tiers %s) is fit after %.1f s", name, environment.toolchain, tiers, seconds)
         self._changed_to(environment)
+        self._afterwards(environment)
 
     def _was_found(self, environment: Environment) -> None:
         self._found(environment)

@@ -163,6 +163,13 @@ def forkable(environment: str, *, is_so: bool) -> None:
         _metrics.forkable.labels(environment).set(is_so)
 
 
+def probed(environment: str, *, proved: int, failed: int) -> None:
+    """Note how the probes of an environment came out."""
+    if _metrics is not None:
+        _metrics.probes.labels(environment, "proved").set(proved)
+        _metrics.probes.labels(environment, "failed").set(failed)
+
+
 def canary_judged(environment: str, *, passed: bool) -> None:
     """Count a known program that was judged, and when."""
     if _metrics is not None:

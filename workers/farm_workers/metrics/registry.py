@@ -196,6 +196,12 @@ class Metrics:
             registry=self.registry,
         )
         self.canaries = self._counter("farm_canaries", "Known programs judged.", "environment", "result")
+        self.probes = Gauge(
+            "farm_probes",
+            "Lines that must be proved in an environment, as they came out last.",
+            ("environment", "result"),
+            registry=self.registry,
+        )
         self.canary_wrong = Gauge(
             "farm_canary_wrong",
             "Whether the known programs came out wrong when they were last judged.",

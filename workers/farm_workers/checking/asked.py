@@ -1,0 +1,30 @@
+"""Checking step, questions: makes the check of a manifest line on this machine, without a store."""
+
+from __future__ import annotations
+
+from farm.assembly.challenge import challenge_to
+from farm.assembly.program import AssemblyOptions, Program, assemble
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check, Fallback
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+
+
+def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
+    """Return the check of a line, with the programs that are tried if its first one does not compile."""
+    program = assemble(entry, AssemblyOptions())
+    challenge = challenge_to(entry.header, entry.formal_statement, entry.context)
+    return Check(
+        program=program.text,
+        limits=limits,
+        submitted=program.submitted,
+        challenge=challenge,
+        assurance=assurance,
+        restated=_other(program.restated),
+        fallback=_other(program.fallback),
+        context_end=challenge.context_end if challenge else 0,
+    )
+
+
+def _other(program: Program | None) -> Fallback | None:
+    return None if program is None else Fallback(program=program.text, submitted=program.submitted)
