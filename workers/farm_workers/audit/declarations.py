@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean, header_of, opened
 
@@ -294,6 +294,18 @@ def _name_ref(olean: Olean, info: int) -> int:
     return olean.child(header, 0)
 
 
+class _More(TypedDict, total=False):
+    """The fields of a `Constant` that only some kinds have."""
+
+    value: int
+    family: tuple[Name, ...]
+    block: tuple[Name, ...]
+    constructors: tuple[Name, ...]
+    parent: Name
+    numbers: tuple[int, ...]
+    rules: tuple[RecursorRule, ...]
+
+
 def _constant(olean: Olean, info: int) -> Constant:
     kind, place = _KINDS[olean.words[info]], olean.object(info, 0)
     header = olean.object(place, 0)
@@ -304,7 +316,7 @@ def _constant(olean: Olean, info: int) -> Constant:
         parameters=_names(olean, olean.child(header, 1), "universe parameters"),
         type=olean.object(header, 2),
         safety=safety_of(olean, info),
-        **(_READERS[kind](olean, place) if kind in _READERS else {}),
+        **(_READERS[kind](olean, place) if kind in _READERS else _More()),
     )
 
 
@@ -316,30 +328,30 @@ def _counts(olean: Olean, place: int, *numbers: int) -> tuple[int, ...]:
     return tuple([olean.number(olean.child(place, number)) for number in numbers])
 
 
-def _definition(olean: Olean, place: int) -> dict[str, Any]:
+def _definition(olean: Olean, place: int) -> _More:
     hints = olean.child(place, 2)
     if not (hints in (~0, ~1) or (hints > 0 and olean.shaped(hints, HINTS))):
         raise olean.wrong(place, "hints of a definition")
     return _valued(olean, place, 3)
 
 
-def _proof(olean: Olean, place: int) -> dict[str, Any]:
+def _proof(olean: Olean, place: int) -> _More:
     return _valued(olean, place, 2)
 
 
-def _valued(olean: Olean, place: int, block: int) -> dict[str, Any]:
+def _valued(olean: Olean, place: int, block: int) -> _More:
     names = _names(olean, olean.child(place, block), "constants declared together")
     return {"value": olean.object(place, 1), "block": names}
 
 
-def _quotient(olean: Olean, place: int) -> dict[str, Any]:
+def _quotient(olean: Olean, place: int) -> _More:
     which = olean.scalar(place, 1, 0)
     if which >= _QUOTIENT_KINDS:
         raise olean.wrong(place, "kind of a quotient constant")
     return {"numbers": (which,)}
 
 
-def _inductive(olean: Olean, place: int) -> dict[str, Any]:
+def _inductive(olean: Olean, place: int) -> _More:
     """Read parameters, indices, all, constructors, nested; recursive, unsafe, reflexive."""
     marks = olean.flag(place, 6, 0), olean.flag(place, 6, 2)
     return {
@@ -349,7 +361,7 @@ def _inductive(olean: Olean, place: int) -> dict[str, Any]:
     }
 
 
-def _constructor(olean: Olean, place: int) -> dict[str, Any]:
+def _constructor(olean: Olean, place: int) -> _More:
     """Read type, index, parameters, fields; unsafe."""
     return {
         "parent": olean.name(olean.child(place, 1)),
@@ -357,7 +369,7 @@ def _constructor(olean: Olean, place: int) -> dict[str, Any]:
     }
 
 
-def _recursor(olean: Olean, place: int) -> dict[str, Any]:
+def _recursor(olean: Olean, place: int) -> _More:
     """Read all, parameters, indices, motives, minors, rules; K, unsafe."""
     return {
         "family": _names(olean, olean.child(place, 1), "types"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from farm_workers.audit.names import dotted, shown
 from farm_workers.audit.olean import MalformedOlean, Name
@@ -106,7 +105,7 @@ class Findings:
         """Whether there is no finding."""
         return not self.findings
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return as JSON the fields of `farm.judging.audit.Audit` that the module decides."""
         return {
             "accepted": self.accepted,

@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from farm.documents import decoded
 from farm.judging.assurance import Assurance
@@ -168,7 +168,11 @@ class Seals:
                 return self._forked(sealable, request, files, into)
 
     def _forked(
-        self, sealable: Sealable, request: dict[str, Any], files: list[int], into: BinaryIO | None = None
+        self,
+        sealable: Sealable,
+        request: Mapping[str, object],
+        files: list[int],
+        into: BinaryIO | None = None,
     ) -> tuple[Execution, bytes | None]:
         """Return the run of a seal after its process has ended, and the bytes that it wrote to `into`."""
         limits = replace(sealable.question.limits, output_kib=_ANSWER_KIB)

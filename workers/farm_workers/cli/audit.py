@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from farm.cli.options import AsJson, print_json
+from farm.documents import decoded
 from farm.errors import FarmError, UsageError
+from farm.judging.audit import Audit
 from farm_workers.audit import command
 
 
@@ -52,12 +54,12 @@ def audit(
     if as_json:
         print_json(**facts)
     else:
-        _print(facts)
+        _print(decoded(Audit, facts))
     if not facts["accepted"]:
         raise typer.Exit(1)
 
 
-def _facts(words: list[str]) -> dict[str, Any]:
+def _facts(words: list[str]) -> dict[str, object]:
     done = subprocess.run(
         command(sys.executable, "__main__", words), capture_output=True, text=True, check=False
     )
@@ -65,21 +67,21 @@ def _facts(words: list[str]) -> dict[str, Any]:
     if done.returncode == 2:
         raise UsageError(said)
     try:
-        facts: dict[str, Any] = json.loads(done.stdout)
+        facts: dict[str, object] = json.loads(done.stdout)
     except ValueError as error:
         raise FarmError(f"the audit ended with status {done.returncode}: {said}") from error
     return facts
 
 
-def _print(facts: dict[str, Any]) -> None:
+def _print(audit: Audit) -> None:
     from farm.cli.terminal import visible
 
-    for finding in facts["findings"]:
-        typer.echo(visible(f"{finding['word']}: {finding['sentence']}"))
-    for sentence in facts["not_checked"]:
+    for finding in audit.findings:
+        typer.echo(visible(f"{finding.word}: {finding.sentence}"))
+    for sentence in audit.not_checked:
         typer.echo(visible(f"not checked: {sentence}"))
-    if facts["rests_on_sorry_of"]:
-        typer.echo(visible(f"rests on the sorry of: {', '.join(facts['rests_on_sorry_of'])}"))
-    axioms = ", ".join(facts["axioms"]) or "none"
-    typer.echo(visible(f"Lean {facts['lean_version']}, target {facts['target']}, axioms: {axioms}"))
-    typer.echo("accepted" if facts["accepted"] else "rejected")
+    if audit.rests_on_sorry_of:
+        typer.echo(visible(f"rests on the sorry of: {', '.join(audit.rests_on_sorry_of)}"))
+    axioms = ", ".join(audit.axioms) or "none"
+    typer.echo(visible(f"Lean {audit.lean_version}, target {audit.target}, axioms: {axioms}"))
+    typer.echo("accepted" if audit.accepted else "rejected")

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from farm.errors import SettingsError
 
@@ -67,21 +66,22 @@ def _named(folder: Path, environ: Mapping[str, str]) -> tuple[str, str]:
         return name, "ELAN_TOOLCHAIN"
     file = home(environ) / "settings.toml"
     settings = _settings(file)
-    overrides = settings.get("overrides", {})
+    named = settings.get("overrides")
+    overrides: dict[str, object] = named if isinstance(named, dict) else {}
     for place in (folder, *folder.parents):
-        if isinstance(name := overrides.get(str(place)), str):
-            return name, str(file)
+        if isinstance(own := overrides.get(str(place)), str):
+            return own, str(file)
         if name := _first_line(place / "lean-toolchain"):
             return name, str(place / "lean-toolchain")
-    if isinstance(name := settings.get("default_toolchain"), str):
-        return name, str(file)
+    if isinstance(usual := settings.get("default_toolchain"), str):
+        return usual, str(file)
     raise SettingsError(
         f"elan has no toolchain for {folder}: there is no lean-toolchain in it and elan has no default; "
         "write one there, or set `lean` to the path of a bin/lean"
     )
 
 
-def _settings(file: Path) -> dict[str, Any]:
+def _settings(file: Path) -> dict[str, object]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # elan writes it when it first needs it

@@ -21,7 +21,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
@@ -82,7 +81,7 @@ def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
     return status
 
 
-def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
+def confined(place: Place, files: Sequence[int]) -> protocol.Asked | None:
     """Confine this process, the fork of a check, and return its request; None if the worker is gone.
 
     It waits at the gate, then drops the image's rights and descriptors: only its own output is open when this
@@ -98,7 +97,7 @@ def confined(place: Place, files: Sequence[int]) -> dict[str, Any] | None:
     return asked if _enclosed(place, place.check_calls) else None
 
 
-def confined_image(place: Place, files: Sequence[int]) -> tuple[dict[str, Any], socket.socket] | None:
+def confined_image(place: Place, files: Sequence[int]) -> tuple[protocol.Asked, socket.socket] | None:
     """Confine this process as `confined` does, to be an image that runs untrusted code.
 
     Return its request and its socket to the worker. It can kill its descendants, and set the limits of its
@@ -173,7 +172,7 @@ def _furnished(owner: int) -> int:
     return os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 0) -> dict[str, Any]:
+def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 0) -> protocol.Asked:
     """Close all descriptors of the image except `spared`, and return the request."""
     os.fchdir(folder)
     if not place.namespaces:
@@ -196,7 +195,7 @@ def _enclosed(place: Place, calls: Filter | None) -> bool:
     return True
 
 
-def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool) -> int:
+def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool) -> int:
     try:
         accepted = frontend.elaborate(
             asked["program"],
@@ -216,7 +215,7 @@ def _elaborate(frontend: Frontend, asked: dict[str, Any], *, in_own_folder: bool
     return 0 if accepted else 1
 
 
-def _added(frontend: Frontend, asked: dict[str, Any]) -> list[tuple[int, int]]:
+def _added(frontend: Frontend, asked: protocol.Asked) -> list[tuple[int, int]]:
     """Return the constants to add to the module, besides those that Lean keeps."""
     return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
 
@@ -226,14 +225,14 @@ def _print_mark(mark: str) -> None:
     os.write(1, json.dumps({"severity": "information", "data": mark}).encode() + b"\n")
 
 
-def _add_goals(frontend: Frontend, asked: dict[str, Any], began: float) -> None:
+def _add_goals(frontend: Frontend, asked: protocol.Asked, began: float) -> None:
     """Write the program's goals within its remaining limits, so that it exceeds none.
 
     Without a control group that counts memory, pages shared with the parent count twice.
     """
     if 2 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) > asked["memory_bytes"]:
         return
-    wall_seconds, cpu_seconds = asked["goals"]
+    wall_seconds, cpu_seconds = asked["goals"] or (0.0, 0.0)
     left = min(wall_seconds - (time.monotonic() - began), cpu_seconds - time.process_time())
     seconds = min(_GOALS_SECONDS, _GOALS_PART * left)
     if seconds >= _LEAST_SECONDS:
@@ -278,10 +277,10 @@ def _mapped(file: int) -> memoryview:
     return memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
 
 
-def read(file: int) -> dict[str, Any]:
+def read(file: int) -> protocol.Asked:
     """Return a request."""
     size = os.fstat(file).st_size
-    found: dict[str, Any] = json.loads(os.pread(file, size, 0))
+    found: protocol.Asked = json.loads(os.pread(file, size, 0))
     return found
 
 
@@ -301,7 +300,7 @@ def take_descriptors(files: Sequence[int], kept: frozenset[int], *spared: int) -
     os.closerange(first, launch.OPEN_FILES)
 
 
-def limit(asked: dict[str, Any], data_bytes: int) -> None:
+def limit(asked: protocol.Asked, data_bytes: int) -> None:
     """Set the kernel's limits, a second line of defence behind the worker's watch."""
     if asked["cpu_seconds"] >= 0:
         launch.limit(resource.RLIMIT_CPU, asked["cpu_seconds"], asked["cpu_seconds"] + 1)

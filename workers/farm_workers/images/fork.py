@@ -13,7 +13,7 @@ import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from farm.judging.report import Execution
 from farm.limits import Limits
@@ -57,7 +57,7 @@ class Fork(Measured):
         self,
         send: Send,
         what: bytes,
-        request: Mapping[str, Any],
+        request: Mapping[str, object],
         *,
         isolation: Isolation,
         limits: Limits,
@@ -84,7 +84,7 @@ class Fork(Measured):
                 raise BoxFailed(f"{type(error).__name__}: {error}") from error
             undo.pop_all()
 
-    def _start(self, send: Send, request: Mapping[str, Any], files: Sequence[int]) -> None:
+    def _start(self, send: Send, request: Mapping[str, object], files: Sequence[int]) -> None:
         self._group = None
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from farm.limits import Limits
 from farm.log import logger
@@ -118,14 +117,14 @@ class Image:
         """Whether it could not be made, or ended too early."""
         return self._error is not None
 
-    def check(self, request: Mapping[str, Any], limits: Limits) -> Fork:
+    def check(self, request: Mapping[str, object], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
         fork = Fork(self._send, protocol.CHECK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")
         return fork
 
     def seal(
-        self, request: Mapping[str, Any], limits: Limits, files: Sequence[int], into: int | None = None
+        self, request: Mapping[str, object], limits: Limits, files: Sequence[int], into: int | None = None
     ) -> Fork:
         """Fork for a seal; `files` are a module and a challenge. Raises ImageGone and BoxFailed.
 
@@ -137,7 +136,7 @@ class Image:
         events.forked(self._name, "seal")
         return fork
 
-    def task(self, request: Mapping[str, Any], limits: Limits) -> Fork:
+    def task(self, request: Mapping[str, object], limits: Limits) -> Fork:
         """Fork for a task, which only computes. Raises ImageGone and BoxFailed."""
         fork = Fork(self._send, protocol.TASK, request, isolation=self.isolation, limits=limits)
         events.forked(self._name, "check")

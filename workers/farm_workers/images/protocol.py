@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
+from typing import TypedDict
 
 RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
 #: Orders to fork an image that reads more: a context, or a context's compiled module.
@@ -39,6 +41,39 @@ FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6}
 ALL, REST, APART = "all", "rest", "apart"
 #: The files that a check writes to its folder: its module, its context's, and goals, if requested.
 MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
+
+
+class SealAsked(TypedDict, total=False):
+    """The fields of `farm_workers.seal.Request` that a worker sets, as JSON."""
+
+    target: str | None
+    ends: Sequence[int] | None
+    axioms: Sequence[str]
+    native: bool
+    parts_from: Sequence[int] | None
+    accounts: bool
+    declared: Sequence[str] | None
+    replay: bool
+
+
+class Asked(TypedDict, total=False):
+    """The request of a fork, as JSON: the limits of every fork, then the fields of a check and of a seal.
+
+    `goals` are the limits within which goals are written: seconds of wall and of processor time.
+    """
+
+    cpu_seconds: int
+    memory_bytes: int
+    program: str
+    mark: str
+    module: str
+    writes: str
+    context: str
+    examples: bool
+    goals: Sequence[float] | None
+    with_sealed: bool
+    with_challenge: bool
+    request: SealAsked
 
 
 def tell(asker: int, error: OSError) -> None:

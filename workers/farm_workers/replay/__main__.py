@@ -19,7 +19,7 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import LeanError
@@ -48,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     os._exit(status)  # Lean's shutdown might crash after the answer
 
 
-def _answer(arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
+def _answer(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
     lean = Lean(arguments.library, [Ability.REPLAY])
     try:
         done = replay(lean, arguments.module)

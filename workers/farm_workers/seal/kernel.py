@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from farm_workers.audit.findings import Finding, Word, found
 from farm_workers.audit.olean import Name
@@ -47,7 +46,7 @@ class Imported:
 
 def check(
     lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name], compiled: Compiled
-) -> tuple[dict[str, Any], list[Finding]]:
+) -> tuple[dict[str, object], list[Finding]]:
     """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`.
 
     Returns the facts of the replay, and the findings against the module.

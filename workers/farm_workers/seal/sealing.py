@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
 from farm_workers.audit.declarations import Module
@@ -53,13 +52,13 @@ class Request:
 
 def seal(
     lean: Lean, kernel: Kernel, request: Request, *, asks: Callable[[], object] = bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the facts of a module as a JSON object; the kernel already holds the context, if it is shared.
 
     `asks` is called after the audit, before the kernel begins. A file that Lean did not write is a finding,
     as in an audit. The caller has to notice if the process dies, and to limit its time.
     """
-    facts: dict[str, Any] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
+    facts: dict[str, object] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
         return facts | _sealed(lean, kernel, request, asks)
     except (MalformedOlean, MemoryError) as error:
@@ -67,14 +66,14 @@ def seal(
         return facts | malformed(known).facts()
 
 
-def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], object]) -> dict[str, Any]:
+def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], object]) -> dict[str, object]:
     module = Module(Olean(request.module, request.budget))
     if module.is_module:
         return _facts(audit_all(module, Rules()), request)
     with reserved(room_for(len(request.module))) as (base, memory):
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
-        facts = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
+        facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         findings = _audited(sealed, request, _rules(lean, kernel, request, rebuilt))
         findings = _with_original(findings, module, rebuilt)
         if request.accounts:
@@ -148,7 +147,7 @@ def _with(findings: Findings, more: Sequence[Finding] | Iterator[Finding]) -> Fi
     return replace(findings, findings=(*findings.findings, *more))
 
 
-def _facts(findings: Findings, request: Request) -> dict[str, Any]:
+def _facts(findings: Findings, request: Request) -> dict[str, object]:
     statement = "unchecked" if request.challenge is None else "compared"
     return findings.facts() | {"statement": statement, "replay": None}
 

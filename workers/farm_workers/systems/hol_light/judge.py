@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from farm.assembly.challenge import NOT_STATED
 from farm.judging.audit import COMPARED, UNCHECKED, Audit, Replay, against
@@ -153,11 +153,20 @@ def _told(run: Execution, statement: str) -> Report:
     return _report(run=facts, way=WAY, answer=Answer(messages=(message,), reached_end=True))
 
 
-def _answer(run: Execution) -> dict[str, Any] | None:
+class _Said(TypedDict):
+    """The answer of a fork, as JSON."""
+
+    word: str
+    said: str
+    line: int
+    column: int
+
+
+def _answer(run: Execution) -> _Said | None:
     if not run.is_undisturbed or run.exit_status != 0:
         return None
     try:
-        said = json.loads(run.stdout)
+        said: _Said = json.loads(run.stdout)
     except ValueError:
         return None
     is_one = (

@@ -13,9 +13,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 from farm_workers.images.child import Place, confined
+from farm_workers.images.protocol import Asked
 from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 from farm_workers.systems.hol_light.ocaml import OCamlError, Runtime
 
@@ -84,11 +85,19 @@ def _close_files(keep: set[int]) -> None:
                 os.close(number)
 
 
+class _Asked(Asked, total=False):
+    """The request of a judgement, as JSON."""
+
+    goal: str
+    tactic: str
+
+
 def _judge_in(runtime: Runtime, place: Place, files: Sequence[int]) -> int:
     """Judge one tactic in this process, the fork: its answer is one JSON object on its standard output."""
-    asked = confined(place, files)
-    if asked is None:
+    confirmed = confined(place, files)
+    if confirmed is None:
         return 1
+    asked = cast("_Asked", confirmed)
     answer = os.dup(1)
     _lead_output(Path(os.devnull))  # HOL Light's progress messages are no results
     question = f"{asked['goal']}\0{asked['tactic']}".encode()
@@ -98,7 +107,7 @@ def _judge_in(runtime: Runtime, place: Place, files: Sequence[int]) -> int:
     return 0
 
 
-def _answer(told: bytes) -> dict[str, Any]:
+def _answer(told: bytes) -> dict[str, object]:
     word, place, said = told.decode(errors="replace").split("\n", 2)
     line, column = map(int, place.split())
     return {"word": word, "line": line, "column": column, "said": said}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from farm_workers.systems.metamath.database import Database, MalformedText, Theorem, shown, statements
 from farm_workers.systems.metamath.proof import IncompleteProof, ProofTooLarge, Proving, Size, WrongProof
@@ -26,9 +26,18 @@ def read_block(database: Database, text: str) -> Theorem:
     return database.behind(text)
 
 
-def examine(
-    database: Database, program: str, challenge: str | None, size: Size | None = None
-) -> dict[str, Any]:
+class Found(TypedDict, total=False):
+    """The findings about a block, as JSON; `examine` explains them."""
+
+    found: str
+    said: str
+    offset: int
+    limit: str
+    steps: int
+    label: str
+
+
+def examine(database: Database, program: str, challenge: str | None, size: Size | None = None) -> Found:
     """Verify a program, a block with its proof, and return the findings as JSON values.
 
     ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with ``said`` (the message) and, if
@@ -57,7 +66,7 @@ def _said(theorem: Theorem) -> tuple[object, ...]:
     return frame.label, frame.statement, frame.disjoint, hypotheses
 
 
-def _proved(database: Database, theorem: Theorem, size: Size | None) -> dict[str, Any]:
+def _proved(database: Database, theorem: Theorem, size: Size | None) -> Found:
     proving = Proving(theorem, database.frames, database.variables, size or Size())
     try:
         proving.verify()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 #: Characters that a source may not have (4.1.1): all but printable ASCII and four kinds of white space.
 _FOREIGN = re.compile(r"[^\t\n\f\r -~]")
@@ -180,8 +180,8 @@ class Database:
         Raises MalformedText. The text may have no declarations of symbols.
         """
         outside, told = self._scopes, self._proofs_to
-        labelled: list[tuple[dict[str, Any], int]] = [(self.frames, len(self.frames))]
-        labelled.append((self._hypotheses, len(self._hypotheses)))
+        labelled: tuple[dict[str, Frame] | dict[str, Hypothesis], ...] = (self.frames, self._hypotheses)
+        sizes = [len(each) for each in labelled]
         found: list[Theorem] = []
         self._proofs_to = found.append
         self._scopes = [_Scope(outside[-1])]
@@ -189,7 +189,7 @@ class Database:
             self.read(text)
         finally:
             self._scopes, self._proofs_to = outside, told
-            for labels, before in labelled:
+            for labels, before in zip(labelled, sizes, strict=True):
                 # Not copied: a copy would touch, and so duplicate, pages that a fork shares with its parent.
                 while len(labels) > before:
                     self._incomplete.discard(labels.popitem()[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -33,6 +33,7 @@ from farm_workers.images.recipe import Recipe
 from farm_workers.systems import canaries
 from farm_workers.systems.canaries import Canary
 from farm_workers.systems.metamath import gate
+from farm_workers.systems.metamath.block import Found
 from farm_workers.systems.metamath.canaries import LABEL, Block
 from farm_workers.systems.metamath.confirm import Confirmation, Confirmer
 from farm_workers.systems.metamath.environment import MetamathEnvironment
@@ -117,7 +118,7 @@ class MetamathJudge:
     def _asked(
         self,
         environment: MetamathEnvironment,
-        request: dict[str, Any],
+        request: Mapping[str, object],
         limits: Limits,
         cancelled: Callable[[], bool],
     ) -> tuple[Execution, Any]:
@@ -228,7 +229,7 @@ def _message(program: str, severity: str, kind: str, what: str, offset: int) -> 
     )
 
 
-def _found(report: Report, check: Check, found: dict[str, Any]) -> Report:
+def _found(report: Report, check: Check, found: Found) -> Report:
     """Return the report with the verifier's findings."""
     word, said, offset = found["found"], found.get("said", ""), found.get("offset", -1)
     if word == "limit":

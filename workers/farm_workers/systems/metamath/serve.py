@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 from farm_workers.images import protocol
 from farm_workers.images.child import Place, at_the_gate, limit, read, take_descriptors
@@ -44,7 +44,7 @@ def _work(database: Database, place: Place, files: Sequence[int]) -> int:
     """Verify one proof in this process, which is to end: its answer is one JSON object on standard output."""
     if at_the_gate(files, protocol.TASK, list) is None:
         return 1
-    asked = read(files[protocol.REQUEST])
+    asked = cast("_Asked", read(files[protocol.REQUEST]))
     take_descriptors(files, place.kept)
     limit(asked, place.data_bytes)
     if place.seal_calls:
@@ -59,7 +59,14 @@ def _work(database: Database, place: Place, files: Sequence[int]) -> int:
     return 0
 
 
-def _answer(database: Database, asked: dict[str, Any]) -> object:
+class _Asked(protocol.Asked, total=False):
+    """The request of a verification, as JSON: of a program, or of the database's canaries."""
+
+    challenge: str | None
+    canaries: bool
+
+
+def _answer(database: Database, asked: _Asked) -> object:
     if "canaries" in asked:
         return [canary._asdict() for canary in canaries(database)]
     return examine(database, asked["program"], asked["challenge"])
