@@ -169,7 +169,7 @@ class Listener(threading.Thread):
             else:
                 pubsub.ping()
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    def _take(self, message: Mapping[str, object]) -> None:
         check_ids = _check_ids(message)
         is_new = message["type"] == "subscribe"
         self._is_listening |= is_new
@@ -177,7 +177,7 @@ class Listener(threading.Thread):
             self._heard(check_ids)
 
 
-def _check_ids(message: Mapping[str, Any]) -> frozenset[int]:
+def _check_ids(message: Mapping[str, object]) -> frozenset[int]:
     """Return the ids that a message is about, none for a message that no publisher sent."""
     data = message["data"]
     if message["type"] != "message" or not isinstance(data, bytes) or not _IDS.fullmatch(data):

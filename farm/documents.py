@@ -39,7 +39,7 @@ def decoded(kind: type[_T], document: object, **given: object) -> _T:
         raise ValueError(f"{kind.__name__}: {error}") from error
 
 
-def encoded(value: Any) -> dict[str, Any]:
+def encoded(value: Any) -> dict[str, object]:
     """Return the JSON object of a dataclass."""
     return {name: _encoded(getattr(value, name)) for name in _fields(cast("Any", type(value)))}
 
@@ -54,7 +54,7 @@ def _encoded(part: Any) -> Any:
     return encoded(part) if dataclasses.is_dataclass(part) else part
 
 
-def fields_of(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, object]:
     """Return the fields of a dataclass by their names, for `json.dumps` as its `default`."""
     return {name: getattr(value, name) for name in _fields(cast("Any", type(value)))}
 

@@ -72,7 +72,7 @@ class Tools:
         context: str = "",
         environment: str | None = None,
         timeout: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Check whether Lean 4 code proves a statement, with Lean's kernel.
 
         answer: the Lean code, bare or in a ```lean4 block; it may repeat the statement.
@@ -83,7 +83,7 @@ class Tools:
         environment: the name of the Lean environment; timeout: seconds that Lean may take.
         A reward of 1.0 means proved, 0.0 not proved, null unknown.
         """
-        item: dict[str, Any] = (
+        item: dict[str, object] = (
             {"formal_statement": formal_statement, "header": header, "generation": answer}
             if formal_statement
             else {"program": header + context + answer}
@@ -135,7 +135,7 @@ def _meaning(result: Result) -> str:
     return _REASONS.get(result.reason or "") or _MEANINGS[result.verdict]
 
 
-def _shown(result: Result) -> dict[str, Any]:
+def _shown(result: Result) -> dict[str, object]:
     kept = ("id", "status", "verdict", "reason", "detail", "reward", "weaker")
     shown = {name: getattr(result, name) for name in kept}
     return {

@@ -346,7 +346,7 @@ def _failure(answer: Reply) -> ClientError:
     )
 
 
-def _faults(told: Mapping[str, Any]) -> list[Fault]:
+def _faults(told: Mapping[str, object]) -> list[Fault]:
     """Return the faults that a refusal lists, or a fault for each item that it names."""
     if faults := _listed(told.get("detail")):
         return [_fault(each) for each in faults]
@@ -355,7 +355,7 @@ def _faults(told: Mapping[str, Any]) -> list[Fault]:
     return [Fault(place, "", str(told["detail"])) for place in named]
 
 
-def _explained(answer: Reply) -> Mapping[str, Any]:
+def _explained(answer: Reply) -> Mapping[str, object]:
     try:
         told = json.loads(answer.body)
     except ValueError:
@@ -363,7 +363,7 @@ def _explained(answer: Reply) -> Mapping[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _listed(detail: object) -> list[dict[str, Any]]:
+def _listed(detail: object) -> list[dict[str, object]]:
     return [each for each in detail if isinstance(each, dict)] if isinstance(detail, list) else []
 
 
@@ -377,9 +377,10 @@ def _detail(answer: Reply) -> str:
     return str(told["detail"])
 
 
-def _fault(fault: Mapping[str, Any]) -> Fault:
+def _fault(fault: Mapping[str, object]) -> Fault:
     """Return a fault from FastAPI's form, which has the path of the field in `loc`."""
-    path = [each for each in fault.get("loc", ()) if each != "body"]
+    place = fault.get("loc")
+    path = [each for each in place if each != "body"] if isinstance(place, list) else []
     item = path[1] if path[:1] == ["items"] and len(path) > 1 and isinstance(path[1], int) else None
     if item is not None:
         path = path[2:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from farm.client.errors import NotAFarm, ServiceFailed
 from farm.client.requests import Sent
@@ -241,7 +241,7 @@ def parse_cancelled(answer: object) -> int:
     return cancelled
 
 
-def _reward(data: Mapping[str, Any]) -> float | None:
+def _reward(data: Mapping[str, object]) -> float | None:
     reward, verdict = data.get("reward"), data.get("verdict")
     if reward is None:
         return None
@@ -253,7 +253,7 @@ def _reward(data: Mapping[str, Any]) -> float | None:
     return float(reward)
 
 
-def _index(data: Mapping[str, Any]) -> int:
+def _index(data: Mapping[str, object]) -> int:
     index = data.get("index")
     if isinstance(index, bool) or not isinstance(index, int):
         raise broken("a result has no index")
@@ -267,14 +267,14 @@ def _decoded(kind: type[_T], data: object, **given: object) -> _T:
         raise broken(str(error)) from error
 
 
-def _items(data: Mapping[str, Any]) -> list[object]:
+def _items(data: Mapping[str, object]) -> list[object]:
     items = data.get("items")
     if not isinstance(items, list):
         raise _foreign("it has no list of items")
     return items
 
 
-def _mapping(data: object) -> Mapping[str, Any]:
+def _mapping(data: object) -> Mapping[str, object]:
     if not isinstance(data, dict):
         raise _foreign("it is not an object")
     return data

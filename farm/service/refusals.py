@@ -113,7 +113,7 @@ async def _malformed(_request: Request, error: RequestValidationError) -> Respon
     return Json({"detail": _faults(error.errors())}, status_code=422)
 
 
-def _faults(found: Sequence[Any]) -> list[dict[str, Any]]:
+def _faults(found: Sequence[Any]) -> list[dict[str, object]]:
     """Return the first faults of a request as `Malformed` has them, and a last one that counts the rest."""
     faults = [
         {"loc": list(each["loc"]), "msg": words_of(each), "type": each["type"]}

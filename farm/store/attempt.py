@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+
+from psycopg.rows import DictRow
 
 from farm.assembly.challenge import Challenge
 from farm.characters import decoded
@@ -49,7 +49,7 @@ class Claim:
     turn: int = 0
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> Claim:
+    def of_row(cls, row: DictRow) -> Claim:
         """Return the claim that a row of the store is."""
         return cls(
             check_id=row["id"],
@@ -143,13 +143,13 @@ class Released:
         }
 
 
-def unread(row: Mapping[str, Any], why: str) -> dict[str, object]:
+def unread(row: DictRow, why: str) -> dict[str, object]:
     """Return the release of a claimed row that cannot be read: the check is queued again unharmed."""
     held = {"id": row["id"], "attempt": row["attempt"], "claimed_at": row["started_at"].isoformat()}
     return held | {"outcome": "returned", "detail": why, "failed": False}
 
 
-def _check(row: Mapping[str, Any]) -> Check:
+def _check(row: DictRow) -> Check:
     return Check(
         program=decoded(row["program"]),
         limits=Limits(
@@ -169,7 +169,7 @@ def _check(row: Mapping[str, Any]) -> Check:
     )
 
 
-def _other(row: Mapping[str, Any], name: str) -> Fallback | None:
+def _other(row: DictRow, name: str) -> Fallback | None:
     """Return another program of a check, None where it has none of that name."""
     if row[name] is None:
         return None
@@ -177,7 +177,7 @@ def _other(row: Mapping[str, Any], name: str) -> Fallback | None:
     return Fallback(program=decoded(row[name]), submitted=submitted)
 
 
-def _challenge(row: Mapping[str, Any]) -> Challenge:
+def _challenge(row: DictRow) -> Challenge:
     return Challenge(
         program=decoded(row["challenge"]), name=row["challenge_name"], context_end=row["context_end"]
     )

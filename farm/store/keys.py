@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from psycopg.errors import UniqueViolation
+from psycopg.rows import DictRow
 from sqlalchemy import Engine
 
 from farm.errors import UsageError
@@ -121,7 +121,7 @@ class Keys:
             return [_stored(row) for row in cursor]
 
 
-def _stored(row: dict[str, Any]) -> StoredKey:
+def _stored(row: DictRow) -> StoredKey:
     key = Key(
         **{name: row[name] for name in _FACTS},
         # A scope of a newer farm permits nothing here.

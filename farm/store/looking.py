@@ -15,6 +15,7 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from psycopg.rows import DictRow
 from sqlalchemy import Engine
 
 from farm.characters import storable
@@ -324,7 +325,7 @@ class Looking:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def _all(self, statement: str, **values: object) -> list[dict[str, Any]]:
+    def _all(self, statement: str, **values: object) -> list[DictRow]:
         with single(self._engine) as cursor:
             # PostgreSQL's text cannot hold all that an address can.
             kept = {name: storable(each) if isinstance(each, str) else each for name, each in values.items()}
@@ -436,7 +437,7 @@ class Looking:
         return [Difference(**row) for row in self._all(_PROBLEMS_DIFFER, **values)]
 
 
-def _hour(begins: datetime, rows: list[dict[str, Any]]) -> SeenHour:
+def _hour(begins: datetime, rows: list[DictRow]) -> SeenHour:
     last = max(rows, key=itemgetter("last"))
     counts = {row["word"]: row["n"] for row in rows}
     return SeenHour(begins=begins, counts=counts, newest=last["id"], name=last["name"])
@@ -446,5 +447,5 @@ def _number(place: Place) -> int:
     return (place.manifest << 32) + place.line
 
 
-def _run(row: dict[str, Any]) -> SeenRun:
+def _run(row: DictRow) -> SeenRun:
     return SeenRun(**{**row, "manifests": tuple(map(PurePath, row["manifests"]))})

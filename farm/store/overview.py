@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from psycopg import Cursor
 from psycopg.rows import DictRow
@@ -138,7 +137,7 @@ class Overview:
             cursor.execute("SET LOCAL jit = off")
             yield cursor
 
-    def _all(self, statement: str, **values: object) -> list[dict[str, Any]]:
+    def _all(self, statement: str, **values: object) -> list[DictRow]:
         with self._looking() as cursor:
             return cursor.execute(statement, values).fetchall()
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from psycopg.rows import DictRow
 from sqlalchemy import Engine, RowMapping, text
 
 from farm.characters import storable
@@ -208,7 +209,7 @@ def _only_pending(found: Sequence[Pending]) -> ServedEnvironment:
     )
 
 
-def _asked_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, BroughtBatch]:
+def _asked_of(rows: Iterable[DictRow]) -> dict[str, BroughtBatch]:
     return {
         row["id"]: BroughtBatch(
             accept=tuple(row["accept"] or ()), keys=dict(row["keys"] or ()), is_left=row["is_left"]

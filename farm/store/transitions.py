@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
 
 from psycopg import Cursor
 from psycopg.rows import DictRow
@@ -451,7 +450,7 @@ class Store:
             "unreadable": front.unreadable,
         }
 
-    def _read(self, rows: Sequence[Mapping[str, Any]], front: Front) -> list[Claim]:
+    def _read(self, rows: Sequence[DictRow], front: Front) -> list[Claim]:
         """Return the claims that rows are, each read by itself; give back those that cannot be read."""
         claims, unreadable = [], []
         for row in rows:
@@ -575,5 +574,5 @@ def _held(held: Sequence[Hold]) -> dict[str, object]:
     return {"ids": ids, "attempts": attempts, "moments": moments}
 
 
-def _hold(row: Mapping[str, Any]) -> Hold:
+def _hold(row: DictRow) -> Hold:
     return row["id"], row["attempt"], row["claimed_at"]

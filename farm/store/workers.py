@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from psycopg.rows import DictRow
 from sqlalchemy import Engine
 
 from farm.store.environments import STARTING, Pending, Served
@@ -99,7 +100,7 @@ class Worker:
     pending: Sequence[Pending] = ()
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Worker:
+    def of(cls, row: DictRow) -> Worker:
         """Return the worker of a row of the store."""
         pending = pending_of(row["pending"], row["name"], row["silent_seconds"])
         return cls(**{**row, "pending": pending})

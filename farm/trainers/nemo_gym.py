@@ -15,7 +15,7 @@ from farm.trainers.problems import item
 from farm.trainers.rows import faults_of
 
 
-async def verify(body: Mapping[str, Any], output_text: str, **options: Any) -> dict[str, Any]:
+async def verify(body: Mapping[str, object], output_text: str, **options: Any) -> dict[str, object]:
     """Return the fields of a verify response: `reward` is 1.0, 0.0, or None without a verdict.
 
     `body` is the request, which has `formal_statement` and optionally `header`, `context`, `name`,

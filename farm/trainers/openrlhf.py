@@ -21,7 +21,7 @@ _END = re.compile(r"<\|[\w\s-]+\|>|<｜[^｜<>]+｜>|</s>|<eos>|<end_of_turn>|<p
 
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[object], **options: Any
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the rewards for OpenRLHF, 1.0 for a proof and 0.0 for none, as tensors `rewards` and `scores`.
 
     Raises NoReward without a verdict, BadRow if a label has no statement or one that does not compile;

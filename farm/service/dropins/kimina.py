@@ -175,9 +175,7 @@ async def verify(body: Verification, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server of the first version verifies them."""
     results = []
     for name, outcome in await _outcomes(submission, body, Code, body.codes):
-        answer = _answer(outcome, body.timeout)
-        if "response" in answer:
-            answer["response"]["time"] = outcome.seconds
+        answer = _answer(outcome, body.timeout, time=outcome.seconds)
         results.append({"custom_id": None if name is None else str(name), **answer})
     return Json({"results": results})
 
@@ -225,7 +223,8 @@ def _is_of_the_request(fault: ErrorDetails) -> bool:
     return fault["type"] == UNKNOWN_FIELD or fault["loc"][:1] in (("id",), ("custom_id",))
 
 
-def _answer(outcome: LeanOutcome, timeout: float) -> dict[str, Any]:
+def _answer(outcome: LeanOutcome, timeout: float, **more: float) -> dict[str, object]:
+    """Return the answer about a program; `more` fields stand in the response of Lean, if there is one."""
     if outcome.kind is Kind.TIMEOUT:
         return {"error": f"Lean REPL command timed out in {timeout:g} seconds"}
     if outcome.kind is Kind.UNKNOWN:
@@ -236,11 +235,12 @@ def _answer(outcome: LeanOutcome, timeout: float) -> dict[str, Any]:
             "env": 0,
             "messages": [_message(each) for each in outcome.remarks],
             "sorries": [] if outcome.kind is Kind.SUCCESS else [_sorry(each) for each in admitted],
+            **more,
         }
     }
 
 
-def _message(remark: Remark) -> dict[str, Any]:
+def _message(remark: Remark) -> dict[str, object]:
     return {
         "severity": _SEVERITIES.get(remark.severity, remark.severity),
         **_place(remark),
@@ -248,11 +248,11 @@ def _message(remark: Remark) -> dict[str, Any]:
     }
 
 
-def _sorry(remark: Remark) -> dict[str, Any]:
+def _sorry(remark: Remark) -> dict[str, object]:
     return {**_place(remark), "goal": ""}
 
 
-def _place(remark: Remark) -> dict[str, Any]:
+def _place(remark: Remark) -> dict[str, object]:
     begin = {"line": remark.line, "column": remark.column}
     if remark.end_line is None or remark.end_column is None:
         return {"pos": begin, "endPos": begin}

@@ -7,7 +7,7 @@ earlier: 502, which the client retries, for a program that is not judged by then
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
@@ -18,7 +18,7 @@ from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import Ignored, Stated, outcomes
 from farm.service.dropins.lean_outcome import Kind, LeanOutcome, printed
 from farm.service.json_body import Json, Route
-from farm.service.refusals import DROPIN_REFUSALS, Problem
+from farm.service.refusals import DROPIN_REFUSALS, Problem, Responses
 
 router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
@@ -52,7 +52,7 @@ class Executed(BaseModel):
     stderr: str
 
 
-_ANSWERS: dict[int | str, dict[str, Any]] = {
+_ANSWERS: Responses = {
     200: {"model": Executed},
     400: {"model": Executed | Problem},
     502: {"model": Executed},

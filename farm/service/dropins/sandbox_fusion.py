@@ -6,7 +6,8 @@ stdout. A program that is not judged in time is 504, which they retry.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
@@ -17,7 +18,7 @@ from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import Ignored, Stated, outcomes
 from farm.service.dropins.lean_outcome import Kind, LeanOutcome, printed
 from farm.service.json_body import Json, Route
-from farm.service.refusals import DROPIN_REFUSALS, Problem
+from farm.service.refusals import DROPIN_REFUSALS, Problem, Responses
 
 router = APIRouter(route_class=Route, tags=["drop-ins"], responses=DROPIN_REFUSALS)
 
@@ -33,7 +34,7 @@ class Run(Stated):
     language: str
     compile_timeout: requests.BodyTimeout = 10.0
     run_timeout: requests.BodyTimeout = 10.0
-    files: dict[str, Any] = Field(default_factory=dict)
+    files: dict[str, object] = Field(default_factory=dict)
     environment: requests.Word | None = None
     stdin: Ignored = None
     fetch_files: Ignored = None
@@ -58,10 +59,10 @@ class Ran(BaseModel):
     compile_result: None
     run_result: Ended | None
     executor_pod_name: None
-    files: dict[str, Any]
+    files: dict[str, object]
 
 
-_ANSWERS: dict[int | str, dict[str, Any]] = {
+_ANSWERS: Responses = {
     200: {"model": Ran},
     400: {"model": Ran | Problem},
     504: {"model": Ran},
@@ -109,7 +110,7 @@ def _answer(outcome: LeanOutcome) -> Response:
     return Json(_body("Success" if is_good else "Failed", result))
 
 
-def _body(status: str, result: dict[str, Any] | None, *, message: str = "") -> dict[str, Any]:
+def _body(status: str, result: Mapping[str, object] | None, *, message: str = "") -> dict[str, object]:
     return {
         "status": status,
         "message": message,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -25,7 +24,7 @@ from farm.store.keys import Scope
 _Page = Callable[[Request, Viewer], Awaitable[Response]]
 
 
-def page(backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]) -> Starlette:
+def page(backend: Callable[[], Backend], schema: Callable[[], Mapping[str, object]]) -> Starlette:
     """Return the application below `ROOT`, which expects `AuthMiddleware` in front.
 
     `schema` returns the OpenAPI document of the service, which the page shows too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 class Site:
     """The handlers, over the backend that exists once the service has started."""
 
-    def __init__(self, backend: Callable[[], Backend], schema: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, backend: Callable[[], Backend], schema: Callable[[], Mapping[str, object]]) -> None:
         self._backend, self._schema = backend, schema
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._counts = Counts(lambda run_id: self._ask(lambda looking: looking.counts(run_id)))

@@ -15,7 +15,7 @@ import os
 import platform
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ import zstandard
 from farm.errors import FarmError, UsageError
 from farm_workers.environments.configured import Parts
 from farm_workers.environments.lean_environment import own_folder
+from farm_workers.environments.table import Keys, Value
 
 _FORMAT = 1
 _TOLD, _TOOLCHAIN, _MODULES, _MANIFEST = "environment.json", "toolchain", "modules", "lake-manifest.json"
@@ -49,7 +50,7 @@ class Told:
     machine: str
     members: int
     size: int
-    table: Mapping[str, Any]
+    table: Keys
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +76,7 @@ class _Member:
 
 def pack(
     name: str,
-    table: Mapping[str, Any],
+    table: Keys,
     parts: Parts,
     digest: str,
     file: Path,
@@ -133,7 +134,7 @@ def _write(written: IO[bytes], facts: Told, members: list[_Member], told: Callab
                 tar.addfile(info)
 
 
-def _members(table: Mapping[str, Any], parts: Parts) -> Iterator[_Member]:
+def _members(table: Keys, parts: Parts) -> Iterator[_Member]:
     """Yield the members of a bundle; raises UsageError if a file lies outside of toolchain and modules."""
     toolchain = own_folder(parts.toolchain.lean)
     if not toolchain.is_dir():
@@ -155,12 +156,15 @@ def _members(table: Mapping[str, Any], parts: Parts) -> Iterator[_Member]:
         yield _Member(name=_MANIFEST, path=manifest)
 
 
-def _manifest(table: Mapping[str, Any]) -> Path | None:
-    named = table.get("packages") or Path(table.get("workspace") or "/", _MANIFEST)
-    return Path(named) if Path(named).is_file() else None
+def _manifest(table: Keys) -> Path | None:
+    packages, workspace = table.get("packages"), table.get("workspace")
+    named = (
+        Path(packages) if isinstance(packages, str) and packages else Path(str(workspace or "/"), _MANIFEST)
+    )
+    return named if named.is_file() else None
 
 
-def _carried(table: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+def _carried(table: Keys, parts: Parts) -> dict[str, Value]:
     keys = {key: table[key] for key in _CARRIED if key in table}
     if parts.checker is not None:
         toolchain = f"{own_folder(parts.toolchain.lean)}/"
@@ -367,17 +371,17 @@ def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> No
             shutil.copyfileobj(content, written, 1 << 20)
 
 
-def unpacked(folder: Path) -> tuple[dict[str, Any], str]:
+def unpacked(folder: Path) -> tuple[dict[str, Value], str]:
     """Return the keys of a table for an unpacked bundle, and the digest that it must have."""
     facts = _told((folder / _TOLD).read_bytes())
     modules = folder / _MODULES
     count = len(list(modules.iterdir())) if modules.is_dir() else 0
-    found: dict[str, Any] = {"lean": str(folder / _TOOLCHAIN / "bin" / "lean")}
+    found: dict[str, Value] = {"lean": str(folder / _TOOLCHAIN / "bin" / "lean")}
     if count:
         found["lean_path"] = [str(modules / str(place)) for place in range(count)]
     if (folder / _MANIFEST).is_file():
         found["packages"] = str(folder / _MANIFEST)
     carried = dict(facts.table)
-    if words := carried.pop("checker", None):
+    if isinstance(words := carried.pop("checker", None), list):
         found["checker"] = [str(word).replace(_HERE, f"{folder / _TOOLCHAIN}/", 1) for word in words]
     return {**found, **carried}, facts.digest

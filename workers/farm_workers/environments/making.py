@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from farm.errors import FarmError, UsageError
@@ -24,6 +24,7 @@ from farm.files import write_whole
 from farm_workers.environments import bundle, lake
 from farm_workers.environments.lake import Command, Elan
 from farm_workers.environments.lean_environment import EMBEDDED
+from farm_workers.environments.table import Value
 from farm_workers.environments.toolchain import find
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -42,7 +43,7 @@ Following = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 class Made:
     """The result of a source: the keys of a table, and the digest that it must have, if known."""
 
-    keys: dict[str, Any]
+    keys: dict[str, Value]
     digest: str = ""
 
 
@@ -134,12 +135,15 @@ class Making:
 
     def is_finished(self, step: str) -> bool:
         """Whether an earlier run has finished a step."""
-        return step in self._notes().get("finished", [])
+        return step in self._finished()
 
     def finish(self, step: str) -> None:
         """Note that a step is finished."""
-        notes = self._notes()
-        self._note({**notes, "finished": [*notes.get("finished", []), step]})
+        self._note({**self._notes(), "finished": [*self._finished(), step]})
+
+    def _finished(self) -> list[object]:
+        steps = self._notes().get("finished")
+        return steps if isinstance(steps, list) else []
 
     def run(self, command: Command, elan: Elan | None) -> None:
         """Run a command and show its output; raises FarmError with the output's last lines."""
@@ -163,14 +167,14 @@ class Making:
             make_readable(lean.parent.parent)
         return lean
 
-    def _notes(self) -> dict[str, Any]:
+    def _notes(self) -> dict[str, object]:
         return notes_of(self.folder)
 
-    def _note(self, notes: dict[str, Any]) -> None:
+    def _note(self, notes: dict[str, object]) -> None:
         write_whole(self.folder / _NOTES, json.dumps(notes).encode())
 
 
-def notes_of(folder: Path) -> dict[str, Any]:
+def notes_of(folder: Path) -> dict[str, object]:
     """Return the notes of `farm environments add` in a folder that it made, else nothing."""
     try:
         notes = json.loads((folder / _NOTES).read_text(encoding="utf-8"))

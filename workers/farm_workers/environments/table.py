@@ -15,14 +15,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from farm.errors import SettingsError, UsageError
 from farm.files import write_whole
 from farm_workers.environments.configured import tables
 
 #: A table as it is written: strings, truth values and lists of strings.
-Keys = Mapping[str, str | bool | list[str]]
+Value = str | bool | list[str]
+Keys = Mapping[str, Value]
 
 
 def text(name: str, written: Keys) -> str:
@@ -52,7 +52,7 @@ def _require_new(file: Path, name: str) -> None:
         )
 
 
-def keys(file: Path, name: str) -> dict[str, Any]:
+def keys(file: Path, name: str) -> dict[str, Value]:
     """Return the keys of a table; raises UsageError if no table has this name."""
     known = tables(file, required=False)
     found = known.get(name)

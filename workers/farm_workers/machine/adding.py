@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from farm.errors import FarmError, SettingsError, UsageError
 from farm.settings import Settings
@@ -21,6 +20,7 @@ from farm_workers.environments.configured import Parts, Table, digests, tables
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 from farm_workers.environments.making import Made, Making, Source, notes_of
 from farm_workers.environments.record import Record
+from farm_workers.environments.table import Keys, Value
 from farm_workers.machine.environments import FILE
 from farm_workers.machine.fitting import lean_with_fit
 from farm_workers.machine.opening import isolated
@@ -98,7 +98,7 @@ def add(
     )
 
 
-def _keys(made: Made, headers: Sequence[str], *, audited: bool) -> dict[str, Any]:
+def _keys(made: Made, headers: Sequence[str], *, audited: bool) -> dict[str, Value]:
     keys = dict(made.keys)
     if headers:
         keys["headers"] = [header if header.endswith("\n") else f"{header}\n" for header in headers]
@@ -108,7 +108,7 @@ def _keys(made: Made, headers: Sequence[str], *, audited: bool) -> dict[str, Any
     return keys
 
 
-def _described(name: str, keys: dict[str, Any]) -> Parts:
+def _described(name: str, keys: Keys) -> Parts:
     try:
         return Table(name, keys).parts()
     except SettingsError as error:
@@ -142,7 +142,7 @@ def packed(settings: Settings, making: Making, file: Path) -> Told:
         return bundle.pack(making.name, keys, parts, found.digest, file, told)
 
 
-def _keys_of(settings: Settings, name: str) -> dict[str, Any]:
+def _keys_of(settings: Settings, name: str) -> dict[str, Value]:
     """Return the keys of an environment's table; raises UsageError if it has no table."""
     file = environments_file(settings)
     if name == EMBEDDED and name not in tables(file, required=False):
