@@ -21,7 +21,7 @@ _WORD = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class ControlGroup:
     """A control group: its folder and version."""
 
     folder: Path
@@ -69,13 +69,13 @@ def out_of_memory(root: Path = ROOT) -> dict[Path, int]:
     return {folder: count for folder, count in counts.items() if count}
 
 
-def groups(controller: str, root: Path = ROOT) -> Iterator[Group]:
+def groups(controller: str, root: Path = ROOT) -> Iterator[ControlGroup]:
     """Yield the group of this process for a controller, then its parents, as far as they are mounted."""
     for version, path in _own_groups(controller, root):
         for mounted, folder in _mounts(controller, version, root):
             own = _below(path, mounted, folder)
             upward = (each for each in (own, *own.parents) if each == folder or folder in each.parents)
-            yield from (Group(folder=each, version=version) for each in upward)
+            yield from (ControlGroup(folder=each, version=version) for each in upward)
             break
 
 
@@ -107,7 +107,7 @@ def _below(path: str, mounted: str, folder: Path) -> Path:
     return folder if relative.split("/")[0] == ".." or not own.is_dir() else own
 
 
-def _quota(group: Group) -> int | None:
+def _quota(group: ControlGroup) -> int | None:
     """Return the cores of a group's quota, rounded up, None without one."""
     if group.version == 2:
         words = group.read("cpu.max").split()

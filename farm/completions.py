@@ -185,7 +185,7 @@ def _check_ids(message: Mapping[str, object]) -> frozenset[int]:
     return frozenset(map(int, data.split(b",")))
 
 
-class Following:
+class Subscription:
     """The messages received on behalf of one waiting caller."""
 
     def __init__(self) -> None:
@@ -221,13 +221,13 @@ class Completions:
     def __init__(self, broker_url: str) -> None:
         self._listener = Listener(broker_url, self._heard)
         self._lock = threading.Lock()
-        self._followings: list[Following] = []
+        self._followings: list[Subscription] = []
         self._has_begun = False
 
     @contextmanager
-    def following(self) -> Iterator[Following]:
+    def following(self) -> Iterator[Subscription]:
         """Give an object that notes all checks that end inside the block."""
-        following = Following()
+        following = Subscription()
         with self._lock:
             self._followings.append(following)
             if not self._has_begun:

@@ -16,7 +16,7 @@ _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Deployment:
     """A place: the container's runtime, None outside of one, and whether it has systemd."""
 
     container: str | None
@@ -74,6 +74,6 @@ def container() -> str | None:
     return next((name for mark, name in _MARKS.items() if Path(mark).exists()), None)
 
 
-def here() -> Place:
+def here() -> Deployment:
     """Return the place of this process."""
-    return Place(container=container(), has_systemd=_SYSTEMD.is_dir())
+    return Deployment(container=container(), has_systemd=_SYSTEMD.is_dir())

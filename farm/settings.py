@@ -41,7 +41,7 @@ _BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
 _ISOLATIONS = ("rlimit", "bwrap", "cgroup", "cgroup1", "cgroup2")
 
 
-class Reader(enum.Flag):
+class SettingReader(enum.Flag):
     """The processes that read a setting."""
 
     COMMANDS = enum.auto()
@@ -52,7 +52,7 @@ class Reader(enum.Flag):
     CLIENT = enum.auto()
 
 
-COMMANDS, SERVICE, WORKER, CLIENT = Reader
+COMMANDS, SERVICE, WORKER, CLIENT = SettingReader
 ALL = COMMANDS | SERVICE | WORKER
 
 
@@ -63,7 +63,7 @@ class Variable:
     The Helm chart passes one that is ``in_chart`` on; the others have a value of their own there, or no use.
     """
 
-    readers: Reader
+    readers: SettingReader
     meaning: str
     default: str = ""
     in_chart: bool = False
@@ -81,7 +81,7 @@ class _Setting:
 def _setting(
     parse: Callable[[str, str], T],
     unset: T | Callable[[], T],
-    readers: Reader,
+    readers: SettingReader,
     meaning: str,
     default: str = "",
     *,

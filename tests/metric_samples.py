@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from farm_workers.metrics.state import State
+from farm_workers.metrics.state import WorkerState
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.limits import Limits
 from farm.store.attempt import Claim
-from farm.store.readings import Reading
+from farm.store.readings import FarmReading
 
-READING = Reading(
+READING = FarmReading(
     schema="0020",
     seconds=0.01,
     database_bytes=1 << 20,
@@ -29,7 +29,7 @@ READING = Reading(
     lags={"run1": 12.0},
 )
 
-STATE = State(
+STATE = WorkerState(
     version="1",
     worker="host:1",
     isolation="cgroup2+bwrap",

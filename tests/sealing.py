@@ -65,7 +65,7 @@ class Image:
         )
 
     def seal(self, module: Path, challenge: Path | None = None, **order: Any) -> Sealed:
-        """Seal a module in a fork; the order's further words are those of `farm_workers.seal.Request`."""
+        """Seal a module in a fork; the order's further words are those of `farm_workers.seal.SealRequest`."""
         order |= {"module": str(module), "challenge": challenge and str(challenge)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -88,7 +88,7 @@ def _serve(library: str, path: str, header: str, *description: str) -> None:
     from farm_workers.binding.lean import Lean
     from farm_workers.binding.objects import FALSE, TRUE, boxed, field, shared
     from farm_workers.images.frontend import NEEDED
-    from farm_workers.seal import Kernel, Request, seal
+    from farm_workers.seal import Kernel, SealRequest, seal
 
     os.environ["LEAN_PATH"], os.environ["LEAN_ABORT_ON_PANIC"] = path, "1"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -119,12 +119,12 @@ def _serve(library: str, path: str, header: str, *description: str) -> None:
         if order.pop("strict", False):
             _lock()
         begun = time.process_time()
-        facts = seal(lean, kernel, Request(**given, **order, into=descriptor))  # type: ignore[arg-type]
+        facts = seal(lean, kernel, SealRequest(**given, **order, into=descriptor))  # type: ignore[arg-type]
         return facts | {"cpu_ms": 1e3 * (time.process_time() - begun)}
 
     if os.environ.get("WARM"):
         for _ in range(5):
-            seal(lean, kernel, Request(module=Path(os.environ["WARM"]).read_bytes()))
+            seal(lean, kernel, SealRequest(module=Path(os.environ["WARM"]).read_bytes()))
         import gc
 
         gc.collect()

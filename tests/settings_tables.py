@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from farm.settings import ALL, VARIABLES, Reader, Variable
+from farm.settings import ALL, VARIABLES, SettingReader, Variable
 
 ROOT = Path(__file__).parents[1]
 (PAGE,) = (ROOT / "docs").rglob("running.md")
@@ -49,7 +49,10 @@ def _with_links(row: str, linked: Mapping[str, str]) -> str:
 def schema(text: str, variables: Mapping[str, Variable] = VARIABLES) -> str:
     """Return the chart's schema with the settings that `settings` and `worker.settings` may contain."""
     found = json.loads(text)
-    for name, readers in (("settings", Reader.COMMANDS | Reader.SERVICE), ("workerSettings", Reader.WORKER)):
+    for name, readers in (
+        ("settings", SettingReader.COMMANDS | SettingReader.SERVICE),
+        ("workerSettings", SettingReader.WORKER),
+    ):
         chosen = sorted(each for each, it in variables.items() if it.in_chart and it.readers & readers)
         found["definitions"][name]["properties"] = {each: {"type": "string"} for each in chosen}
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

@@ -53,7 +53,7 @@ _NAMELESS = frozenset(_NAMELESS_WORDS.split())
 _KNOWN = DECLARING | SETTINGS | SCOPES | OPENERS | {"import", "end"}
 
 
-class Command(NamedTuple):
+class LeanCommand(NamedTuple):
     """One command of a text.
 
     `start` is the beginning of the line on which its lead-in begins (doc comment, attributes, ``... in``),
@@ -105,7 +105,7 @@ _LONGEST_LEAD = 1 << 17
 _GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+")
 
 
-def commands(text: str, start: int, end: int) -> Iterator[Command]:
+def commands(text: str, start: int, end: int) -> Iterator[LeanCommand]:
     """Yield the commands that begin a line of ``text[start:end]`` in code; names have their namespaces.
 
     After `_MOST` commands the last one includes the rest of the text.
@@ -119,7 +119,7 @@ def commands(text: str, start: int, end: int) -> Iterator[Command]:
         yield command
 
 
-def namespaces(found: Sequence[Command]) -> str:
+def namespaces(found: Sequence[LeanCommand]) -> str:
     """Return the prefix of a name in the namespaces that are open after some commands."""
     scopes: list[str] = []
     for command in found:
@@ -127,7 +127,7 @@ def namespaces(found: Sequence[Command]) -> str:
     return "".join(scopes[-_DEEPEST:])
 
 
-def _follow(scopes: list[str], command: Command) -> None:
+def _follow(scopes: list[str], command: LeanCommand) -> None:
     if command.opens:
         scopes.append(f"{command.name}." if command.word == "namespace" else "")
     elif command.word == "end" and scopes:
@@ -143,7 +143,7 @@ def _qualified(scopes: list[str], name: str) -> str:
 _DEEPEST = 20
 
 
-def _end(text: str, head: Command, until: int) -> int:
+def _end(text: str, head: LeanCommand, until: int) -> int:
     if head.word not in DECLARING:
         found = _GOES_ON.match(text, head.keyword, until)
         until = found.end() if found else until
@@ -167,7 +167,7 @@ def trailing_lead(text: str) -> int:
     return len(text)
 
 
-def _heads(text: str, start: int, end: int) -> Iterator[Command]:
+def _heads(text: str, start: int, end: int) -> Iterator[LeanCommand]:
     """Yield the commands of `commands`, but with unqualified names, and with ends behind their words."""
     opaque = Opaque(text, start, end)
     reached, inside = start, -1
@@ -182,7 +182,7 @@ def _heads(text: str, start: int, end: int) -> Iterator[Command]:
         reached = word.end() if word else at
         if word and (word[0] in _KNOWN or word[0][0] == "#"):
             named = (_DECLARED if word[0] in DECLARING else _NAME).match(text, reached, end)
-            yield Command(word[0], named[1] if named else "", found.start(), at, reached, ins)
+            yield LeanCommand(word[0], named[1] if named else "", found.start(), at, reached, ins)
             inside = indent if word[0] in DECLARING else -1
 
 

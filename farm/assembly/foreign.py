@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 
 from farm.assembly.declaration import read_target
 from farm.assembly.faults import ForeignStatement
-from farm.lean_text.scanner import Kind, Token, code_tokens
+from farm.lean_text.scanner import Token, TokenKind, code_tokens
 
 _ISABELLE_REMEDY = (
     "this farm has no Isabelle: give the problem's Lean 4 statement, or see "
@@ -111,7 +111,7 @@ def _shows_a_string(text: str) -> bool:
 
 
 def _is_string(found: list[Token], at: int) -> bool:
-    return at < len(found) and found[at].kind is Kind.STRING
+    return at < len(found) and found[at].kind is TokenKind.STRING
 
 
 def _is_colon(text: str, found: list[Token], at: int) -> bool:
@@ -144,7 +144,7 @@ def _opens_a_locale(text: str) -> bool:
     return any(
         text[each.start : each.end] == "open_locale"
         and (each.start == 0 or text[each.start - 1] == "\n")
-        and behind.kind is Kind.NAME
+        and behind.kind is TokenKind.NAME
         for each, behind in pairwise(found)
     )
 

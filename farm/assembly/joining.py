@@ -7,7 +7,7 @@ from farm.assembly.preamble import Plan
 from farm.assembly.segments import Draft
 
 
-class Dataset:
+class DatasetText:
     """Writes the dataset's part of a program; `kept` is the length of the statement that goes into it."""
 
     def __init__(self, draft: Draft, dataset: Above, kept: int) -> None:

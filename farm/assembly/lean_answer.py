@@ -19,7 +19,7 @@ from farm.assembly.declaration import (
     read_target,
     signature,
 )
-from farm.assembly.joining import Dataset
+from farm.assembly.joining import DatasetText
 from farm.assembly.preamble import Plan, Plans
 from farm.assembly.proof import Joint, begins_block
 from farm.assembly.segments import Draft
@@ -141,8 +141,8 @@ class LeanAnswer:
         start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
         return preamble.after_header(self._text, start, self._end, self._above.settings)
 
-    def _dataset(self, draft: Draft) -> Dataset:
-        return Dataset(draft, self._above, self._target.kept)
+    def _dataset(self, draft: Draft) -> DatasetText:
+        return DatasetText(draft, self._above, self._target.kept)
 
     def _read_preamble(self, declared: Declaration) -> None:
         dataset = (self._above.text, self._above.statement, self._target)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from farm.assembly.answer import Span
-from farm.assembly.commands import NOTATIONS, SCOPES, SETTINGS, Command, namespaces
+from farm.assembly.commands import NOTATIONS, SCOPES, SETTINGS, LeanCommand, namespaces
 from farm.assembly.declaration import Declaration, Target
 from farm.assembly.stated import IN_HEADER, Stated, read_stated, split_lead
 from farm.lean_text.scanner import words
@@ -63,9 +63,9 @@ def _lines_of(header: str) -> frozenset[str]:
 class _Scope:
     """An open namespace or section, or the text around all of them."""
 
-    def __init__(self, opener: Command | None, *, is_stated: bool) -> None:
+    def __init__(self, opener: LeanCommand | None, *, is_stated: bool) -> None:
         self.opener, self.is_stated = opener, is_stated
-        self.variables: list[Command] = []
+        self.variables: list[LeanCommand] = []
 
 
 class _CommandReader:
@@ -74,7 +74,7 @@ class _CommandReader:
     def __init__(
         self, text: str, stated: Stated, header: str, own_names: frozenset[str], *, is_after_header: bool
     ) -> None:
-        self.kept: list[Command] = []
+        self.kept: list[LeanCommand] = []
         self.repeated: dict[int, int] = {}  # from the start of a command to the end of the dataset's
         self.differing: list[int] = []
         self.scopes = [_Scope(None, is_stated=True)]
@@ -83,7 +83,7 @@ class _CommandReader:
         self._own_names, self._is_after_header = own_names, is_after_header
         self._met: Counter[str] = Counter()
 
-    def read(self, found: Sequence[Command]) -> None:
+    def read(self, found: Sequence[LeanCommand]) -> None:
         around = namespaces(found)
         for command in found:
             if command.word == "import":
@@ -95,7 +95,7 @@ class _CommandReader:
                 self.repeated[command.start] = end
             self._follow_scope(command, is_stated=end is not None)
 
-    def _repeats(self, command: Command, name: str) -> int | None:
+    def _repeats(self, command: LeanCommand, name: str) -> int | None:
         """Return the end of the dataset's command that this one repeats, None without such a command."""
         if command.names:
             if name in self._own_names:
@@ -113,10 +113,10 @@ class _CommandReader:
         is_line = command.word in SETTINGS and self._line(command) in self._lines
         return 0 if is_line else None
 
-    def _line(self, command: Command) -> str:
+    def _line(self, command: LeanCommand) -> str:
         return " ".join(self._text[command.start : command.end].split())
 
-    def _next_end(self, command: Command) -> int | None:
+    def _next_end(self, command: LeanCommand) -> int | None:
         """Return the end of the next command of the dataset with the same tokens, None without one.
 
         Each opener of the dataset is repeated only once. An ``end`` repeats the dataset's only if it closes
@@ -133,7 +133,7 @@ class _CommandReader:
             return None if command.opens else ends[-1]
         return ends[self._met[key] - 1]
 
-    def _follow_scope(self, command: Command, *, is_stated: bool) -> None:
+    def _follow_scope(self, command: LeanCommand, *, is_stated: bool) -> None:
         if command.opens:
             self.scopes.append(_Scope(command, is_stated=is_stated))
         elif command.word == "end" and len(self.scopes) > 1:
@@ -141,12 +141,12 @@ class _CommandReader:
         elif command.word in SCOPES and not is_stated:
             self.scopes[-1].variables.append(command)
 
-    def own_openers(self, word: str = "") -> list[Command]:
+    def own_openers(self, word: str = "") -> list[LeanCommand]:
         """Return the model's openers of scopes that it leaves open: those of one word, or all of them."""
         own = [scope.opener for scope in self.scopes if scope.opener and not scope.is_stated]
         return [opener for opener in own if word in ("", opener.word)]
 
-    def ends(self, dropped: Sequence[Command]) -> int:
+    def ends(self, dropped: Sequence[LeanCommand]) -> int:
         """Return the count of last ``end`` lines that includes the one of the innermost dropped opener."""
         starts = {command.start for command in dropped}
         openers = enumerate(scope.opener for scope in self.scopes)
@@ -180,7 +180,7 @@ class _Planner:
     """Makes the plans from the commands that a `_CommandReader` has sorted."""
 
     def __init__(
-        self, text: str, reader: _CommandReader, stated: Stated, found: Sequence[Command], end: int
+        self, text: str, reader: _CommandReader, stated: Stated, found: Sequence[LeanCommand], end: int
     ) -> None:
         self._text, self._reader, self._stated, self._found, self._end = text, reader, stated, found, end
         self._matched = frozenset(reader.repeated.values())
@@ -205,12 +205,12 @@ class _Planner:
         plan = Plan(self._pieces(model), ins, self._stated.lead, reader.ends(around))
         return Plans(plan, careful or self._without_notations(model, plan), tuple(notes))
 
-    def _without_notations(self, model: Sequence[Command], plan: Plan) -> Plan | None:
+    def _without_notations(self, model: Sequence[LeanCommand], plan: Plan) -> Plan | None:
         """Return the plan without the model's notations, None if it has none."""
         plain = [command for command in model if command.word not in NOTATIONS]
         return None if len(plain) == len(model) else plan._replace(kept=self._pieces(plain))
 
-    def _pieces(self, kept: Sequence[Command]) -> tuple[Kept, ...]:
+    def _pieces(self, kept: Sequence[LeanCommand]) -> tuple[Kept, ...]:
         """Return the pieces of text that hold these commands, each with its place in the statement."""
         pieces: list[Kept] = []
         after, goes_on = self._extended(0), False
@@ -227,7 +227,7 @@ class _Planner:
             goes_on = True
         return tuple(pieces)
 
-    def _last_end(self, command: Command) -> int:
+    def _last_end(self, command: LeanCommand) -> int:
         """Return the end of the last command, including comments after it that are not the statement's."""
         last = self._text[command.start : max(command.end, self._end)].rstrip()
         return command.start + len(last.removesuffix(self._stated.comment).rstrip())
@@ -240,7 +240,7 @@ class _Planner:
         return end
 
 
-def _without(some: Sequence[Command], others: Sequence[Command]) -> list[Command]:
+def _without(some: Sequence[LeanCommand], others: Sequence[LeanCommand]) -> list[LeanCommand]:
     unwanted = frozenset(command.start for command in others)
     return [command for command in some if command.start not in unwanted]
 

@@ -11,7 +11,7 @@ import re
 
 from farm.assembly.declaration import Signature
 from farm.assembly.segments import Draft
-from farm.lean_text.scanner import Kind, opaque_spans, tokens
+from farm.lean_text.scanner import TokenKind, opaque_spans, tokens
 
 INDENT = 2
 """The columns by which the farm indents a proof."""
@@ -149,7 +149,7 @@ class Joint:
         if not self._text.startswith(("--", "/-"), start):
             return start
         end = min(self._end, start + _LONGEST_COMMENTS)
-        return next((t.start for t in tokens(self._text, start, end) if t.kind is not Kind.COMMENT), end)
+        return next((t.start for t in tokens(self._text, start, end) if t.kind is not TokenKind.COMMENT), end)
 
     def _line_start(self, at: int) -> int:
         return self._text.rfind("\n", 0, at) + 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from farm.assembly.commands import Command, commands, namespaces
+from farm.assembly.commands import LeanCommand, commands, namespaces
 from farm.assembly.declaration import Target
 from farm.lean_text.scanner import words
 
@@ -75,18 +75,18 @@ _kept_stated = lru_cache(maxsize=1024)(_read_stated)
 
 
 @lru_cache(maxsize=256)
-def _read_header(header: str) -> tuple[tuple[Command, str], ...]:
+def _read_header(header: str) -> tuple[tuple[LeanCommand, str], ...]:
     return _read(header, commands(header, 0, len(header)))
 
 
-def _read(text: str, found: Iterable[Command]) -> tuple[tuple[Command, str], ...]:
+def _read(text: str, found: Iterable[LeanCommand]) -> tuple[tuple[LeanCommand, str], ...]:
     """Return commands with their tokens, without imports."""
     return tuple((each, words(text, each.start, each.end)) for each in found if each.word != "import")
 
 
 def split_lead(
     text: str, start: int, keyword: int, name_end: int
-) -> tuple[tuple[Command, ...], Command | None]:
+) -> tuple[tuple[LeanCommand, ...], LeanCommand | None]:
     """Return the commands before the declaration whose keyword stands at `keyword`, and its own command.
 
     The own command is None for a declaration that does not begin its line.

@@ -24,13 +24,13 @@ from farm.cli import (
     submitting,
     watching,
 )
-from farm.cli.help import Group
+from farm.cli.help import CommandGroup
 from farm.errors import FarmError
 from farm.version import VERSION
 
 app = typer.Typer(
     name="farm",
-    cls=Group,
+    cls=CommandGroup,
     help="Judge machine-written Lean 4 proofs: manifests in, honest verdicts out.",
     epilog="Example: farm submit results/*.jsonl\n\n"
     "Exit status: 0 every line judged, 1 the farm failed, 2 bad usage or bad input, 3 some lines could not "

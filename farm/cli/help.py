@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 _AS_IT_IS = "\b\n"
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Commands whose list has the whole first sentence of each, and whose examples can be copied."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

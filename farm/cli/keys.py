@@ -10,7 +10,7 @@ import typer
 from typer import Argument
 
 from farm.cli.flags import KeyFlags, spread
-from farm.cli.help import Group
+from farm.cli.help import CommandGroup
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -31,7 +31,10 @@ _MOST_IN_FLIGHT = 10_000_000
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
     keys = typer.Typer(
-        cls=Group, help="Manage the keys of the HTTP service.", no_args_is_help=True, rich_markup_mode=None
+        cls=CommandGroup,
+        help="Manage the keys of the HTTP service.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
     )
     keys.command("add", epilog="Example: farm keys add trainer --scope submit --scope read")(spread(add))
     keys.command("list", epilog="Example: farm keys list")(list_keys)
@@ -46,10 +49,10 @@ def add(
 ) -> None:
     """Make a key and print its token, which the farm does not store and cannot show again."""
     from farm.cli import terminal
-    from farm.service.auth.tokens import Token
+    from farm.service.auth.tokens import ApiToken
     from farm.store.keys import Key, Keys, Scope
 
-    token = Token.new()
+    token = ApiToken.new()
     key = Key(
         id=token.id,
         name=_named(name),

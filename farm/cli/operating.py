@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from farm.cli.help import Group
+from farm.cli.help import CommandGroup
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: farm down")(down)
     app.command(epilog="Example: farm doctor")(doctor)
     database = typer.Typer(
-        cls=Group, help="Manage the database.", no_args_is_help=True, rich_markup_mode=None
+        cls=CommandGroup, help="Manage the database.", no_args_is_help=True, rich_markup_mode=None
     )
     database.command("upgrade", epilog="Example: farm db upgrade")(db_upgrade)
     database.command("reader", epilog="Example: farm db reader --password-file reader.txt")(db_reader)

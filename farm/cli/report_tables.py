@@ -11,7 +11,7 @@ from farm.cli.terminal import out
 from farm.reports import words
 from farm.reports.comparison import Comparison
 from farm.reports.figures import Figures, PassAt
-from farm.reports.report import Report
+from farm.reports.report import RunsReport
 
 #: At most this many rows of a long table are printed; `--json` has all.
 _MOST = 30
@@ -19,7 +19,7 @@ _MOST = 30
 _NAMES = 10
 
 
-def print_report(report: Report) -> None:
+def print_report(report: RunsReport) -> None:
     """Print the report, the most important first."""
     out.print(Text(words.title(report), style="bold"))
     for note in words.notes(report):

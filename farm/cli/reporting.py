@@ -17,7 +17,7 @@ from farm.files import write_whole
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm.reports.report import Report
+    from farm.reports.report import RunsReport
     from farm.store.queries import StoredRun
 
 _Runs = Annotated[
@@ -77,7 +77,7 @@ def _require_writable(path: Path, runs: Sequence[StoredRun]) -> None:
         raise UsageError(f"--html {path}: this is a manifest of the run; give another file")
 
 
-def _write(path: Path, found: Report) -> None:
+def _write(path: Path, found: RunsReport) -> None:
     """Write the page, whole or not at all."""
     from farm.cli import terminal
     from farm.reports.html import page

@@ -19,7 +19,7 @@ from farm.client.errors import ClientError, TooLarge
 from farm.client.exchange import Call, Following, Pause, Steps
 from farm.client.requests import Item, Options, Request, Sent
 from farm.client.results import Result
-from farm.client.retry import Lost, Reply
+from farm.client.retry import HttpReply, Lost
 from farm.client.tasks import merged
 
 _T = TypeVar("_T")
@@ -149,7 +149,7 @@ class AsyncClient(AsyncCalls):
             for result in await self._done(following.submit(), call):
                 yield result
             while following.listens:
-                answer: Reply | Lost
+                answer: HttpReply | Lost
                 try:
                     arguments = wire(following.request, call, silence=exchange.LONGEST_SILENCE)
                     async with self._http.stream(**arguments) as response:
@@ -182,7 +182,7 @@ class AsyncClient(AsyncCalls):
 
     async def _done(self, steps: Steps[_T], call: Call) -> _T:
         """Carry out an exchange and return its result."""
-        answer: Reply | Lost | None = None
+        answer: HttpReply | Lost | None = None
         while True:
             try:
                 step = steps.send(answer)
@@ -191,7 +191,7 @@ class AsyncClient(AsyncCalls):
                 return found
             answer = await self._answer(step, call)
 
-    async def _answer(self, step: Request | Pause, call: Call) -> Reply | Lost | None:
+    async def _answer(self, step: Request | Pause, call: Call) -> HttpReply | Lost | None:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None

@@ -16,7 +16,7 @@ from farm.client.errors import NoService, Refused, Unreachable
 from farm.client.exchange import Call, Contact
 from farm.client.requests import Item, Request, Sent
 from farm.client.results import Result
-from farm.client.retry import Lost, Reply
+from farm.client.retry import HttpReply, Lost
 from farm.version import VERSION
 
 #: An hour: a call must end even if its items are never judged.
@@ -99,9 +99,9 @@ class Caller:
             raise ValueError(f"a batch has 1 to {requests.MOST_ITEMS} items, not {len(sent.items)}")
         return sent
 
-    def _replied(self, response: httpx.Response, body: bytes) -> Reply:
+    def _replied(self, response: httpx.Response, body: bytes) -> HttpReply:
         self._reached = True
-        return Reply(
+        return HttpReply(
             status=response.status_code,
             body=body,
             retry_after=response.headers.get("Retry-After"),

@@ -25,7 +25,7 @@ from farm.client.errors import (
 )
 from farm.client.requests import Request, Sent
 from farm.client.results import Batch, Result
-from farm.client.retry import LATER, Lost, Reply, pause_after
+from farm.client.retry import LATER, HttpReply, Lost, pause_after
 
 #: The service holds an answer back for this time at most: proxies close connections after an idle minute.
 LONGEST_POLL = 50.0
@@ -52,7 +52,7 @@ class Pause:
     seconds: float
 
 
-Steps = Generator[Request | Pause, Reply | Lost | None, _T]
+Steps = Generator[Request | Pause, HttpReply | Lost | None, _T]
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ def ask(request: Request, call: Call) -> Steps[Any]:
     Raises `Unanswered` at the deadline, `Unreachable` if no server has ever answered, and `Refused` or
     `ServiceFailed` for the service's own refusals and failures.
     """
-    answer: Reply | Lost | None = None
+    answer: HttpReply | Lost | None = None
     attempt = 0
     while call.left > 0:
         answer = yield request
@@ -257,7 +257,7 @@ class Following:
             del self._open[new.id]
         return found
 
-    def paused(self, answer: Reply | Lost) -> Steps[None]:
+    def paused(self, answer: HttpReply | Lost) -> Steps[None]:
         """Pause before the next connection, or stop listening if the service has no events.
 
         Raises `Refused` if the request is at fault.
@@ -266,7 +266,7 @@ class Following:
         if not self.listens:
             return
         pause = pause_after(answer, self._attempt)
-        if isinstance(answer, Reply) and answer.status == 200:
+        if isinstance(answer, HttpReply) and answer.status == 200:
             pause = pause_after(Lost(why="the events ended early", reached=True), self._attempt)
         self._attempt += 1
         if pause is None or self._attempt >= MOST_LISTENS:
@@ -274,10 +274,10 @@ class Following:
         else:
             yield Pause(seconds=min(pause, max(0.0, self._call.left)))
 
-    def _end(self, answer: Reply | Lost) -> None:
+    def _end(self, answer: HttpReply | Lost) -> None:
         """Stop listening; `finish` polls for the results instead."""
         self._ended = True
-        if isinstance(answer, Reply) and 400 <= answer.status < 500 and answer.status not in LATER:
+        if isinstance(answer, HttpReply) and 400 <= answer.status < 500 and answer.status not in LATER:
             raise _failure(answer)
         _log.warning("%s: no events: %s; asking for the results instead", self._call.url, _trouble(answer))
 
@@ -297,7 +297,7 @@ def _given_up(batch: Batch, error: Exception) -> Batch:
     return results.explained(batch, error)
 
 
-def _require_contact(answer: Reply | Lost, call: Call) -> None:
+def _require_contact(answer: HttpReply | Lost, call: Call) -> None:
     if isinstance(answer, Lost) and not answer.reached and call.spent > FIRST_CONTACT_SECONDS:
         raise Unreachable(
             f"nothing answers at {call.url}: {answer.why}. "
@@ -305,14 +305,14 @@ def _require_contact(answer: Reply | Lost, call: Call) -> None:
         )
 
 
-def _trouble(answer: Reply | Lost | None) -> str:
+def _trouble(answer: HttpReply | Lost | None) -> str:
     if answer is None:
         return "there was no time to ask"
     return answer.why if isinstance(answer, Lost) else f"{answer.status} {_detail(answer)}"
 
 
-def _content(answer: Reply | Lost) -> Any:
-    assert isinstance(answer, Reply)  # noqa: S101 # `ask` retries a lost answer
+def _content(answer: HttpReply | Lost) -> Any:
+    assert isinstance(answer, HttpReply)  # noqa: S101 # `ask` retries a lost answer
     if answer.status >= 300 or answer.status < 200:
         raise _failure(answer)
     return _json(answer.body)
@@ -328,7 +328,7 @@ def _json(body: bytes) -> Any:
         ) from error
 
 
-def _failure(answer: Reply) -> ClientError:
+def _failure(answer: HttpReply) -> ClientError:
     """Return the error for an answer; a farm explains each of its refusals in JSON."""
     told = _explained(answer)
     if "detail" not in told and answer.status not in _OF_PROXIES:
@@ -355,7 +355,7 @@ def _faults(told: Mapping[str, object]) -> list[Fault]:
     return [Fault(place, "", str(told["detail"])) for place in named]
 
 
-def _explained(answer: Reply) -> Mapping[str, object]:
+def _explained(answer: HttpReply) -> Mapping[str, object]:
     try:
         told = json.loads(answer.body)
     except ValueError:
@@ -367,7 +367,7 @@ def _listed(detail: object) -> list[dict[str, object]]:
     return [each for each in detail if isinstance(each, dict)] if isinstance(detail, list) else []
 
 
-def _detail(answer: Reply) -> str:
+def _detail(answer: HttpReply) -> str:
     """Return the service's message: its text, or its list of faults."""
     told = _explained(answer)
     if "detail" not in told:

@@ -14,7 +14,7 @@ _FIRST_SECONDS, _LONGEST_SECONDS = 0.25, 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class HttpReply:
     """The service's answer to a request."""
 
     status: int
@@ -31,17 +31,17 @@ class Lost:
     reached: bool
 
 
-def pause_after(answer: Reply | Lost, attempt: int) -> float | None:
+def pause_after(answer: HttpReply | Lost, attempt: int) -> float | None:
     """Return the seconds to wait before the next attempt, None if the answer is final.
 
     Full jitter keeps clients that failed together from retrying together:
     https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
     """
-    if isinstance(answer, Reply) and answer.status not in LATER:
+    if isinstance(answer, HttpReply) and answer.status not in LATER:
         return None
     longest = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** min(attempt, 16))
     jitter = random.uniform(0, longest)  # noqa: S311 - spreads load, hides nothing
-    return (_seconds(answer.retry_after) if isinstance(answer, Reply) else 0.0) + jitter
+    return (_seconds(answer.retry_after) if isinstance(answer, HttpReply) else 0.0) + jitter
 
 
 def _seconds(retry_after: str | None) -> float:

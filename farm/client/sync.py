@@ -19,7 +19,7 @@ from farm.client.errors import ClientError, TooLarge
 from farm.client.exchange import Call, Following, Pause, Steps
 from farm.client.requests import Item, Options, Request, Sent
 from farm.client.results import Result
-from farm.client.retry import Lost, Reply
+from farm.client.retry import HttpReply, Lost
 from farm.client.threads import merged
 
 _T = TypeVar("_T")
@@ -147,7 +147,7 @@ class Client(Calls):
         try:
             yield from self._done(following.submit(), call)
             while following.listens:
-                answer: Reply | Lost
+                answer: HttpReply | Lost
                 try:
                     arguments = wire(following.request, call, silence=exchange.LONGEST_SILENCE)
                     with self._http.stream(**arguments) as response:
@@ -178,7 +178,7 @@ class Client(Calls):
 
     def _done(self, steps: Steps[_T], call: Call) -> _T:
         """Carry out an exchange and return its result."""
-        answer: Reply | Lost | None = None
+        answer: HttpReply | Lost | None = None
         while True:
             try:
                 step = steps.send(answer)
@@ -187,7 +187,7 @@ class Client(Calls):
                 return found
             answer = self._answer(step, call)
 
-    def _answer(self, step: Request | Pause, call: Call) -> Reply | Lost | None:
+    def _answer(self, step: Request | Pause, call: Call) -> HttpReply | Lost | None:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from farm.datasets.problem import LeftOut, Place, Problem
+from farm.datasets.problem import FilePlace, LeftOut, Problem
 from farm.datasets.reading import objects, require_field, survivors, text_field
 from farm.datasets.records import first_of
 
@@ -35,7 +35,9 @@ def context_records(path: Path, *, split: str) -> Iterator[Problem | LeftOut]:
             yield _problem(place, fields, context or "", statement, usual)
 
 
-def _problem(place: Place, fields: Mapping[str, object], context: str, statement: str, usual: str) -> Problem:
+def _problem(
+    place: FilePlace, fields: Mapping[str, object], context: str, statement: str, usual: str
+) -> Problem:
     file = text_field(place, fields, ("file",)) or place.path.name
     where = f"{file}:{context.count(chr(10)) + 1}"
     found: dict[str, object] = {

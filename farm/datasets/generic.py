@@ -12,7 +12,7 @@ from farm.assembly.faults import Unstated
 from farm.assembly.foreign import foreign
 from farm.datasets.layouts import Found, in_files
 from farm.datasets.lean_files import only_theorem
-from farm.datasets.problem import LeftOut, Place, Problem
+from farm.datasets.problem import FilePlace, LeftOut, Problem
 from farm.datasets.reading import rows, survivors
 from farm.datasets.records import HEADERS, NAMES, first_of
 from farm.errors import UsageError
@@ -68,7 +68,7 @@ def _require_field(path: Path, option: str, field: str, seen: Mapping[str, None]
         )
 
 
-def _problem(place: Place, fields: Mapping[str, object], columns: Columns) -> Problem | LeftOut:
+def _problem(place: FilePlace, fields: Mapping[str, object], columns: Columns) -> Problem | LeftOut:
     name_field = columns.name or first_of(fields, NAMES)
     header_field = columns.header or (first_of(fields, HEADERS) if columns.system == Kind.LEAN else None)
     try:

@@ -9,9 +9,9 @@ from pathlib import Path
 from farm.assembly.faults import Unstated
 from farm.assembly.foreign import foreign
 from farm.datasets.contexts import context_records
-from farm.datasets.lean_files import Stated, only_theorem, open_theorems, problems, theorems
+from farm.datasets.lean_files import StatedTheorem, only_theorem, open_theorems, problems, theorems
 from farm.datasets.minif2f_names import named
-from farm.datasets.problem import LeftOut, Place, Problem
+from farm.datasets.problem import FilePlace, LeftOut, Problem
 from farm.datasets.reading import data_files, files, has_rows, is_data, object_of, objects, survivors, text_of
 from farm.datasets.records import lean_records, split_of
 from farm.errors import UsageError
@@ -90,8 +90,8 @@ def _many(path: Path, split: str) -> Found:
     _refuse_lean3(path, text)
     for stated in theorems(text):
         if isinstance(stated, Unstated):
-            raise Place(path=path).fault(str(stated), "mend the file, or take it out of the copy")
-        yield lean_problem(Place(path=path, line=stated.line), stated, stated.name, split, {})
+            raise FilePlace(path=path).fault(str(stated), "mend the file, or take it out of the copy")
+        yield lean_problem(FilePlace(path=path, line=stated.line), stated, stated.name, split, {})
 
 
 def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[str, object]] = {}) -> Found:
@@ -101,11 +101,15 @@ def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[s
         try:
             stated = only_theorem(text, path.stem)
         except Unstated as error:
-            raise Place(path=path).fault(str(error), "mend the file, or take it out of the copy") from error
-        yield lean_problem(Place(path=path), stated, path.stem, split, words.get(path.stem, {}))
+            raise FilePlace(path=path).fault(
+                str(error), "mend the file, or take it out of the copy"
+            ) from error
+        yield lean_problem(FilePlace(path=path), stated, path.stem, split, words.get(path.stem, {}))
 
 
-def lean_problem(place: Place, stated: Stated, name: str, split: str, words: Mapping[str, object]) -> Problem:
+def lean_problem(
+    place: FilePlace, stated: StatedTheorem, name: str, split: str, words: Mapping[str, object]
+) -> Problem:
     """Return the problem that a text of Lean states, with other words of the benchmark on it."""
     more = dict(words)
     if stated.answers:
@@ -126,7 +130,7 @@ def _refuse_lean3(path: Path, text: str) -> None:
 def files_of_minif2f(path: Path, of_system: BenchmarkFiles) -> Found:
     """Yield the problems of miniF2F of one system: a statement in a file of its own for each."""
     for split, each in _of_splits(path, of_system.folder, of_system.suffix):
-        place = Place(path=each)
+        place = FilePlace(path=each)
         try:
             statement, fields = of_system.statement(text_of(each), each.stem)
         except Unstated as error:
@@ -240,10 +244,10 @@ def in_files(folder: Path, paths: Sequence[Path], *, each_states: bool = False) 
             continue
         for stated in problems(text):
             if isinstance(stated, Unstated):
-                yield LeftOut(place=Place(path=path), why=str(stated))
+                yield LeftOut(place=FilePlace(path=path), why=str(stated))
                 continue
             more = {"file": str(path.relative_to(folder))}
-            yield lean_problem(Place(path=path, line=stated.line), stated, stated.name, "", more)
+            yield lean_problem(FilePlace(path=path, line=stated.line), stated, stated.name, "", more)
 
 
 def contexts_of_minictx(path: Path) -> Found:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from farm.assembly.commands import Command, commands
+from farm.assembly.commands import LeanCommand, commands
 from farm.assembly.declaration import read_target
 from farm.assembly.faults import Unstated
-from farm.lean_text.scanner import Kind, Token, sorry_tokens, tokens
+from farm.lean_text.scanner import Token, TokenKind, sorry_tokens, tokens
 
 _THEOREMS = frozenset({"theorem", "lemma"})
 _ANSWERS = frozenset({"abbrev", "def"})
@@ -16,7 +16,7 @@ _ANSWER_ENDING = "_solution"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stated:
+class StatedTheorem:
     """A theorem of a file: the text before it, its statement through ``:=``, and its line.
 
     `answers` are the values of its ``..._solution`` that comments gave; `open_answers` the names of solutions
@@ -31,7 +31,7 @@ class Stated:
     open_answers: tuple[str, ...] = ()
 
 
-def only_theorem(text: str, name: str = "", *, at: int | None = None) -> Stated:
+def only_theorem(text: str, name: str = "", *, at: int | None = None) -> StatedTheorem:
     """Return the one problem that a file states: the theorem of this name, else its last one.
 
     `at` chooses the theorem whose keyword stands there. Definitions and lemmas before it belong to its
@@ -50,7 +50,7 @@ def only_theorem(text: str, name: str = "", *, at: int | None = None) -> Stated:
     return replace(stated, answers=answers, open_answers=left)
 
 
-def theorems(text: str, chosen: Collection[int] | None = None) -> Iterator[Stated | Unstated]:
+def theorems(text: str, chosen: Collection[int] | None = None) -> Iterator[StatedTheorem | Unstated]:
     """Yield every theorem of a file that states many, or why one states nothing.
 
     The other commands between the theorems hold for those that follow: they are added to their header. Where
@@ -76,7 +76,7 @@ def open_theorems(text: str) -> tuple[int, ...]:
     )
 
 
-def problems(text: str) -> Iterator[Stated | Unstated]:
+def problems(text: str) -> Iterator[StatedTheorem | Unstated]:
     """Yield the theorems that a file asks to prove: those with a ``sorry``, or the last one if none has one.
 
     The declarations before a single problem belong to its statement; those before several, to their headers.
@@ -91,7 +91,7 @@ def problems(text: str) -> Iterator[Stated | Unstated]:
         yield error
 
 
-def _stated_or_why(text: str, header: str, command: Command) -> Stated | Unstated:
+def _stated_or_why(text: str, header: str, command: LeanCommand) -> StatedTheorem | Unstated:
     try:
         return _stated(text, header, command.start, command)
     except Unstated as error:
@@ -102,17 +102,17 @@ def _keywords(text: str) -> list[int]:
     return [each.keyword for each in commands(text, 0, len(text)) if each.word in _THEOREMS]
 
 
-def _stated(text: str, header: str, start: int, target: Command) -> Stated:
+def _stated(text: str, header: str, start: int, target: LeanCommand) -> StatedTheorem:
     line = text.count("\n", 0, target.keyword) + 1
     part = text[start : target.end]
     read = read_target(part)
     if not read.core or start + read.start != target.keyword:
         raise Unstated(f"line {line}: the theorem {target.name or 'without a name'} has no `:=` of its own")
-    return Stated(name=read.name, header=header, statement=part[: read.core_end], line=line)
+    return StatedTheorem(name=read.name, header=header, statement=part[: read.core_end], line=line)
 
 
 def _with_answers(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the text with the answers that comments give in the place of a ``sorry``; see `Stated`."""
+    """Return the text with the answers that comments give in place of a ``sorry``; see `StatedTheorem`."""
     answers: list[str] = []
     left: list[str] = []
     for command in reversed(list(commands(text, 0, len(text)))):
@@ -145,7 +145,7 @@ def _comments_behind(text: str, at: int, found: Sequence[Token]) -> list[Token]:
     return behind
 
 
-def _sorry_and_comments(text: str, command: Command) -> tuple[int, int, Sequence[str]] | None:
+def _sorry_and_comments(text: str, command: LeanCommand) -> tuple[int, int, Sequence[str]] | None:
     """Return the span of a definition's ``sorry``, and the comments right behind it.
 
     None if the definition has a body already.
@@ -154,7 +154,7 @@ def _sorry_and_comments(text: str, command: Command) -> tuple[int, int, Sequence
     if not read.core:
         return None
     body = list(tokens(text, command.start + read.core_end, command.end))
-    code = [each for each in body if each.kind not in (Kind.COMMENT, Kind.DOC_COMMENT)]
+    code = [each for each in body if each.kind not in (TokenKind.COMMENT, TokenKind.DOC_COMMENT)]
     if [text[each.start : each.end] for each in code] != ["sorry"]:
         return None
     behind = _comments_behind(text, code[0].end, body)

@@ -11,7 +11,7 @@ from farm.manifest.lines import printable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class FilePlace:
     """Where a problem was found: the file, and the line where the file holds several."""
 
     path: Path
@@ -35,7 +35,7 @@ class Problem:
     distinguishes problems of one name, and is None if names are unique. `more` are further fields.
     """
 
-    place: Place
+    place: FilePlace
     name: str
     split: str
     statement: str
@@ -49,5 +49,5 @@ class Problem:
 class LeftOut:
     """A problem of the copy from which no line could be made, and why."""
 
-    place: Place
+    place: FilePlace
     why: str

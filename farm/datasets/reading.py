@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from farm.datasets.problem import Place
+from farm.datasets.problem import FilePlace
 from farm.manifest.entries import FIELDS
 from farm.manifest.lines import encoding_of, opened, printable, reading, unusable
 
@@ -48,10 +48,10 @@ def text_of(path: Path) -> str:
         if path.stat().st_size > MOST_MIB << 20:
             raise unusable(path, f"is larger than {MOST_MIB} MiB", "give a file of the benchmark")
         content = path.read_bytes()
-    return _decoded(Place(path=path), content)
+    return _decoded(FilePlace(path=path), content)
 
 
-def _decoded(place: Place, content: bytes) -> str:
+def _decoded(place: FilePlace, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,12 +59,12 @@ def _decoded(place: Place, content: bytes) -> str:
             raise place.fault(wrong.problem, wrong.remedy) from error
         line = place.line or content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
-        raise Place(path=place.path, line=line).fault(
+        raise FilePlace(path=place.path, line=line).fault(
             f"invalid UTF-8 at byte {column} of the line", "save the file as UTF-8"
         ) from error
 
 
-def objects(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
+def objects(path: Path) -> Iterator[tuple[FilePlace, Mapping[str, object]]]:
     """Yield the objects of a `.jsonl` or `.json` file, each with its place; raises ManifestError.
 
     A `.json` file holds an array of objects, or an object whose values are objects, with names for keys.
@@ -74,12 +74,12 @@ def objects(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
         return
     with opened(path) as lines:
         for number, line in lines:
-            place = Place(path=path, line=number)
+            place = FilePlace(path=path, line=number)
             if not line.isspace():
                 yield place, _object(place, _value(place, line))
 
 
-def rows(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
+def rows(path: Path) -> Iterator[tuple[FilePlace, Mapping[str, object]]]:
     """Yield the rows of a file with JSON, or of a `.csv` or `.tsv` file whose first line names the fields.
 
     Raises ManifestError; one of Parquet is refused with the command that converts it.
@@ -102,14 +102,14 @@ _CONVERSION = (
 )
 
 
-def _of_table(path: Path, separator: str) -> Iterator[tuple[Place, Mapping[str, object]]]:
+def _of_table(path: Path, separator: str) -> Iterator[tuple[FilePlace, Mapping[str, object]]]:
     """Yield the rows of a table; a field that a short row lacks is null. A place is the row's last line."""
     csv.field_size_limit(MOST_MIB << 20)
     table = csv.reader(io.StringIO(text_of(path), newline=""), delimiter=separator)
     names: list[str] = []
     try:
         for row in table:
-            place = Place(path=path, line=table.line_num)
+            place = FilePlace(path=path, line=table.line_num)
             if not names:
                 names = _columns(place, row)
             elif len(row) > len(names):
@@ -117,10 +117,10 @@ def _of_table(path: Path, separator: str) -> Iterator[tuple[Place, Mapping[str, 
             elif row:
                 yield place, dict(zip_longest(names, row))
     except csv.Error as error:
-        raise Place(path=path, line=table.line_num).fault(str(error), "mend this row") from error
+        raise FilePlace(path=path, line=table.line_num).fault(str(error), "mend this row") from error
 
 
-def _columns(place: Place, row: list[str]) -> list[str]:
+def _columns(place: FilePlace, row: list[str]) -> list[str]:
     if twice := [name for name in row if row.count(name) > 1]:
         raise place.fault(f"names the field {printable(twice[0])} twice", "rename one of the two")
     return row
@@ -128,7 +128,7 @@ def _columns(place: Place, row: list[str]) -> list[str]:
 
 def object_of(path: Path) -> Mapping[str, object]:
     """Return the one object that a `.json` file holds; raises ManifestError."""
-    place = Place(path=path)
+    place = FilePlace(path=path)
     return _object(place, _value(place, _content(path)))
 
 
@@ -136,13 +136,13 @@ def has_rows(path: Path) -> bool:
     """Return whether a file with JSON can hold problems: a `.json` file may be one object of settings."""
     if not path.name.lower().endswith((".json", ".json.gz")):
         return True
-    value = _value(Place(path=path), _content(path))
+    value = _value(FilePlace(path=path), _content(path))
     rows = list(value.values()) if isinstance(value, dict) else value
     return isinstance(rows, list) and all(isinstance(each, dict) for each in rows)
 
 
-def _of_one_value(path: Path) -> Iterator[tuple[Place, Mapping[str, object]]]:
-    place = Place(path=path)
+def _of_one_value(path: Path) -> Iterator[tuple[FilePlace, Mapping[str, object]]]:
+    place = FilePlace(path=path)
     value = _value(place, _content(path))
     if isinstance(value, dict) and value and all(isinstance(each, dict) for each in value.values()):
         value = [{"name": name, **each} for name, each in value.items()]
@@ -167,13 +167,13 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _value(place: Place, line: bytes) -> object:
+def _value(place: FilePlace, line: bytes) -> object:
     try:
         return json.loads(_decoded(place, line))
     except json.JSONDecodeError as error:
         if (wrong := encoding_of(line)) is not None:
             raise place.fault(wrong.problem, wrong.remedy) from error
-        at = place if place.line is not None else Place(path=place.path, line=error.lineno)
+        at = place if place.line is not None else FilePlace(path=place.path, line=error.lineno)
         raise at.fault(
             f"malformed JSON at column {error.colno}: {error.msg}",
             "download the file again, or mend this line",
@@ -182,7 +182,7 @@ def _value(place: Place, line: bytes) -> object:
         raise place.fault(f"cannot be read as JSON: {error}", "mend this line") from error
 
 
-def _object(place: Place, value: object) -> Mapping[str, object]:
+def _object(place: FilePlace, value: object) -> Mapping[str, object]:
     if isinstance(value, dict):
         return value
     raise place.fault("is not an object", "write each problem as one JSON object")
@@ -204,7 +204,7 @@ def survivors(fields: Mapping[str, object], used: Collection[str | None]) -> dic
     }
 
 
-def text_field(place: Place, fields: Mapping[str, object], names: Sequence[str]) -> str | None:
+def text_field(place: FilePlace, fields: Mapping[str, object], names: Sequence[str]) -> str | None:
     """Return the text of the first of these fields that is there and not null; raises ManifestError."""
     for name in names:
         value = fields.get(name)
@@ -218,7 +218,7 @@ def text_field(place: Place, fields: Mapping[str, object], names: Sequence[str])
     return None
 
 
-def require_field(place: Place, fields: Mapping[str, object], names: Sequence[str], what: str) -> str:
+def require_field(place: FilePlace, fields: Mapping[str, object], names: Sequence[str], what: str) -> str:
     """Return the same, and raise ManifestError if the line has none of them, or only a blank one."""
     text = text_field(place, fields, names)
     if text is not None and text.strip():

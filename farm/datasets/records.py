@@ -8,7 +8,7 @@ from pathlib import Path
 from farm.assembly.declaration import read_target
 from farm.assembly.faults import Unstated
 from farm.datasets.lean_files import only_theorem
-from farm.datasets.problem import Place, Problem
+from farm.datasets.problem import FilePlace, Problem
 from farm.datasets.reading import objects, require_field, survivors, text_field
 from farm.lean_text.header import header_end
 
@@ -46,7 +46,7 @@ def split_of(path: Path) -> str:
     return next((_SPLITS[part] for part in reversed(stem.split("-")) if part in _SPLITS), "")
 
 
-def _problem(place: Place, fields: Mapping[str, object], usual: str) -> Problem:
+def _problem(place: FilePlace, fields: Mapping[str, object], usual: str) -> Problem:
     name = require_field(place, fields, NAMES, "name")
     statement = require_field(place, fields, STATEMENTS, "Lean 4 statement")
     header, statement = _parts(place, fields, statement)
@@ -66,7 +66,7 @@ def _problem(place: Place, fields: Mapping[str, object], usual: str) -> Problem:
     )
 
 
-def _parts(place: Place, fields: Mapping[str, object], statement: str) -> tuple[str, str]:
+def _parts(place: FilePlace, fields: Mapping[str, object], statement: str) -> tuple[str, str]:
     """Return the header and the statement, with the text between the two."""
     header = text_field(place, fields, HEADERS) or ""
     helper = (text_field(place, fields, HELPERS) or "").strip()
@@ -86,7 +86,7 @@ def first_of(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None
     return next((name for name in names if fields.get(name) is not None), None)
 
 
-def _more(place: Place, fields: Mapping[str, object]) -> dict[str, object]:
+def _more(place: FilePlace, fields: Mapping[str, object]) -> dict[str, object]:
     """Return the other fields that a line keeps: informal statement, difficulty, and unknown fields."""
     used = [first_of(fields, names) for names in (NAMES, STATEMENTS, HEADERS, HELPERS, INFORMAL)]
     found: dict[str, object] = {

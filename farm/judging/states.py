@@ -16,7 +16,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Cancelled(StrEnum):
+class CancelReason(StrEnum):
     """The reasons for which a line is cancelled; none of them depends on its proof."""
 
     USER = "user"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farm.lean_text.scanner import Kind, Token, tokens
+from farm.lean_text.scanner import Token, TokenKind, tokens
 
 _MODIFIERS = frozenset({"public", "meta"})
 
@@ -44,7 +44,7 @@ class _Words:
     def __init__(self, program: str) -> None:
         self._program = program
         read = tokens(program, 0, min(len(program), LONGEST_HEADER))
-        self._tokens = (token for token in read if token.kind is not Kind.COMMENT)
+        self._tokens = (token for token in read if token.kind is not TokenKind.COMMENT)
         self._token: Token | None = None
         self.go_on()
 
@@ -62,4 +62,4 @@ class _Words:
 
     @property
     def is_name(self) -> bool:
-        return self._token is not None and self._token.kind is Kind.NAME
+        return self._token is not None and self._token.kind is TokenKind.NAME

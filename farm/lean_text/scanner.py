@@ -24,7 +24,7 @@ NAME = rf"{_PART}(?:\.{_PART})*+"
 """The pattern of a Lean name, with all its dotted parts."""
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """The kind of a token. An interpolated string gives its text as strings and its holes as tokens."""
 
     COMMENT = "comment"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 class Token(NamedTuple):
     """One token of Lean text: its kind and its offsets; white space gives none."""
 
-    kind: Kind
+    kind: TokenKind
     start: int
     end: int
 
@@ -62,8 +62,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_COMMENTS = (Kind.COMMENT, Kind.DOC_COMMENT)
-_KINDS = {kind.value: kind for kind in Kind}
+_COMMENTS = (TokenKind.COMMENT, TokenKind.DOC_COMMENT)
+_KINDS = {kind.value: kind for kind in TokenKind}
 _STRING_END = re.compile(_STRING, re.DOTALL)
 _STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.)*+["{]?', re.DOTALL)
 _NEST = re.compile(r"/-|-/")
@@ -115,18 +115,18 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]
             continue
         if group == "raw":
             position = _raw_end(text, found, stop)
-            yield Token(Kind.STRING, first, position)
+            yield Token(TokenKind.STRING, first, position)
         elif group == "string" and not interpolating:
             ended = _STRING_END.match(text, first, stop)
             position = ended.end() if ended else stop
-            yield Token(Kind.STRING, first, position)
+            yield Token(TokenKind.STRING, first, position)
         elif group == "string" or (group == "close" and holes and not holes[-1] and text[first] == "}"):
             position, opened = _string_piece(text, first, stop)
             if group == "close":
                 holes.pop()
             if opened:
                 holes.append(0)
-            yield Token(Kind.STRING, first, position)
+            yield Token(TokenKind.STRING, first, position)
         else:
             if holes and group in ("open", "close"):
                 holes[-1] = max(0, holes[-1] + (1 if group == "open" else -1))
@@ -157,9 +157,9 @@ def _string_piece(text: str, quote: int, stop: int) -> tuple[int, bool]:
 
 def _comment(text: str, start: int, line_end: int, stop: int) -> Token:
     if text[start] == "-":
-        return Token(Kind.COMMENT, start, line_end)
+        return Token(TokenKind.COMMENT, start, line_end)
     doc = text[start + 2 : start + 3] in ("-", "!")
-    return Token(Kind.DOC_COMMENT if doc else Kind.COMMENT, start, _block_end(text, start, stop))
+    return Token(TokenKind.DOC_COMMENT if doc else TokenKind.COMMENT, start, _block_end(text, start, stop))
 
 
 def _block_end(text: str, start: int, stop: int) -> int:
@@ -244,7 +244,7 @@ def first_sorry(text: str) -> int:
 
 def _sorries(text: str) -> Iterator[int]:
     if any(word in text for word in _SORRY_NAMES):
-        names = (each for each in tokens(text) if each.kind is Kind.NAME)
+        names = (each for each in tokens(text) if each.kind is TokenKind.NAME)
         yield from (each.start for each in names if _is_sorry(text[each.start : each.end]))
 
 

@@ -125,14 +125,14 @@ class _ZstdFrames(io.RawIOBase):
         self._frame = None if frame.eof else frame
 
 
-class Fault(NamedTuple):
+class LineFault(NamedTuple):
     """A fault of a line's bytes, and its remedy."""
 
     problem: str
     remedy: str
 
 
-_TOO_LONG = Fault(f"the line is longer than {LINE_MIB} MiB", "remove this line or shorten its fields")
+_TOO_LONG = LineFault(f"the line is longer than {LINE_MIB} MiB", "remove this line or shorten its fields")
 
 
 class Lines:
@@ -235,7 +235,7 @@ def unmarked(number: int, line: bytes) -> bytes:
     return line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
-def encoding_of(line: bytes) -> Fault | None:
+def encoding_of(line: bytes) -> LineFault | None:
     """Return the encoding fault of a line that cannot be decoded, None if its bytes show none.
 
     JSON, and text of Lean, begins with an ASCII character and has no NUL: the places of these are RFC 4627's
@@ -244,14 +244,14 @@ def encoding_of(line: bytes) -> Fault | None:
     """
     for mark, name in _MARKS.items():
         if line.startswith(mark):
-            return Fault(f"begins with a byte order mark ({name})", "save the file as UTF-8 without one")
+            return LineFault(f"begins with a byte order mark ({name})", "save the file as UTF-8 without one")
     nulls = tuple(byte == 0 for byte in line[:4])
     unmarked_name = next((name for sign, name in _NULLS.items() if nulls[: len(sign)] == sign), None)
     if unmarked_name is not None:
         remedy = f"save the file as UTF-8: iconv -f {unmarked_name} -t UTF-8 FILE > NEW"
-        return Fault(f"is {unmarked_name} without a byte order mark", remedy)
+        return LineFault(f"is {unmarked_name} without a byte order mark", remedy)
     if _BARE_RETURN.search(line) is not None:
-        return Fault(
+        return LineFault(
             "ends its lines with a carriage return (CR) alone",
             "end each line with a line feed: tr '\\r' '\\n' < FILE > NEW",
         )

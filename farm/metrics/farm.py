@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from farm.errors import FarmError
 from farm.judging.verdict import Outcome
 from farm.log import logger
-from farm.store.readings import Reading
+from farm.store.readings import FarmReading
 from farm.version import VERSION
 
 #: Seconds for which a snapshot is reused,
@@ -40,10 +40,12 @@ _F = TypeVar("_F", bound=GaugeMetricFamily | CounterMetricFamily)
 class FarmMetrics(Collector):
     """Collects the state of the farm with `read`; threads may scrape at once."""
 
-    def __init__(self, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, read: Callable[[], FarmReading], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._read, self._clock = read, clock
         self._lock = threading.Lock()
-        self._reading: Reading | None = None
+        self._reading: FarmReading | None = None
         self._fresh_until = 0.0
 
     def describe(self) -> Iterator[Metric]:
@@ -59,7 +61,7 @@ class FarmMetrics(Collector):
         if reading is not None:
             yield from _families(reading)
 
-    def _recent(self) -> Reading | None:
+    def _recent(self) -> FarmReading | None:
         """Return a fresh reading; None if PostgreSQL gives none."""
         if not self._lock.acquire(timeout=_WAIT_SECONDS):
             _log.warning("PostgreSQL did not return the metrics within %g s", _WAIT_SECONDS)
@@ -74,7 +76,7 @@ class FarmMetrics(Collector):
         finally:
             self._lock.release()
 
-    def _new(self) -> Reading | None:
+    def _new(self) -> FarmReading | None:
         try:
             return self._read()
         except FarmError as error:
@@ -95,7 +97,7 @@ def exposition(metrics: FarmMetrics, accepted: str = "") -> tuple[bytes, str]:
     return encode(registered(metrics)), content_type
 
 
-def _families(reading: Reading | None) -> Iterator[Metric]:
+def _families(reading: FarmReading | None) -> Iterator[Metric]:
     """Yield each metric with its values, without values if `reading` is None."""
     yield from _facts(reading)
     yield from _queue(reading)
@@ -103,7 +105,7 @@ def _families(reading: Reading | None) -> Iterator[Metric]:
     yield from _runs(reading)
 
 
-def _facts(reading: Reading | None) -> Iterator[Metric]:
+def _facts(reading: FarmReading | None) -> Iterator[Metric]:
     info = _gauge("farm_info", "Version of the farm and revision of its database.", "version", "schema")
     seconds = _gauge("farm_reading_seconds", "How long reading these numbers took.")
     size = _gauge("farm_database_bytes", "Size of the database.")
@@ -122,7 +124,7 @@ def _facts(reading: Reading | None) -> Iterator[Metric]:
     yield from (info, seconds, size, oldest, silent)
 
 
-def _queue(reading: Reading | None) -> Iterator[Metric]:
+def _queue(reading: FarmReading | None) -> Iterator[Metric]:
     waiting = _gauge("farm_queue_checks", "Checks that wait for a worker.", "environment", "class")
     oldest = _gauge(
         "farm_queue_oldest_seconds", "How long the oldest of the next checks waits.", "environment", "class"
@@ -137,7 +139,7 @@ def _queue(reading: Reading | None) -> Iterator[Metric]:
     yield from (waiting, oldest, held, overdue)
 
 
-def _counted(reading: Reading | None) -> Iterator[Metric]:
+def _counted(reading: FarmReading | None) -> Iterator[Metric]:
     attempts = CounterMetricFamily("farm_attempts", "Attempts that ended.", labels=["outcome"])
     lines = CounterMetricFamily("farm_lines", "Lines and items that were submitted.", labels=["check"])
     if reading is not None:
@@ -146,7 +148,7 @@ def _counted(reading: Reading | None) -> Iterator[Metric]:
     yield from (attempts, lines)
 
 
-def _runs(reading: Reading | None) -> Iterator[Metric]:
+def _runs(reading: FarmReading | None) -> Iterator[Metric]:
     in_progress = _gauge("farm_runs_in_progress", "Runs of manifests that have unfinished lines.")
     left = _gauge("farm_run_lines_left", "Unfinished lines of the newest of these runs.", "run")
     lag = _gauge("farm_run_export_lag_seconds", "How long the oldest verdict was not exported.", "run")

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from farm.reports.estimates import Kind, Kinds, counted
-from farm.reports.pools import Pool, Samples
+from farm.reports.estimates import Kinds, ProblemKind, counted
+from farm.reports.pools import LinePool, Samples
 from farm.reports.statistics import Row, bootstrap, sizes
 
 #: Resamples of fewer problems vary too little, those of one problem not at all.
@@ -64,7 +64,7 @@ class Comparison:
 Pair = tuple[Samples, Samples]
 
 
-def compare(pool: Pool, other: Pool, names: Sequence[str], *, run: str) -> Comparison | None:
+def compare(pool: LinePool, other: LinePool, names: Sequence[str], *, run: str) -> Comparison | None:
     """Return the comparison of a pool with that of another run, None without a common problem."""
     theirs = other.problems
     common = {number: (each, theirs[number]) for number, each in pool.problems.items() if number in theirs}
@@ -97,7 +97,9 @@ def _flip(pair: Pair) -> str:
 
 
 def _differences(pairs: Iterable[Pair]) -> tuple[PassDifference, ...]:
-    kinds: Counter[tuple[Kind, ...]] = Counter((Kind.of(here), Kind.of(there)) for here, there in pairs)
+    kinds: Counter[tuple[ProblemKind, ...]] = Counter(
+        (ProblemKind.of(here), ProblemKind.of(there)) for here, there in pairs
+    )
     both: Counter[int] = Counter()
     for sides, number in kinds.items():
         both[min(each.samples for each in sides)] += number
@@ -114,7 +116,7 @@ def _differences(pairs: Iterable[Pair]) -> tuple[PassDifference, ...]:
     )
 
 
-def _difference(sides: tuple[Kind, ...], k: int) -> float:
+def _difference(sides: tuple[ProblemKind, ...], k: int) -> float:
     here, there = sides
     return here.pass_at(k) - there.pass_at(k)
 

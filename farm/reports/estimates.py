@@ -9,7 +9,7 @@ from farm.reports.pools import Samples
 from farm.reports.statistics import pass_at_k
 
 
-class Kind(NamedTuple):
+class ProblemKind(NamedTuple):
     """The numbers that pass@k of a problem depends on; problems with equal samples are of one kind."""
 
     judged: int
@@ -19,7 +19,7 @@ class Kind(NamedTuple):
     stopped: bool
 
     @classmethod
-    def of(cls, samples: Samples) -> Kind:
+    def of(cls, samples: Samples) -> ProblemKind:
         """Return the kind of a problem with these samples."""
         return cls(samples.judged, samples.proved, samples.unknown, samples.timeouts, samples.stopped)
 
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
 
 #: How many problems are of each kind, here and, where runs are compared, there.
-Kinds = Mapping[tuple[Kind, ...], int]
+Kinds = Mapping[tuple[ProblemKind, ...], int]
 
 
 def counted(kinds: Kinds, k: int) -> Kinds:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from farm.judging.verdict import Outcome, Reason
-from farm.reports.estimates import Kind, Kinds, counted
-from farm.reports.pools import Cost, Pool, Samples
+from farm.reports.estimates import Kinds, ProblemKind, counted
+from farm.reports.pools import Cost, LinePool, Samples
 from farm.reports.statistics import all_of, mean_and_interval, pass_at_k, sizes
 
 #: At most this many of the slowest problems are listed.
@@ -179,7 +179,7 @@ class Figures:
         return next((each for each in self.pass_at if each.k == k), None)
 
 
-def figures(pool: Pool, names: Sequence[str]) -> Figures:
+def figures(pool: LinePool, names: Sequence[str]) -> Figures:
     """Return the figures of a pool with at least one line; the problems' names are by their numbers."""
     lines, problems = pool.lines, pool.problems.values()
     proved = _lines_of(pool, Outcome.PROVED)
@@ -210,11 +210,11 @@ def figures(pool: Pool, names: Sequence[str]) -> Figures:
     )
 
 
-def _lines_of(pool: Pool, verdict: str) -> int:
+def _lines_of(pool: LinePool, verdict: str) -> int:
     return sum(cost.lines for (found, _), cost in pool.costs.items() if found == verdict)
 
 
-def _unknown(pool: Pool) -> Unknown:
+def _unknown(pool: LinePool) -> Unknown:
     cancelled = pool.statuses["cancelled"]
     return Unknown(
         judge_error=_lines_of(pool, Outcome.JUDGE_ERROR),
@@ -223,7 +223,7 @@ def _unknown(pool: Pool) -> Unknown:
     )
 
 
-def _verdicts(pool: Pool) -> tuple[VerdictShare, ...]:
+def _verdicts(pool: LinePool) -> tuple[VerdictShare, ...]:
     order = list(Outcome)
     return tuple(
         VerdictShare(verdict=verdict, reason=reason, lines=cost.lines, share=cost.lines / pool.lines)
@@ -234,7 +234,7 @@ def _verdicts(pool: Pool) -> tuple[VerdictShare, ...]:
 
 
 def _pass_at(problems: Iterable[Samples], ks: Sequence[int]) -> tuple[PassAt, ...]:
-    kinds: Counter[tuple[Kind, ...]] = Counter((Kind.of(each),) for each in problems)
+    kinds: Counter[tuple[ProblemKind, ...]] = Counter((ProblemKind.of(each),) for each in problems)
     return tuple(_pass_at_one(kinds, k) for k in ks)
 
 
@@ -272,13 +272,13 @@ def _told(kinds: Kinds, k: int) -> Kinds:
     return {sides: number for sides, number in kinds.items() if sides[0].judged}
 
 
-def _mean(kinds: Kinds, worth: Callable[[Kind], float]) -> float | None:
+def _mean(kinds: Kinds, worth: Callable[[ProblemKind], float]) -> float | None:
     """Return the mean over problems, None without one."""
     problems = sum(kinds.values())
     return sum(worth(kind) * number for (kind,), number in kinds.items()) / problems if problems else None
 
 
-def _timeouts(pool: Pool) -> Timeouts:
+def _timeouts(pool: LinePool) -> Timeouts:
     judged = [each for each in pool.problems.values() if each.judged]
     number = len(judged)
     return Timeouts(
@@ -289,7 +289,7 @@ def _timeouts(pool: Pool) -> Timeouts:
     )
 
 
-def _limit(pool: Pool, limit: str) -> LimitUse:
+def _limit(pool: LinePool, limit: str) -> LimitUse:
     ended = sum(cost.lines for (_, reason), cost in pool.costs.items() if reason == _ENDS[limit])
     tenths = {verdict: getattr(use, limit, None) for verdict, use in pool.use.items()}
     proved, rejected = tenths[Outcome.PROVED], tenths[Outcome.REJECTED]
@@ -301,7 +301,7 @@ def _limit(pool: Pool, limit: str) -> LimitUse:
     )
 
 
-def _costs(pool: Pool) -> Costs:
+def _costs(pool: LinePool) -> Costs:
     by_verdict: dict[str, Cost] = {}
     for (verdict, _), cost in pool.costs.items():
         found = by_verdict.setdefault(verdict, Cost())
@@ -332,7 +332,7 @@ def _verdict_cost(verdict: Outcome, cost: Cost) -> VerdictCost:
     )
 
 
-def _slowest(pool: Pool, names: Sequence[str]) -> tuple[SlowProblem, ...]:
+def _slowest(pool: LinePool, names: Sequence[str]) -> tuple[SlowProblem, ...]:
     judged = ((each.seconds / each.judged, -number) for number, each in pool.problems.items() if each.judged)
     return tuple(
         SlowProblem(

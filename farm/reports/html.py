@@ -14,7 +14,7 @@ from markupsafe import Markup
 from farm.reports import svg, words
 from farm.reports.comparison import Comparison
 from farm.reports.figures import Figures
-from farm.reports.report import Report
+from farm.reports.report import RunsReport
 from farm.reports.svg import Caption, Point
 from farm.version import VERSION
 
@@ -22,7 +22,7 @@ from farm.version import VERSION
 MOST_ROWS, MOST_PLOTTED, MOST_NAMES = 100, 12, 60
 
 
-def page(report: Report, *, made_at: datetime) -> str:
+def page(report: RunsReport, *, made_at: datetime) -> str:
     """Return the page; all foreign text in it is escaped."""
     environment = Environment(
         loader=PackageLoader("farm.reports", "page"),
@@ -47,7 +47,7 @@ def page(report: Report, *, made_at: datetime) -> str:
     )
 
 
-def _plots(report: Report) -> dict[str, str]:
+def _plots(report: RunsReport) -> dict[str, str]:
     total = report.total
     plots = {"verdicts": _verdicts(total), "use": _use(total), "costs": _costs(total)}
     if any(at.value is not None for at in total.pass_at):

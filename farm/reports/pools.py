@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from farm.judging.verdict import Outcome as Verdict
-from farm.store.outcomes import Outcome
+from farm.store.outcomes import LineOutcome
 
 #: By how many parts of a limit the lines that kept it are counted.
 PARTS = 10
@@ -60,7 +60,7 @@ class Use:
         self.wall, self.cpu, self.memory = [0] * PARTS, [0] * PARTS, [0] * PARTS
 
 
-class Pool:
+class LinePool:
     """Lines that are reported together."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Pool:
         self.problems: dict[int, Samples] = {}
         self.use = {verdict: Use() for verdict in _ENDED}
 
-    def add(self, problem: int, line: Outcome) -> None:
+    def add(self, problem: int, line: LineOutcome) -> None:
         """Count a line of this problem."""
         self.lines += 1
         samples = self.problems.get(problem)
@@ -96,7 +96,7 @@ class Pool:
         if verdict in _ENDED:
             self._note_use(line, self.use[verdict])
 
-    def _pay(self, line: Outcome, samples: Samples) -> None:
+    def _pay(self, line: LineOutcome, samples: Samples) -> None:
         kind = line.verdict or "", line.reason or ""
         cost = self.costs.get(kind)
         if cost is None:
@@ -109,7 +109,7 @@ class Pool:
             cost.wall_seconds += line.wall_seconds or 0.0
             samples.cpu_seconds += seconds
 
-    def _note_use(self, line: Outcome, use: Use) -> None:
+    def _note_use(self, line: LineOutcome, use: Use) -> None:
         wall = int(PARTS * (line.wall_seconds or 0.0) / line.wall_limit)
         cpu = int(PARTS * (line.cpu_seconds or 0.0) / line.cpu_limit)
         memory = PARTS * (line.peak_memory_kib or 0) // (line.memory_limit_mib * 1024)

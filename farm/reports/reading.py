@@ -13,8 +13,8 @@ from operator import attrgetter
 from farm.errors import UsageError
 from farm.manifest.lines import printable
 from farm.reports.fields import Field, field_values, shortened
-from farm.reports.pools import Pool
-from farm.store.outcomes import Outcome, outcomes
+from farm.reports.pools import LinePool
+from farm.store.outcomes import LineOutcome, outcomes
 from farm.store.queries import Queries, StoredManifest, StoredRun
 
 #: A field with more values than these splits nothing.
@@ -33,7 +33,7 @@ class Problems:
         #: By number; as long as is fit to be shown.
         self.names: list[str] = []
 
-    def number(self, run: StoredRun, line: Outcome) -> int:
+    def number(self, run: StoredRun, line: LineOutcome) -> int:
         """Return the number of a line's problem."""
         name = line.name if line.group is None else line.group
         if name or line.group is not None:
@@ -57,16 +57,16 @@ class Reader:
         self.field = None if by is None else Field(by)
         self.problems = Problems()
         #: All lines that were read, and those of each value of the field; None is for lines without it.
-        self.total = Pool()
-        self.values: dict[str | None, Pool] = {}
+        self.total = LinePool()
+        self.values: dict[str | None, LinePool] = {}
 
-    def read(self, run: StoredRun) -> Pool:
+    def read(self, run: StoredRun) -> LinePool:
         """Read the lines of a run that is reported, and return them by themselves.
 
         Raises `UsageError` for a run without lines and a field with too many values, `ManifestError` where
         the field cannot be read, and `ServerDown`.
         """
-        pool = Pool() if self._several else self.total
+        pool = LinePool() if self._several else self.total
         for line, value in self._lines(run):
             problem = self.problems.number(run, line)
             pool.add(problem, line)
@@ -76,15 +76,15 @@ class Reader:
                 self._of(value).add(problem, line)
         return self._whole(run, pool)
 
-    def read_beside(self, run: StoredRun) -> Pool:
+    def read_beside(self, run: StoredRun) -> LinePool:
         """Read the lines of a run that others are compared with; raises as `read` does, fields apart."""
-        pool = Pool()
+        pool = LinePool()
         with closing(outcomes(self._queries.engine, run.id)) as lines:
             for line in lines:
                 pool.add(self.problems.number(run, line), line)
         return self._whole(run, pool)
 
-    def _whole(self, run: StoredRun, pool: Pool) -> Pool:
+    def _whole(self, run: StoredRun, pool: LinePool) -> LinePool:
         self._queries.require_there(run.id)
         if not pool.lines:
             raise UsageError(f"run {run.id} has no lines, so there is nothing to report")
@@ -97,7 +97,7 @@ class Reader:
         name, others = printable(self.field.name), ", ".join(map(printable, self.field.others))
         raise UsageError(f"--by {name}: no line has this field; the lines have {others}")
 
-    def _of(self, value: str | None) -> Pool:
+    def _of(self, value: str | None) -> LinePool:
         pool = self.values.get(value)
         if pool is None:
             if len(self.values) == MOST_VALUES:
@@ -106,10 +106,10 @@ class Reader:
                     f"--by {name}: the field has more than {MOST_VALUES} different values; "
                     "choose one that many lines share"
                 )
-            pool = self.values[value] = Pool()
+            pool = self.values[value] = LinePool()
         return pool
 
-    def _lines(self, run: StoredRun) -> Iterator[tuple[Outcome, str | None]]:
+    def _lines(self, run: StoredRun) -> Iterator[tuple[LineOutcome, str | None]]:
         with closing(outcomes(self._queries.engine, run.id)) as lines:
             if self.field is None:
                 for line in lines:
@@ -122,8 +122,8 @@ class Reader:
                 yield from self._with_values(run.id, manifests[number], found, self.field)
 
     def _with_values(
-        self, run_id: str, manifest: StoredManifest, lines: Iterator[Outcome], field: Field
-    ) -> Iterator[tuple[Outcome, str | None]]:
+        self, run_id: str, manifest: StoredManifest, lines: Iterator[LineOutcome], field: Field
+    ) -> Iterator[tuple[LineOutcome, str | None]]:
         with field_values(manifest.path, field) as values:
             for line in lines:
                 yield line, values.at(line.line)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from farm.errors import UsageError
 from farm.reports.comparison import Comparison, compare
 from farm.reports.figures import Figures, figures
-from farm.reports.pools import Pool
+from farm.reports.pools import LinePool
 from farm.reports.reading import Reader
 from farm.store.queries import Queries, StoredRun
 
@@ -44,7 +44,7 @@ class ValueFigures:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class RunsReport:
     """The figures of runs: each by itself, all together, split by a field, and beside another run."""
 
     runs: tuple[RunFigures, ...]
@@ -84,7 +84,7 @@ def _run_facts(found: RunFigures) -> dict[str, object]:
 
 def report(
     queries: Queries, runs: Sequence[StoredRun], *, by: str | None = None, against: StoredRun | None = None
-) -> Report:
+) -> RunsReport:
     """Return the report on runs, all read in bounded memory.
 
     Raises `UsageError` when a run is given twice or has no lines, no line has the field `by`, or the run
@@ -98,7 +98,7 @@ def report(
     beside = None if against is None else reader.read_beside(against)
     total = figures(reader.total, names)
     of_runs = [total] if len(runs) == 1 else [figures(pool, names) for pool in pools]
-    return Report(
+    return RunsReport(
         runs=tuple(RunFigures.of(queries, run, each) for run, each in zip(runs, of_runs, strict=True)),
         total=total,
         by=by,
@@ -124,7 +124,7 @@ def _of_values(reader: Reader, names: Sequence[str]) -> Iterator[ValueFigures]:
     numbers = {value: _number(value) for value in reader.values if value is not None}
     are_numbers = None not in numbers.values()
 
-    def place(item: tuple[str | None, Pool]) -> tuple[bool, float, str]:
+    def place(item: tuple[str | None, LinePool]) -> tuple[bool, float, str]:
         value, pool = item
         first = numbers.get(value or "") if are_numbers else None
         return value is None, -pool.lines if first is None else first, value or ""
@@ -141,7 +141,7 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _compared(pool: Pool, other: Pool, names: Sequence[str], against: StoredRun) -> Comparison:
+def _compared(pool: LinePool, other: LinePool, names: Sequence[str], against: StoredRun) -> Comparison:
     found = compare(pool, other, names, run=against.id)
     if found is None:
         raise UsageError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.manifest.lines import printable
 from farm.reports.comparison import Comparison, PassDifference
 from farm.reports.figures import Figures, LimitUse, PassAt
-from farm.reports.report import Report, RunFigures
+from farm.reports.report import RunFigures, RunsReport
 from farm.reports.svg import points_label
 from farm.store.queries import StoredRun
 
@@ -91,7 +91,7 @@ def seconds(number: float | None) -> str:
     return f"{number:.2f} s" if number >= 0.1 or number == 0 else f"{1000 * number:.0f} ms"
 
 
-def title(report: Report) -> str:
+def title(report: RunsReport) -> str:
     """Return the report's title."""
     ids = [each.run.id for each in report.runs]
     if len(ids) == 1:
@@ -106,63 +106,65 @@ def manifests(run: StoredRun) -> str:
     return ", ".join(names) + (f" and {rest} more" if rest else "")
 
 
-def run_rows(report: Report) -> list[tuple[str, Figures]]:
+def run_rows(report: RunsReport) -> list[tuple[str, Figures]]:
     """Return the figures of every run, and of all together."""
     return [*((each.run.id, each.figures) for each in report.runs), ("together", report.total)]
 
 
-def value_rows(report: Report) -> list[tuple[str, Figures]]:
+def value_rows(report: RunsReport) -> list[tuple[str, Figures]]:
     """Return the figures of every value of the field."""
     return [(name(each.value), each.figures) for each in report.values]
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ReportNote:
     """A sentence, and the command for details, if one exists."""
 
     sentence: str
     command: str = ""
 
 
-def notes(report: Report) -> list[Note]:
+def notes(report: RunsReport) -> list[ReportNote]:
     """Return the notes that a reader needs before any figure."""
     runs = [*report.runs, *([report.against] if report.against else [])]
     return [note for each in runs for note in _notes(each)]
 
 
-def _notes(found: RunFigures) -> Iterator[Note]:
+def _notes(found: RunFigures) -> Iterator[ReportNote]:
     run, unknown = found.run, found.figures.unknown
     if unknown.unfinished:
         lines = count(unknown.unfinished, "line")
         of = f"{lines} of {whole(found.figures.lines)}"
-        yield Note(f"Run {run.id} is not over: {of} without a verdict yet.", f"farm status {run.id} --wait")
+        yield ReportNote(
+            f"Run {run.id} is not over: {of} without a verdict yet.", f"farm status {run.id} --wait"
+        )
     if unknown.judge_error:
         lines = count(unknown.judge_error, "line")
-        yield Note(
+        yield ReportNote(
             f"The farm could not judge {lines} of run {run.id}, which says nothing about the proofs.",
             f"farm show {run.id} --verdict judge_error",
         )
     if found.rests_on_sorry:
-        yield Note(
+        yield ReportNote(
             f"Of the proofs of run {run.id}, {whole(found.rests_on_sorry)} rest on a sorry of the dataset, "
             "such as an earlier part of the statement.",
             f"farm show {run.id} --verdict proved",
         )
     if found.unchecked:
-        yield Note(
+        yield ReportNote(
             f"Of the proofs of run {run.id}, {whole(found.unchecked)} were compared with no statement."
         )
     if not unknown.cancelled:
         return
     cancelled = f"{count(unknown.cancelled, 'line')} of run {run.id} cancelled"
     if found.stops_on_first_proof:
-        yield Note(
+        yield ReportNote(
             f"{cancelled}, for it stops on the first proof: pass@1 over its judged lines is too high, and "
             "another pass@k is given only if the cancelled lines cannot change it. "
             "Use the bounds, and the problems solved."
         )
     else:
-        yield Note(f"{cancelled}.")
+        yield ReportNote(f"{cancelled}.")
 
 
 def solved(figures: Figures) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
-from farm.judging.states import Cancelled, Status
+from farm.judging.states import CancelReason, Status
 from farm.judging.tiers import Tier
 from farm.runs.pick import Pick
 from farm.runs.prepare.problems import unfit
@@ -59,7 +59,9 @@ def cancel(
     """
     statuses = (Status.QUEUED, Status.RUNNING)
     with store.transaction() as connection:
-        cancelled = waiting.cancel(connection, run_id, Cancelled.USER, statuses, lines=lines, groups=groups)
+        cancelled = waiting.cancel(
+            connection, run_id, CancelReason.USER, statuses, lines=lines, groups=groups
+        )
         if cancelled and lines is None and groups is None:
             retrying.mark_cancelled(connection, run_id)
     return cancelled
@@ -84,7 +86,7 @@ def retry(
     """
     _require_finished(pick)
     picked = {kind: list(words) for kind, words in asdict(pick).items()}
-    changes = retrying.Changes(
+    changes = retrying.CheckChanges(
         None if tier is None else tier.assurance.tier, wall_seconds, cpu_seconds, memory_mib
     )
     with store.transaction() as connection:

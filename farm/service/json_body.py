@@ -84,7 +84,7 @@ def _uncollected(step: Callable[[], _T]) -> _T:
         gc.enable()
 
 
-class Unfit(ValueError):
+class UnfitJson(ValueError):
     """JSON that the service refuses: `place` is the path of the field, `kind` the type of the fault."""
 
     def __init__(self, place: tuple[str | int, ...], words: str, *, kind: str) -> None:
@@ -107,7 +107,7 @@ def parsed(body: bytes) -> object:
         raise _no_json(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise _no_json("it is nested too deeply") from error
-    except Unfit as error:
+    except UnfitJson as error:
         fault = {"loc": ["body", *error.place], "msg": error.words, "type": error.kind}
         raise HTTPException(422, [fault]) from error
 
@@ -116,8 +116,8 @@ def strict(text: str) -> object:
     """Return the value of a JSON text in which no object has a field twice and all numbers are finite.
 
     Of two fields with one name Python keeps the last, other parsers the first; and JSON has no NaN, so no
-    client could read it back. Raises `Unfit` for these, `json.JSONDecodeError` and RecursionError for a text
-    that is not JSON.
+    client could read it back. Raises `UnfitJson` for these, `json.JSONDecodeError` and RecursionError for a
+    text that is not JSON.
     """
     odd: list[str] = []
     twice: list[tuple[dict[str, object], str]] = []
@@ -141,15 +141,17 @@ def strict(text: str) -> object:
         raise
     except ValueError as error:  # Python reads integers of up to 4300 digits
         words = "an integer has too many digits; give a finite number"
-        raise Unfit((), words, kind="finite_number") from error
+        raise UnfitJson((), words, kind="finite_number") from error
     if twice:
         ((whole, name),) = twice
         place = _place(found, lambda each: each is whole)
-        raise Unfit((*place, name), f"{name[:80]!r} is given twice; keep one of the two", kind="given_twice")
+        raise UnfitJson(
+            (*place, name), f"{name[:80]!r} is given twice; keep one of the two", kind="given_twice"
+        )
     if odd:
         place = _place(found, lambda each: isinstance(each, float) and not math.isfinite(each))
         words = f"{odd[0][:40]} is not a number that JSON can hold; give a finite number"
-        raise Unfit(place, words, kind="finite_number")
+        raise UnfitJson(place, words, kind="finite_number")
     return found
 
 

@@ -28,7 +28,7 @@ from farm.store.records import SHOWN_STATUS, RunLine, sentences
 PAGE = 100
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """A line of a run: the number of its manifest, from 0, and its own, from 1."""
 
     manifest: int
@@ -42,7 +42,7 @@ _SENTENCE = 400
 _WITHOUT = (None, "proved")
 
 #: Before every line.
-START = Place(0, 0)
+START = LinePlace(0, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +104,7 @@ class SeenHour:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class LineFilter:
     """A filter of lines; "" stands for any.
 
     `state` is a verdict, ``cancelled``, or ``waiting`` for lines without a verdict. `name` is a part of a
@@ -136,9 +136,9 @@ class SeenLine:
     wall_seconds: float | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LinePlace:
         """Which line it is."""
-        return Place(self.manifest, self.line)
+        return LinePlace(self.manifest, self.line)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,13 +154,13 @@ class SeenProblem:
     proved: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LinePlace:
         """Its first line."""
-        return Place(self.manifest, self.line)
+        return LinePlace(self.manifest, self.line)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class CheckLimits:
     """The limits of a check, and the time of its verdict."""
 
     wall_seconds: float
@@ -184,9 +184,9 @@ class Difference:
     other: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LinePlace:
         """The line in the first of the runs."""
-        return Place(self.manifest, self.line)
+        return LinePlace(self.manifest, self.line)
 
 
 _RUN = """
@@ -383,7 +383,9 @@ class Looking:
             open_below=sum(row["open_below"] for row in proved),
         )
 
-    def lines(self, run_id: str, wanted: Wanted, *, after: Place = START, most: int = PAGE) -> list[SeenLine]:
+    def lines(
+        self, run_id: str, wanted: LineFilter, *, after: LinePlace = START, most: int = PAGE
+    ) -> list[SeenLine]:
         """Return the first of these lines of a run after a place, in their order."""
         rows = self._all(
             _LINES,
@@ -405,18 +407,18 @@ class Looking:
         return {line: sentence[:_SENTENCE] for line, sentence in known.items()}
 
     def problems(
-        self, run_id: str, *, state: str = "", after: Place = START, most: int = PAGE
+        self, run_id: str, *, state: str = "", after: LinePlace = START, most: int = PAGE
     ) -> list[SeenProblem]:
         """Return the first problems of a run, ``solved``, ``unsolved`` or all, that begin after a place."""
         rows = self._all(_PROBLEMS, run=run_id, state=state, place=_number(after), most=most)
         return [SeenProblem(**row) for row in rows]
 
-    def limits(self, run_id: str, place: Place) -> Limits:
+    def limits(self, run_id: str, place: LinePlace) -> CheckLimits:
         """Return the limits of a line's check; raises `UnknownRun`."""
         rows = self._all(_LIMITS, run=run_id, **place._asdict())
         if not rows:
             raise UnknownRun(f"the run has no line {place.line}")
-        return Limits(**rows[0])
+        return CheckLimits(**rows[0])
 
     def turns(self, one: str, other: str) -> dict[tuple[str, str], int]:
         """Return how many lines have which verdict in the one run and which in the other.
@@ -426,12 +428,12 @@ class Looking:
         rows = self._all(_TURNS, one=one, other=other, **START._asdict())
         return {(row["one"], row["other"]): row["n"] for row in rows}
 
-    def lines_that_differ(self, one: str, other: str, *, after: Place = START) -> list[Difference]:
+    def lines_that_differ(self, one: str, other: str, *, after: LinePlace = START) -> list[Difference]:
         """Return the first lines after a place that have another verdict in the other run."""
         values = {"one": one, "other": other, "most": PAGE, **after._asdict()}
         return [Difference(**row) for row in self._all(_LINES_DIFFER, **values)]
 
-    def problems_that_differ(self, one: str, other: str, *, after: Place = START) -> list[Difference]:
+    def problems_that_differ(self, one: str, other: str, *, after: LinePlace = START) -> list[Difference]:
         """Return the first problems after a place that only one of two runs has proved."""
         values = {"one": one, "other": other, "most": PAGE, "place": _number(after)}
         return [Difference(**row) for row in self._all(_PROBLEMS_DIFFER, **values)]
@@ -443,7 +445,7 @@ def _hour(begins: datetime, rows: list[DictRow]) -> SeenHour:
     return SeenHour(begins=begins, counts=counts, newest=last["id"], name=last["name"])
 
 
-def _number(place: Place) -> int:
+def _number(place: LinePlace) -> int:
     return (place.manifest << 32) + place.line
 
 

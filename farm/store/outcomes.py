@@ -28,7 +28,7 @@ _OUTCOMES = f"""
 """
 
 
-class Outcome(NamedTuple):
+class LineOutcome(NamedTuple):
     """One line: its place, its limits, and its verdict, None for an unfinished line.
 
     `stopped` lines are cancelled because another line of their group is proved.
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     peak_memory_kib: int | None
 
 
-def outcomes(engine: Engine, run_id: str) -> Generator[Outcome]:
+def outcomes(engine: Engine, run_id: str) -> Generator[LineOutcome]:
     """Yield the lines of a run in order of manifests and lines; raises `ServerDown`."""
     with closing(streamed(engine, _OUTCOMES, {"run_id": run_id}, rows=_ROWS)) as rows:
-        yield from map(Outcome._make, rows)
+        yield from map(LineOutcome._make, rows)

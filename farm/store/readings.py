@@ -35,7 +35,7 @@ Queue = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class FarmReading:
     """The state of a farm at one moment: `waiting` and `oldest_seconds` by queue, `held` by environment.
 
     `attempts` are counted by outcome and `lines` by the check that answers them, both since the farm was set
@@ -135,7 +135,7 @@ _LAGS = """
 """
 
 
-def read(engine: Engine) -> Reading:
+def read(engine: Engine) -> FarmReading:
     """Return the state of the farm at this moment.
 
     Raises `ServerDown`, and `FarmError` where reading takes too long or the database is of another revision.
@@ -153,7 +153,7 @@ def read(engine: Engine) -> Reading:
         raise FarmError(str(error).partition("\n")[0]) from error
 
 
-def _read(connection: Connection, began: float) -> Reading:
+def _read(connection: Connection, began: float) -> FarmReading:
     def rows(statement: str, **values: object) -> list[RowMapping]:
         return list(connection.execute(text(statement), values).mappings())
 
@@ -168,7 +168,7 @@ def _read(connection: Connection, began: float) -> Reading:
     left = rows(_LEFT, each=1 + unfinished // (_LOOKED_AT + 1))
     tallies = rows(_TALLIES)
     lags = rows(_LAGS, newest=NEWEST, manifests=_MANIFESTS, lines=_LINES)
-    return Reading(
+    return FarmReading(
         schema=revision(connection) or "",
         database_bytes=int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0),
         oldest_run_seconds=float(connection.scalar(text(_OLDEST_RUN)) or 0),

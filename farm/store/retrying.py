@@ -59,7 +59,7 @@ _RETRY = text(f"""
 """)
 
 
-class Changes(NamedTuple):
+class CheckChanges(NamedTuple):
     """The tier and the limits of new checks; None keeps the old check's.
 
     Without `cpu_seconds` the limit of processor time grows with that of time.
@@ -80,7 +80,9 @@ def environments_and_tiers(
         return [(environment, tier) for environment, tier in rows]
 
 
-def retry(connection: Connection, run_id: str, picked: Mapping[str, Sequence[str]], changes: Changes) -> int:
+def retry(
+    connection: Connection, run_id: str, picked: Mapping[str, Sequence[str]], changes: CheckChanges
+) -> int:
     """Give the lines new checks, and return their number."""
     with hashing(connection):
         left = connection.scalars(_RETRY, {"run_id": run_id, **picked, **changes._asdict()}).all()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine, text
 
-from farm.judging.states import Cancelled, Status
+from farm.judging.states import CancelReason, Status
 from farm.store import tallies, waiting
 from farm.store.postgres import reaching
 
@@ -105,4 +105,4 @@ def sweep(engine: Engine, *, most: int, checker_version: str, answer_seconds: fl
 def _past_deadline(engine: Engine, run_id: str) -> int:
     """Cancel the queued checks of a run, in a transaction that locks nothing else."""
     with reaching(engine), engine.begin() as connection:
-        return waiting.cancel(connection, run_id, Cancelled.DEADLINE, (Status.QUEUED,))
+        return waiting.cancel(connection, run_id, CancelReason.DEADLINE, (Status.QUEUED,))

@@ -14,7 +14,7 @@ from psycopg.rows import DictRow
 from sqlalchemy import Connection, Row, text
 
 from farm.characters import storable
-from farm.judging.states import Cancelled
+from farm.judging.states import CancelReason
 from farm.store.new_runs import WORK
 from farm.store.postgres import hashing
 
@@ -215,7 +215,7 @@ def _lose(connection: Connection, lost: Sequence[Row[Any]]) -> None:
 def cancel(
     connection: Connection,
     run_id: str,
-    why: Cancelled,
+    why: CancelReason,
     statuses: Sequence[str],
     *,
     lines: Sequence[int] | None = None,

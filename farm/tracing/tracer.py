@@ -26,7 +26,7 @@ _FLUSH_SECONDS = 3.0
 _propagator = TraceContextTextMapPropagator()
 
 
-class Recorded(Span):
+class RecordedSpan(Span):
     """A span of OpenTelemetry's."""
 
     def __init__(self, span: trace.Span) -> None:
@@ -66,7 +66,7 @@ class Tracer:
         span = self._tracer.start_span(name, context=_context(parent), attributes=_attributes(facts))
         with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             try:
-                yield Recorded(span)
+                yield RecordedSpan(span)
             except Exception as error:
                 span.set_status(trace.StatusCode.ERROR)
                 span.set_attribute("error.type", type(error).__name__)

@@ -49,7 +49,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from farm.judging.audit import COMPARED, UNCHECKED
 from farm.judging.report import Preamble
-from farm.judging.states import Cancelled, Priority, Status
+from farm.judging.states import CancelReason, Priority, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.store.keys import Scope
@@ -286,7 +286,7 @@ jobs = Table(
     Column("fallback_segments", JSON),
     Column("restated_segments", JSON),
     Column("warnings", JSON, nullable=False),
-    _one_of("cancelled", Cancelled),
+    _one_of("cancelled", CancelReason),
     Index(None, "check_id"),
     # The only index for a run's group: with `run_id` as a column, a query could scan the whole run instead.
     Index(

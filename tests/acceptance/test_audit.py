@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from farm_workers.audit.audit import Rules, audit, left_open
-from farm_workers.audit.declarations import Kind, Safety, opened_module
+from farm_workers.audit.declarations import ConstantKind, Safety, opened_module
 from farm_workers.audit.findings import Findings
 from farm_workers.audit.imports import Index, index
 from farm_workers.audit.names import dotted, parsed
@@ -173,14 +173,14 @@ def test_every_kind_of_constant_is_read(compile_: Compile) -> None:
             assert constant is not None, text
             return constant.kind, constant.safety, constant.numbers
 
-        assert facts("ax") == (Kind.AXIOM, Safety.SAFE, ())
-        assert facts("hidden") == (Kind.OPAQUE, Safety.SAFE, ())
-        assert facts("bad") == (Kind.DEFINITION, Safety.UNSAFE, ())
-        assert facts("loop._unsafe_rec") == (Kind.DEFINITION, Safety.PARTIAL, ())
-        assert facts("T") == (Kind.INDUCTIVE, Safety.SAFE, (1, 1, 0, True, True))
-        assert facts("T.b") == (Kind.CONSTRUCTOR, Safety.SAFE, (1, 1, 1))
-        assert facts("T.rec") == (Kind.RECURSOR, Safety.SAFE, (1, 1, 1, 2, False))
-        assert facts("_private.Program.0.secret") == (Kind.THEOREM, Safety.SAFE, ())
+        assert facts("ax") == (ConstantKind.AXIOM, Safety.SAFE, ())
+        assert facts("hidden") == (ConstantKind.OPAQUE, Safety.SAFE, ())
+        assert facts("bad") == (ConstantKind.DEFINITION, Safety.UNSAFE, ())
+        assert facts("loop._unsafe_rec") == (ConstantKind.DEFINITION, Safety.PARTIAL, ())
+        assert facts("T") == (ConstantKind.INDUCTIVE, Safety.SAFE, (1, 1, 0, True, True))
+        assert facts("T.b") == (ConstantKind.CONSTRUCTOR, Safety.SAFE, (1, 1, 1))
+        assert facts("T.rec") == (ConstantKind.RECURSOR, Safety.SAFE, (1, 1, 1, 2, False))
+        assert facts("_private.Program.0.secret") == (ConstantKind.THEOREM, Safety.SAFE, ())
         recursor, axiom = module.constant(parsed("T.rec")), module.constant(parsed("ax"))
         assert recursor is not None
         assert axiom is not None
@@ -195,7 +195,7 @@ def test_a_constant_with_the_tag_of_another_kind_is_refused(compile_: Compile) -
         assert found(audit(module, None, parsed("goal"))) == []
         tags = [place << 3 | 7 for place in module.names.values()]
     believed = []
-    for tag, kind in itertools.product(tags, range(len(Kind))):
+    for tag, kind in itertools.product(tags, range(len(ConstantKind))):
         if original[tag] == kind:
             continue
         changed = original[:tag] + bytes([kind]) + original[tag + 1 :]
@@ -209,7 +209,7 @@ def test_a_constant_with_the_tag_of_another_kind_is_refused(compile_: Compile) -
 def test_all_of_the_core_library_can_be_read(core: LeanEnvironment, library: Index) -> None:
     with opened_module(Path(core.lean_path[0]) / "Core.olean") as module:
         kinds = {constant.kind for constant in map(module.constant, module.names) if constant is not None}
-        assert kinds == set(Kind)
+        assert kinds == set(ConstantKind)
         assert left_open(module) == []
     assert parsed("Quot.sound") in library.axioms
     assert parsed("Nat.add") in library.names

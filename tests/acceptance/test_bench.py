@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from commands import Command
 from farm_workers.bench.measure import asked
-from farm_workers.bench.programs import BenchProgram, Worth, program, programs
+from farm_workers.bench.programs import BenchProgram, ExpectedWorth, program, programs
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -202,7 +202,7 @@ def test_a_configured_environment_is_measured_with_its_own_header(
     what = subject(settings, "mine", MODULES, _fail)
     assert (what.environment.header, what.larger) == ("prelude\nimport Core\n", None)
     with bare.resident(what.environment, what.environment.header) as lean:
-        assert lean.check(program(what.environment.header, 0)) is Worth.PROVED
+        assert lean.check(program(what.environment.header, 0)) is ExpectedWorth.PROVED
 
 
 def test_more_modules_than_usual_make_a_second_header() -> None:
@@ -257,7 +257,7 @@ def test_the_library_is_there_whole_when_two_compile_it_at_once(
     (folder,) = tmp_path.iterdir()
     assert one.lean_path == (*core.lean_path, str(folder))
     with bare.resident(one, one.header) as lean:
-        assert lean.check(program(one.header, 0)) is Worth.PROVED
+        assert lean.check(program(one.header, 0)) is ExpectedWorth.PROVED
 
 
 def test_what_a_dead_builder_left_is_removed_and_what_a_living_one_works_on_is_not(
@@ -287,7 +287,7 @@ def test_no_two_programs_are_alike_and_half_of_them_hold(attempts: int) -> None:
     made = programs("", 0, 800, attempts=attempts)
     assert len({each.text for each in made}) == 800
     assert len({each.statement for each in made}) == 800 // attempts
-    assert Counter(each.worth for each in made) == {Worth.PROVED: 400, Worth.ERROR: 400}
+    assert Counter(each.worth for each in made) == {ExpectedWorth.PROVED: 400, ExpectedWorth.ERROR: 400}
     assert all(one.statement != other.statement for one, other in pairwise(made))
 
 
@@ -312,7 +312,7 @@ def test_a_resident_lean_that_ends_is_noticed(core: LeanEnvironment) -> None:
 
 def test_one_program_of_twenty_never_ends() -> None:
     made = with_endless("", 0, 60, every=20, wall_seconds=0.5)
-    endless = [place for place, each in enumerate(made) if each.worth is Worth.TIMEOUT]
+    endless = [place for place, each in enumerate(made) if each.worth is ExpectedWorth.TIMEOUT]
     assert endless == [10, 30, 50]
     assert all(made[place].wall_seconds == 0.5 for place in endless)
     assert len({each.text for each in made}) == 60
@@ -322,9 +322,9 @@ def test_one_program_of_twenty_never_ends() -> None:
 
 
 def test_a_program_that_comes_out_wrong_ends_the_measurement() -> None:
-    wrong = BenchProgram(text="theorem t : False := sorry", worth=Worth.PROVED)
+    wrong = BenchProgram(text="theorem t : False := sorry", worth=ExpectedWorth.PROVED)
     with crew(2) as hired, pytest.raises(FarmError, match="came out as error, not proved"):
-        hired.turn([lambda _: Worth.ERROR] * 2, [wrong])
+        hired.turn([lambda _: ExpectedWorth.ERROR] * 2, [wrong])
 
 
 def test_contenders_take_turns_forwards_and_then_backwards() -> None:
@@ -332,10 +332,10 @@ def test_contenders_take_turns_forwards_and_then_backwards() -> None:
 
     def given(who: str, number: int) -> list[BenchProgram]:
         asked_for.append((who, number))
-        return [BenchProgram(text="", worth=Worth.PROVED)]
+        return [BenchProgram(text="", worth=ExpectedWorth.PROVED)]
 
     with crew(1) as hired:
-        checks = [lambda _: Worth.PROVED]
+        checks = [lambda _: ExpectedWorth.PROVED]
         turns = hired.side_by_side({"one": checks, "other": checks}, given, 2)
     assert asked_for == [
         *[("one", 0), ("other", 0), ("one", 1), ("other", 1), ("other", 2), ("one", 2)],
@@ -346,7 +346,9 @@ def test_contenders_take_turns_forwards_and_then_backwards() -> None:
 def turn(*lanes: list[tuple[float, float | None]]) -> Turn:
     made = tuple(
         tuple(
-            Checked(program=BenchProgram(text="", worth=Worth.PROVED, wall_seconds=limit), seconds=seconds)
+            Checked(
+                program=BenchProgram(text="", worth=ExpectedWorth.PROVED, wall_seconds=limit), seconds=seconds
+            )
             for seconds, limit in lane
         )
         for lane in lanes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.binding.modules import describe
-from farm_workers.binding.signatures import MODULES, Description, Parameter, Part, Shape
+from farm_workers.binding.signatures import MODULES, Description, Member, Parameter, Shape
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from toolchains import CALL
 
@@ -105,14 +105,14 @@ def test_a_constant_has_no_parameters_and_a_theorem_is_no_code(described: Descri
 
 def test_a_structure_has_its_fields_with_shapes(described: Description) -> None:
     assert described.structures["Lean.ModuleData"] == (
-        Part("isModule", Shape.BYTE),
-        Part("imports"),
-        Part("level", Shape.BYTE),
-        Part("wrapped", Shape.BYTE),
-        Part("inner"),
-        Part("proof", Shape.ERASED),
-        Part("always", Shape.ERASED),
-        Part("kind", Shape.ERASED),
+        Member("isModule", Shape.BYTE),
+        Member("imports"),
+        Member("level", Shape.BYTE),
+        Member("wrapped", Shape.BYTE),
+        Member("inner"),
+        Member("proof", Shape.ERASED),
+        Member("always", Shape.ERASED),
+        Member("kind", Shape.ERASED),
     )
 
 

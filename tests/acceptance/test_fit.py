@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from descriptions import with_older_kernel, without
 from farm_workers.binding.description import encoded, shipped
-from farm_workers.binding.signatures import READ, Description, Parameter, Part, Shape
+from farm_workers.binding.signatures import READ, Description, Member, Parameter, Shape
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.canary import examine
 from farm_workers.checking.checker import Checker
@@ -124,7 +124,7 @@ def _lies() -> Iterator[tuple[str, Description]]:
         parts = list(RUN.structures[name])
         chance.shuffle(parts)
         yield f"fields of {name}", replace(RUN, structures={**RUN.structures, name: tuple(parts)})
-    task = (Part("new"), *RUN.structures["Lean.Language.SnapshotTask"])
+    task = (Member("new"), *RUN.structures["Lean.Language.SnapshotTask"])
     yield (
         "a field before the task",
         replace(RUN, structures={**RUN.structures, "Lean.Language.SnapshotTask": task}),

@@ -8,13 +8,13 @@ import json
 import pytest
 from farms import Quiet
 
-from farm.service.auth.tokens import Token
+from farm.service.auth.tokens import ApiToken
 
 
 def test_a_token_is_printed_alone_and_only_its_digest_is_stored(quiet: Quiet) -> None:
     said = quiet.farm("keys", "add", "trainer")
     assert said.returncode == 0, said.stderr
-    token = Token.parse(said.stdout.removesuffix("\n"))
+    token = ApiToken.parse(said.stdout.removesuffix("\n"))
     assert token is not None
     assert token.secret not in said.stderr
     assert "is not shown again" in said.stderr

@@ -27,12 +27,12 @@ from farm.service.auth.key_ring import KeyRing
 from farm.service.auth.local_token import LOCAL
 from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
-from farm.service.auth.tokens import Token
+from farm.service.auth.tokens import ApiToken
 from farm.service.backend import Backend
 from farm.service.page.responses import HEADERS
 from farm.settings import Settings
 from farm.store.keys import Key, Keys, Scope
-from farm.store.looking import Looking, Place, Wanted
+from farm.store.looking import LineFilter, LinePlace, Looking
 
 LOCAL_TOKEN = "the token of this start"
 HOSTILE = "</td><script>alert(1)</script>\u202e\"' onload=alert(1) {{ 7 * 7 }}"
@@ -108,7 +108,7 @@ class Page:
 
     def key(self, name: str, *scopes: Scope) -> str:
         """Add a key and return its token."""
-        token = Token.new()
+        token = ApiToken.new()
         key = Key(id=token.id, name=name, scopes=frozenset(scopes or Scope), classes=LOCAL.classes)
         Keys(self.quiet.engine).add(key, token.sha256)
         return token.text
@@ -484,7 +484,7 @@ class TestLooking:
         page.quiet.judge(other, 2, 3, 4)
         looking = Looking(page.quiet.engine)
         assert [each.line for each in looking.lines_that_differ(one, other)] == [1, 3, 4]
-        assert [each.line for each in looking.lines_that_differ(one, other, after=Place(0, 1))] == [3, 4]
+        assert [each.line for each in looking.lines_that_differ(one, other, after=LinePlace(0, 1))] == [3, 4]
         assert looking.problems_that_differ(one, other) == []
         assert looking.turns(one, other) == {
             ("proved", "waiting"): 1,
@@ -518,7 +518,7 @@ class TestLooking:
         told, counted = page.quiet.queries.tally(run), Looking(page.quiet.engine).counts(run)
         assert (counted.statuses, counted.verdicts) == (told.statuses, told.verdicts)
         assert (counted.unchecked, counted.trusting) == (told.unchecked, told.trusting)
-        assert len(Looking(page.quiet.engine).lines(run, Wanted(state="waiting"))) == told.unfinished
+        assert len(Looking(page.quiet.engine).lines(run, LineFilter(state="waiting"))) == told.unfinished
 
     def test_hostile_text_is_text_everywhere(self, page: Page, tmp_path: Path) -> None:
         program = HEADER + f"theorem t : True := trivial -- {HOSTILE}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from farm_workers.bench.programs import BenchProgram, Worth, programs, stated_as
+from farm_workers.bench.programs import BenchProgram, ExpectedWorth, programs, stated_as
 
 
 def stepwise(header: str, number: int, steps: int) -> BenchProgram:
@@ -27,7 +27,9 @@ def computed(header: str, number: int, steps: int) -> BenchProgram:
 def _in_steps(header: str, number: int, steps: Iterable[str]) -> BenchProgram:
     """Return a program with these steps in its proof; each number has a statement of its own."""
     stated = "theorem steps_{n} (a b : Nat) : a + b = b + a := by\n"
-    return stated_as(header, stated, "".join(steps) + "  exact Nat.add_comm a b\n", Worth.PROVED, number)
+    return stated_as(
+        header, stated, "".join(steps) + "  exact Nat.add_comm a b\n", ExpectedWorth.PROVED, number
+    )
 
 
 #: Lean looks at nothing while it searches here: its process must be killed.
@@ -40,6 +42,8 @@ def with_endless(
     """Return programs as `programs` does, but one of `every` never ends and is to be killed."""
     found = programs(header, first, how_many)
     for place in range(every // 2, how_many, every):
-        made = stated_as(header, _ENDLESS, "  repeat rw [Nat.add_comm]\n", Worth.TIMEOUT, first + place)
+        made = stated_as(
+            header, _ENDLESS, "  repeat rw [Nat.add_comm]\n", ExpectedWorth.TIMEOUT, first + place
+        )
         found[place] = replace(made, wall_seconds=wall_seconds)
     return found

@@ -35,7 +35,7 @@ from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
 from farm.lean_text.policy.rules import RULES, Action, Hit
 from farm.lean_text.policy.screen import MOST_HITS, Policy, Screen, refusing
-from farm.lean_text.scanner import Kind, Token, opaque_spans, sorry_tokens, tokens
+from farm.lean_text.scanner import Token, TokenKind, opaque_spans, sorry_tokens, tokens
 
 from .families import FAMILIES, Growth, growths
 from .mutants import Example
@@ -73,7 +73,7 @@ PROBES = (
 )
 #: What the assembly may write beside white space.
 _OWN_WORDS = frozenset({"exact", "fun", "{", "}", ":=", "by"})
-_OPAQUE = frozenset({Kind.COMMENT, Kind.DOC_COMMENT, Kind.STRING, Kind.CHAR})
+_OPAQUE = frozenset({TokenKind.COMMENT, TokenKind.DOC_COMMENT, TokenKind.STRING, TokenKind.CHAR})
 _HEADER = "import A\n"
 #: As the tier carries it out that has no more than Lean's word.
 _POLICY = Assurance(tier=Tier.LEAN).rules
@@ -143,7 +143,7 @@ class Checks:
         for start, end in self.timed(_all_opaque, text):
             assert reached <= start < end <= len(text), (start, end)
             reached = end
-        names = {token.start for token in found if token.kind is Kind.NAME}
+        names = {token.start for token in found if token.kind is TokenKind.NAME}
         assert names.issuperset(self.timed(sorry_tokens, text))
 
     def header(self, text: str) -> None:
@@ -152,7 +152,7 @@ class Checks:
         assert 0 <= end <= len(text)
         assert header_end(text[:end]) == end
         kinds = {token.kind for token in tokens(text, 0, end)}
-        assert kinds <= {Kind.NAME, Kind.COMMENT}, kinds
+        assert kinds <= {TokenKind.NAME, TokenKind.COMMENT}, kinds
         self.outcomes["with a header"] += end > 0
 
     def policy(self, text: str, spans: Sequence[tuple[int, int]], chosen: random.Random) -> None:

@@ -34,7 +34,7 @@ from farm.runs.export import export, export_to, marking
 from farm.runs.writeback.fields import Marking, fields
 from farm.runs.writeback.writing import writing
 from farm.service.page.program import program
-from farm.store.looking import Looking, Wanted
+from farm.store.looking import LineFilter, Looking
 from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
 
@@ -305,7 +305,7 @@ def test_what_is_shown_of_a_line_names_the_same_places_without_its_file(
     assert farm["detail"] == f"Error at {own}: wrong (and 1 more)"
     path.unlink()
     job = queries.line(run_id, 0, 1)
-    (listed,) = Looking(store.engine).lines(run_id, Wanted())
+    (listed,) = Looking(store.engine).lines(run_id, LineFilter())
     assert listed.detail == farm["detail"]
     assert job.verdict is not None
     told: Any = fields(job, job.verdict, None, Marking(run_id=run_id, profile="farm"))["farm"]

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from farm.errors import ServerDown, UsageError
 from farm.service.auth.key_ring import KeyRing
-from farm.service.auth.tokens import Token
+from farm.service.auth.tokens import ApiToken
 from farm.store import postgres
 from farm.store.keys import Key, Keys, Scope
 
@@ -26,8 +26,8 @@ def keys(database: Engine) -> Keys:
     return Keys(database)
 
 
-def added(keys: Keys, name: str, **more: object) -> tuple[Key, Token]:
-    token = Token.new()
+def added(keys: Keys, name: str, **more: object) -> tuple[Key, ApiToken]:
+    token = ApiToken.new()
     key = Key(**{"id": token.id, "name": name, **ALL, **more})  # type: ignore[arg-type]
     keys.add(key, token.sha256)
     return key, token
@@ -156,7 +156,7 @@ def test_a_database_that_is_away_is_said_to_be(keys: Keys) -> None:
 
 def test_each_replica_knows_a_new_key_and_stops_a_revoked_one_within_five_seconds(keys: Keys) -> None:
     replicas = [KeyRing(keys.valid), KeyRing(keys.valid)]
-    assert [ring.verify(Token.new().text) for ring in replicas] == [None, None]
+    assert [ring.verify(ApiToken.new().text) for ring in replicas] == [None, None]
     key, token = added(keys, "ci")
     for ring in replicas:
         eventually(partial(ring.verify, token.text), seconds=1)
@@ -171,5 +171,5 @@ def test_each_replica_knows_a_new_key_and_stops_a_revoked_one_within_five_second
 def test_a_replica_that_cannot_reach_the_database_admits_and_refuses_nobody(keys: Keys) -> None:
     engine = postgres.connect("postgresql+psycopg://farm@127.0.0.1:1/farm", application="farm-test")
     with pytest.raises(ServerDown, match="PostgreSQL does not answer"):
-        KeyRing(Keys(engine).valid).verify(Token.new().text)
+        KeyRing(Keys(engine).valid).verify(ApiToken.new().text)
     engine.dispose()

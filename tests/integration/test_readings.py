@@ -24,7 +24,7 @@ from farm.runs.export import export
 from farm.store import postgres, tallies
 from farm.store.attempt import Released
 from farm.store.queries import Queries
-from farm.store.readings import NEWEST, Reading, read
+from farm.store.readings import NEWEST, FarmReading, read
 from farm.store.transitions import Store
 
 
@@ -279,7 +279,7 @@ _READ = """
 """
 
 
-def read_by_a_reading(database: Engine) -> tuple[int, Reading]:
+def read_by_a_reading(database: Engine) -> tuple[int, FarmReading]:
     """Return how many rows and pages a reading looks at; of statistics PostgreSQL has none."""
     engine = postgres.connect(
         database.url.render_as_string(hide_password=False), application="farm-test", connections=1

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from farm_workers.bench.programs import Worth, program
+from farm_workers.bench.programs import ExpectedWorth, program
 
 from tests.commands import ADMITTED, ENDLESS, HEADER, PROGRAMS, PROVED, WRONG
 
@@ -17,7 +17,7 @@ _ATTEMPTS = 8
 _ADMITTED, _ENDLESS = 8, 400
 _ENDLESS_SECONDS = 0.5
 _REMEMBERED = 4096
-_WORTH = {Worth.PROVED: PROVED, Worth.ERROR: WRONG}
+_WORTH = {ExpectedWorth.PROVED: PROVED, ExpectedWorth.ERROR: WRONG}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from farm_workers.systems.hol_light.environment import HolLightEnvironment, envi
 from farm_workers.systems.hol_light.judge import HolLightJudge
 
 from farm.assembly.challenge import Challenge
-from farm.datasets.problem import Place, Problem
+from farm.datasets.problem import FilePlace, Problem
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
@@ -78,7 +78,7 @@ def test_terms_that_do_not_parse_are_found_among_the_statements_of_a_benchmark(s
         "half": "1 + foo( = 2",
         "no formula": "1 + 1",
     }
-    place = Place(path=Path("terms.ml"))
+    place = FilePlace(path=Path("terms.ml"))
     problems = [Problem(place=place, name=n, split="test", statement=f"g `{t}`;;") for n, t in terms.items()]
     found = list(tried(problems, subject.judge, subject.environment, at_once=2, done=lambda: None))
     assert [each.problem.name for each in found if each.wrong] == ["half", "no formula"]

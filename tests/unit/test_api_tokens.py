@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from farm.service.auth.tokens import Token, digest, is_id, is_same, presented
+from farm.service.auth.tokens import ApiToken, digest, is_id, is_same, presented
 
-TOKEN = Token.new()
+TOKEN = ApiToken.new()
 TEXT = TOKEN.text
 
 
 def test_a_token_is_read_back_as_it_was_made() -> None:
-    assert Token.parse(TEXT) == TOKEN
+    assert ApiToken.parse(TEXT) == TOKEN
     assert TEXT.startswith(f"farm_{TOKEN.id}_")
     assert is_id(TOKEN.id)
 
 
 def test_no_two_tokens_are_alike_and_a_secret_has_256_bits() -> None:
-    made = [Token.new() for _ in range(200)]
+    made = [ApiToken.new() for _ in range(200)]
     assert len({each.id for each in made}) == len({each.secret for each in made}) == 200
     assert all(len(each.secret) == 43 for each in made)  # 6 bits a character
 
@@ -50,7 +50,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("what", SPOILT)
 def test_what_only_looks_like_a_token_is_none(what: str) -> None:
-    assert Token.parse(SPOILT[what]) is None
+    assert ApiToken.parse(SPOILT[what]) is None
 
 
 @pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER ", "Bearer   "])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from farm_workers.binding import table
-from farm_workers.binding.bind import Binding, Call, Layout, Place, bind
+from farm_workers.binding.bind import Binding, FieldPlace, Invocation, Layout, bind
 from farm_workers.binding.description import NotDescribed, decoded, encoded, has_run, shipped
 from farm_workers.binding.mangling import symbol_of
-from farm_workers.binding.signatures import Description, Parameter, Part, Shape
-from farm_workers.binding.table import ABILITIES, Ability, Field, Function, Structure, Taken
+from farm_workers.binding.signatures import Description, Member, Parameter, Shape
+from farm_workers.binding.table import ABILITIES, Ability, Function, Structure, StructureField, Taken
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +30,7 @@ FIELDS = [
     entry
     for needed in ABILITIES.values()
     for entry in needed
-    if isinstance(entry, Field) and entry.structure in RUN.structures
+    if isinstance(entry, StructureField) and entry.structure in RUN.structures
 ]
 functions, fields = st.sampled_from(FUNCTIONS), st.sampled_from(FIELDS)
 
@@ -47,7 +47,7 @@ def changed(entry: Function, parameters: Iterator[Parameter] | list[Parameter]) 
     return replace(RUN, functions={**RUN.functions, entry.name: tuple(parameters)})
 
 
-def moved(entry: Field | Structure, parts: list[Part]) -> Description:
+def moved(entry: StructureField | Structure, parts: list[Member]) -> Description:
     name = entry.name if isinstance(entry, Structure) else entry.structure
     return replace(RUN, structures={**RUN.structures, name: tuple(parts)})
 
@@ -56,14 +56,14 @@ def refused(entry: table.Entry, description: Description) -> str:
     """Return the sentence with which an ability is refused for want of an entry, which is then not bound."""
     found = bound(description)
     assert entry not in found.entries
-    name = entry.structure if isinstance(entry, Field) else getattr(entry, "name", "")
+    name = entry.structure if isinstance(entry, StructureField) else getattr(entry, "name", "")
     (sentence, *_) = [each for each in found.lacking.values() if name in each]
     return sentence
 
 
-def call(description: Description, entry: Function) -> Call:
+def call(description: Description, entry: Function) -> Invocation:
     found = bound(description).entries[entry]
-    assert isinstance(found, Call)
+    assert isinstance(found, Invocation)
     return found
 
 
@@ -84,7 +84,7 @@ def test_a_real_toolchains_modules_describe_all_but_what_it_does_not_have_yet() 
 
 def test_a_real_toolchain_has_the_fields_where_the_release_that_was_run_has_them() -> None:
     ours, theirs = bound(RUN).entries, bound(READ).entries
-    both = [entry for entry in ours if isinstance(entry, Field | Structure) and entry in theirs]
+    both = [entry for entry in ours if isinstance(entry, StructureField | Structure) and entry in theirs]
     assert len(both) > 40
     assert [entry for entry in both if ours[entry] != theirs[entry]] == []
 
@@ -251,27 +251,27 @@ def test_a_toolchain_without_a_start_has_no_ability() -> None:
 
 
 @given(fields, st.data())
-def test_a_field_is_found_wherever_it_moved(entry: Field, data: st.DataObject) -> None:
+def test_a_field_is_found_wherever_it_moved(entry: StructureField, data: st.DataObject) -> None:
     parts = data.draw(st.permutations(RUN.structures[entry.structure]))
     place = bound(moved(entry, list(parts))).entries[entry]
-    assert isinstance(place, Place)
+    assert isinstance(place, FieldPlace)
     if not place.size:
         return
     if entry.shape is Shape.OBJECT:
         pointers = [each.name for each in parts if each.shape is Shape.OBJECT]
-        assert place == Place(8 + 8 * pointers.index(entry.name), 8)
+        assert place == FieldPlace(8 + 8 * pointers.index(entry.name), 8)
     else:
         assert place.offset >= 8 + 8 * sum(each.shape is Shape.OBJECT for each in parts)
 
 
 @given(fields)
-def test_a_field_that_is_gone_is_refused_by_name(entry: Field) -> None:
+def test_a_field_that_is_gone_is_refused_by_name(entry: StructureField) -> None:
     left = [each for each in RUN.structures[entry.structure] if each.name != entry.name]
     assert f"{entry.structure} has no field {entry.name}" in refused(entry, moved(entry, left))
 
 
 @given(fields, st.sampled_from(Shape))
-def test_a_field_of_another_shape_is_refused_by_name(entry: Field, shape: Shape) -> None:
+def test_a_field_of_another_shape_is_refused_by_name(entry: StructureField, shape: Shape) -> None:
     parts = [
         replace(each, shape=shape) if each.name == entry.name else each
         for each in RUN.structures[entry.structure]
@@ -301,13 +301,13 @@ def test_scalars_stand_behind_pointers_the_larger_first() -> None:
 
 @pytest.mark.parametrize("structure", [table.SETUP, table.MODULE], ids=lambda each: each.name)
 def test_a_structure_with_an_unknown_field_is_not_made(structure: Structure) -> None:
-    parts = [*RUN.structures[structure.name], Part("new")]
+    parts = [*RUN.structures[structure.name], Member("new")]
     assert "the farm does not know the field new" in refused(structure, moved(structure, parts))
 
 
 def test_a_structure_of_one_field_is_that_field() -> None:
-    parts = [Part("pos"), Part("proof", Shape.ERASED)]
-    assert bound(moved(table.PARSER_POSITION, parts)).entries[table.PARSER_POSITION] == Place(0, 0)
+    parts = [Member("pos"), Member("proof", Shape.ERASED)]
+    assert bound(moved(table.PARSER_POSITION, parts)).entries[table.PARSER_POSITION] == FieldPlace(0, 0)
 
 
 # Types

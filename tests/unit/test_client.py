@@ -43,7 +43,7 @@ from farm.client import (
 )
 from farm.client.exchange import Call, Following, Pause, Steps
 from farm.client.requests import Request, Sent
-from farm.client.retry import Lost, Reply, pause_after
+from farm.client.retry import HttpReply, Lost, pause_after
 
 GONE = Lost(why="Connection refused", reached=True)
 DONE = {"status": "done", "verdict": "proved", "reward": 1.0}
@@ -63,7 +63,7 @@ class Service:
         return Call(url="http://farm", seconds=seconds, clock=lambda: self.now)
 
     def run(self, steps: Steps[Any]) -> Any:
-        answer: Reply | Lost | None = None
+        answer: HttpReply | Lost | None = None
         while True:
             try:
                 step = steps.send(answer)
@@ -71,7 +71,7 @@ class Service:
                 return end.value
             answer = self._answer(step)
 
-    def _answer(self, step: Request | Pause) -> Reply | Lost | None:
+    def _answer(self, step: Request | Pause) -> HttpReply | Lost | None:
         if isinstance(step, Pause):
             self.pauses.append(step.seconds)
             self.now += step.seconds
@@ -81,7 +81,11 @@ class Service:
         if isinstance(said, tuple):
             seconds, said = said
             self.now += seconds
-        return said if isinstance(said, Reply | Lost) else Reply(status=200, body=json.dumps(said).encode())
+        return (
+            said
+            if isinstance(said, HttpReply | Lost)
+            else HttpReply(status=200, body=json.dumps(said).encode())
+        )
 
 
 def sent(*names: str, first: int = 0) -> Sent:
@@ -223,14 +227,14 @@ def test_a_result_says_null_where_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("status", [200, 202, 301, 400, 401, 403, 404, 409, 413, 415, 422, 500, 501])
 def test_an_answer_that_does_not_say_later_is_final(status: int) -> None:
-    assert pause_after(Reply(status=status, body=b"", retry_after="3"), 0) is None
+    assert pause_after(HttpReply(status=status, body=b"", retry_after="3"), 0) is None
 
 
-LATER = [GONE, *(Reply(status=status, body=b"<html>") for status in (408, 429, 502, 503, 504))]
+LATER = [GONE, *(HttpReply(status=status, body=b"<html>") for status in (408, 429, 502, 503, 504))]
 
 
 @pytest.mark.parametrize("answer", LATER)
-def test_pauses_have_full_jitter_and_a_longest(answer: Reply | Lost) -> None:
+def test_pauses_have_full_jitter_and_a_longest(answer: HttpReply | Lost) -> None:
     for attempt, longest in ((0, 0.25), (3, 2.0), (50, 10.0), (100_000, 10.0)):
         pauses = [pause_after(answer, attempt) or 0.0 for _ in range(200)]
         assert max(pauses) <= longest
@@ -242,14 +246,14 @@ def test_pauses_have_full_jitter_and_a_longest(answer: Reply | Lost) -> None:
     [("5", 5.0), ("0.5", 0.5), ("-3", 0.0), ("inf", 0.0), ("nan", 0.0), ("soon", 0.0), (None, 0.0)],
 )
 def test_retry_after_is_honoured(header: str | None, least: float) -> None:
-    pause = pause_after(Reply(status=429, body=b"", retry_after=header), 0)
+    pause = pause_after(HttpReply(status=429, body=b"", retry_after=header), 0)
     assert pause is not None
     assert least <= pause <= least + 0.25
 
 
 def test_retry_after_may_be_a_date() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    pause = pause_after(Reply(status=503, body=b"", retry_after=date), 0)
+    pause = pause_after(HttpReply(status=503, body=b"", retry_after=date), 0)
     assert pause is not None
     assert 55 < pause < 61
 
@@ -278,7 +282,7 @@ def test_a_repeated_request_is_the_same_request() -> None:
 def test_a_refusal_is_raised_at_once_with_the_words_of_the_service(
     status: int, error: type[Exception]
 ) -> None:
-    service = Service([Reply(status=status, body=b'{"detail": "because"}')])
+    service = Service([HttpReply(status=status, body=b'{"detail": "because"}')])
     with pytest.raises(error, match="because"):
         service.run(exchange.judge(sent("a"), {}, service.call()))
     assert len(service.asked) == 1
@@ -286,7 +290,7 @@ def test_a_refusal_is_raised_at_once_with_the_words_of_the_service(
 
 def test_a_refusal_names_the_fields() -> None:
     fault = {"loc": ["body", "items", 0, "timeout"], "msg": "too long", "type": "x"}
-    service = Service([Reply(status=422, body=json.dumps({"detail": [fault]}).encode())])
+    service = Service([HttpReply(status=422, body=json.dumps({"detail": [fault]}).encode())])
     with pytest.raises(Invalid, match=r"items\.7\.timeout: too long") as raised:
         service.run(exchange.judge(sent("a", first=7), {}, service.call()))
     assert raised.value.faults == (Fault(7, "timeout", "too long"),)
@@ -295,13 +299,13 @@ def test_a_refusal_names_the_fields() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Reply(status=500, body=b'{"detail": "unforeseen"}'),
-        Reply(status=502, body=b"<html>"),
-        Reply(status=504, body=b"<html>"),
+        HttpReply(status=500, body=b'{"detail": "unforeseen"}'),
+        HttpReply(status=502, body=b"<html>"),
+        HttpReply(status=504, body=b"<html>"),
         said({**DONE, "key": "other"}),
         GONE,
-        Reply(status=503, body=b'{"detail": "PostgreSQL is away"}', retry_after="5"),
-        Reply(status=429, body=b'{"detail": "full"}', retry_after="1000000"),
+        HttpReply(status=503, body=b'{"detail": "PostgreSQL is away"}', retry_after="5"),
+        HttpReply(status=429, body=b'{"detail": "full"}', retry_after="1000000"),
     ],
     ids=str,
 )
@@ -315,19 +319,19 @@ def test_a_failure_of_the_farm_is_an_unknown_reward_and_no_exception(answer: obj
 
 
 FOREIGN = [
-    Reply(status=200, body=b"<html>hello</html>"),
-    Reply(status=200, body=b'{"ok": true}'),
-    Reply(status=200, body=b"[]"),
-    Reply(status=404, body=b"<html>no such page</html>"),
-    Reply(status=405, body=b""),
-    Reply(status=301, body=b"", location="https://farm.example/v1/batches"),
-    Reply(status=500, body=b"Internal Server Error"),
-    Reply(status=501, body=b"Unsupported method ('POST')"),
+    HttpReply(status=200, body=b"<html>hello</html>"),
+    HttpReply(status=200, body=b'{"ok": true}'),
+    HttpReply(status=200, body=b"[]"),
+    HttpReply(status=404, body=b"<html>no such page</html>"),
+    HttpReply(status=405, body=b""),
+    HttpReply(status=301, body=b"", location="https://farm.example/v1/batches"),
+    HttpReply(status=500, body=b"Internal Server Error"),
+    HttpReply(status=501, body=b"Unsupported method ('POST')"),
 ]
 
 
 @pytest.mark.parametrize("answer", FOREIGN, ids=str)
-def test_another_web_server_at_the_address_is_an_error_and_no_list_of_none(answer: Reply) -> None:
+def test_another_web_server_at_the_address_is_an_error_and_no_list_of_none(answer: HttpReply) -> None:
     service = Service([answer])
     with pytest.raises(NotAFarm, match=r"correct FARM_URL") as raised:
         service.run(exchange.judge(sent("a", "b"), {}, service.call()))
@@ -335,7 +339,7 @@ def test_another_web_server_at_the_address_is_an_error_and_no_list_of_none(answe
 
 
 @pytest.mark.parametrize("answer", FOREIGN, ids=str)
-def test_a_page_of_a_proxy_after_answers_of_a_farm_leaves_rewards_unknown(answer: Reply) -> None:
+def test_a_page_of_a_proxy_after_answers_of_a_farm_leaves_rewards_unknown(answer: HttpReply) -> None:
     service = Service([said(DONE), answer])
     call = service.call()
     service.run(exchange.judge(sent("a"), {}, call))
@@ -474,7 +478,7 @@ def test_results_are_asked_for_where_there_are_no_events() -> None:
     service = Service([said(OPEN), (1.0, said(DONE))])
     followed = following(service, "a")
     while followed.listens:
-        service.run(followed.paused(Reply(status=200, body=b"")))
+        service.run(followed.paused(HttpReply(status=200, body=b"")))
     assert [each.reward for each in service.run(followed.finish())] == [1.0]
     assert not followed.is_left
 

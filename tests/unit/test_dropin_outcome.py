@@ -12,7 +12,7 @@ from farm.documents import decoded
 from farm.judging.messages import SORRY_TEXTS
 from farm.judging.reward import WEAKER
 from farm.judging.verdict import OUTCOMES, Outcome, Reason
-from farm.service.dropins.lean_outcome import SORRY, Kind, Remark, printed, read
+from farm.service.dropins.lean_outcome import SORRY, OutcomeKind, Remark, printed, read
 
 FILE = "/lean4/my_project/program.lean"
 #: What NeMo-Gym takes for an error, in what it is told.
@@ -57,9 +57,9 @@ LURES = [
 @pytest.mark.parametrize("reason", Reason)
 def test_only_proved_is_a_success(reason: Reason, messages: list[dict[str, Any]]) -> None:
     reading = read(a_result(reason, *messages), is_stated=True)
-    assert (reading.kind is Kind.SUCCESS) == (reason is Reason.OK)
-    assert (reading.kind is Kind.UNKNOWN) == (OUTCOMES[reason] is Outcome.JUDGE_ERROR)
-    assert (reading.kind is Kind.TIMEOUT) == (reason in LIMITS)
+    assert (reading.kind is OutcomeKind.SUCCESS) == (reason is Reason.OK)
+    assert (reading.kind is OutcomeKind.UNKNOWN) == (OUTCOMES[reason] is Outcome.JUDGE_ERROR)
+    assert (reading.kind is OutcomeKind.TIMEOUT) == (reason in LIMITS)
 
 
 @pytest.mark.parametrize("messages", [[], LURES], ids=["silent", "talkative"])
@@ -69,7 +69,7 @@ def test_what_is_not_accepted_has_an_error_of_leans_shape(
 ) -> None:
     reading = read(a_result(reason, *messages), is_stated=True)
     has_error = any(each.severity == "error" for each in reading.remarks)
-    assert has_error == (reading.kind is Kind.ERRORS)
+    assert has_error == (reading.kind is OutcomeKind.ERRORS)
     if has_error:
         assert ERROR.match(printed(reading.remarks, file=FILE))
 
@@ -77,7 +77,7 @@ def test_what_is_not_accepted_has_an_error_of_leans_shape(
 @pytest.mark.parametrize("status", ["queued", "running", "cancelled"])
 def test_what_is_not_done_is_unknown(status: str) -> None:
     reading = read(a_result(status=status, verdict=None), is_stated=False)
-    assert (reading.kind, reading.is_pending) == (Kind.UNKNOWN, status != "cancelled")
+    assert (reading.kind, reading.is_pending) == (OutcomeKind.UNKNOWN, status != "cancelled")
 
 
 @pytest.mark.parametrize("is_stated", [True, False])
@@ -85,39 +85,39 @@ def test_what_is_not_done_is_unknown(status: str) -> None:
 def test_a_weaker_proof_is_no_success(word: str, is_stated: bool) -> None:
     reading = read(a_result(weaker=[word]), is_stated=is_stated)
     if word == "forgeable":  # nobody knows what it is worth
-        assert reading.kind is Kind.UNKNOWN
+        assert reading.kind is OutcomeKind.UNKNOWN
     elif word == "unchecked" and not is_stated:  # there was nothing to compare it with
-        assert reading.kind is Kind.SUCCESS
+        assert reading.kind is OutcomeKind.SUCCESS
     else:
-        assert reading.kind is Kind.ERRORS
+        assert reading.kind is OutcomeKind.ERRORS
         assert word in reading.remarks[0].text
 
 
 def test_a_program_alone_that_is_weaker_in_two_ways_is_no_success() -> None:
-    assert read(a_result(weaker=["unchecked", "native"]), is_stated=False).kind is Kind.ERRORS
+    assert read(a_result(weaker=["unchecked", "native"]), is_stated=False).kind is OutcomeKind.ERRORS
 
 
 @pytest.mark.parametrize("text", sorted(SORRY_TEXTS))
 def test_what_is_admitted_is_told_in_the_words_that_clients_know(text: str) -> None:
     reading = read(a_result(Reason.HAS_SORRY, a_message("warning", text)), is_stated=False)
-    assert reading.kind is Kind.SORRY
+    assert reading.kind is OutcomeKind.SORRY
     assert reading.remarks == (Remark(severity="warning", text=SORRY, line=3, column=2),)
 
 
 def test_what_is_admitted_without_a_warning_gets_one() -> None:
     reading = read(a_result(Reason.HAS_SORRY, *LURES), is_stated=False)
-    assert reading.kind is Kind.SORRY
+    assert reading.kind is OutcomeKind.SORRY
     assert reading.remarks[0].is_sorry
 
 
 def test_what_lean_calls_an_error_stays_one_where_something_is_admitted_too() -> None:
     admitted = a_message("error", "declaration uses `sorry`")
-    assert read(a_result(Reason.HAS_SORRY, admitted), is_stated=False).kind is Kind.ERRORS
+    assert read(a_result(Reason.HAS_SORRY, admitted), is_stated=False).kind is OutcomeKind.ERRORS
 
 
 def test_an_error_that_was_cut_off_is_told_in_the_farms_words() -> None:
     reading = read(a_result(Reason.ERROR, *LURES, messages_cut=True), is_stated=False)
-    assert (reading.kind, reading.is_cut) == (Kind.ERRORS, True)
+    assert (reading.kind, reading.is_cut) == (OutcomeKind.ERRORS, True)
     assert reading.remarks[0].severity == "error"
     assert "because" in reading.remarks[0].text
 

@@ -16,10 +16,10 @@ import pytest
 from farm.errors import OverLimit, ServerDown
 from farm.service.auth.key_ring import KeyRing
 from farm.service.auth.quotas import Quotas
-from farm.service.auth.tokens import Token
+from farm.service.auth.tokens import ApiToken
 from farm.store.keys import Key, Scope, StoredKey
 
-TOKEN = Token.new()
+TOKEN = ApiToken.new()
 KEY = Key(id=TOKEN.id, name="ci", scopes=frozenset({Scope.READ}), classes=frozenset({"online"}))
 
 
@@ -37,7 +37,7 @@ class Clock:
 class Stored:
     """Keys that stand for a database's, and how often they were read."""
 
-    tokens: list[Token] = field(default_factory=lambda: [TOKEN])
+    tokens: list[ApiToken] = field(default_factory=lambda: [TOKEN])
     reads: int = 0
     during: Callable[[], object] = lambda: None
 
@@ -73,7 +73,7 @@ def test_a_token_is_known_by_its_secret(ring: KeyRing) -> None:
 
 
 def test_no_other_text_is_anybodys(ring: KeyRing) -> None:
-    other = Token.new()
+    other = ApiToken.new()
     for words in (
         *("", "farm", TOKEN.id, TOKEN.secret, "\0", "gr\xf6\xdfe", "\ud800", "farm_" * 100_000),
         *(other.text, replace(TOKEN, secret=other.secret).text, replace(TOKEN, id=other.id).text),
@@ -113,7 +113,7 @@ def test_the_time_that_a_reading_takes_counts_as_its_age(clock: Clock) -> None:
 
 def test_a_new_key_is_known_at_once(ring: KeyRing, stored: Stored, clock: Clock) -> None:
     assert ring.verify(TOKEN.text)
-    stored.tokens.append(Token.new())
+    stored.tokens.append(ApiToken.new())
     clock.now += 0.3
     assert ring.verify(stored.tokens[-1].text)
 
@@ -122,7 +122,7 @@ def test_who_presents_wrong_tokens_has_the_keys_read_five_times_a_second_at_most
     ring: KeyRing, stored: Stored, clock: Clock
 ) -> None:
     for _ in range(1000):
-        assert ring.verify(Token.new().text) is None
+        assert ring.verify(ApiToken.new().text) is None
         clock.now += 0.001
     assert 4 <= stored.reads <= 6
     assert len(vars(ring)["_snapshot"].keys) == 1
@@ -152,7 +152,7 @@ def followed() -> Iterator[list[str]]:
 def test_an_unknown_id_is_answered_by_the_steps_of_a_known_one(
     ring: KeyRing, clock: Clock, seconds: float
 ) -> None:
-    stranger = Token.new()
+    stranger = ApiToken.new()
     steps = []
     for token in (replace(TOKEN, secret=stranger.secret), stranger):
         ring.verify(TOKEN.text)

@@ -15,7 +15,7 @@ import pytest
 
 from farm.errors import FarmError, ServerDown, UsageError
 from farm.service.auth.local_token import LOCAL, Local, distrust, published, read, write
-from farm.service.auth.tokens import Token, presented
+from farm.service.auth.tokens import ApiToken, presented
 
 URL = "http://127.0.0.1:8700"
 FILES = ("http.json", "http.token")
@@ -60,7 +60,7 @@ def test_each_start_has_its_own_token_and_a_header_can_present_it(home: Path) ->
     tokens = [Local.new(URL).token for _ in range(100)]
     assert len(set(tokens)) == 100
     assert [presented([f"Bearer {each}"]) for each in tokens] == tokens
-    assert all(Token.parse(each) is None for each in tokens)  # no API key's
+    assert all(ApiToken.parse(each) is None for each in tokens)  # no API key's
 
 
 def test_the_token_and_nothing_else_is_the_owners() -> None:

@@ -19,7 +19,7 @@ from farm.assembly.program import AssemblyOptions, assemble
 from farm.manifest.entry import Entry
 from farm.manifest.splice import changed
 from farm.runs.batch import Items
-from farm.runs.children.pieces import Piece
+from farm.runs.children.pieces import ManifestPiece
 from farm.runs.prepare.blocks import preparer
 from farm.runs.writeback.fields import Marking, fields
 from farm.service.json_body import parsed
@@ -92,7 +92,9 @@ def steps(said: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
     text = json.dumps(said, ensure_ascii=False)
     yield (
         "submit",
-        partial(preparer(OPTIONS, {"core": CORE}), Piece(path="", manifest=0, first=1, text=text.encode())),
+        partial(
+            preparer(OPTIONS, {"core": CORE}), ManifestPiece(path="", manifest=0, first=1, text=text.encode())
+        ),
     )
     body = b'{"items": [' + text.encode() + b"]}"
     yield "read", lambda: Batch.model_validate(parsed(body))

@@ -38,7 +38,7 @@ from farm.judging.verdict import Reason
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import MOST_CONNECTIONS, exposed
 from farm.store.environments import STARTING, UNFIT, Pending
-from farm.store.readings import Reading
+from farm.store.readings import FarmReading
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
 
@@ -310,9 +310,9 @@ class Clock:
 
 
 def test_scrapes_of_one_second_share_a_reading_and_a_long_one_lasts_longer() -> None:
-    clock, readings = Clock(), list[Reading]()
+    clock, readings = Clock(), list[FarmReading]()
 
-    def read() -> Reading:
+    def read() -> FarmReading:
         readings.append(replace(READING, seconds=0.5 if readings else 0.01))
         return readings[-1]
 
@@ -326,7 +326,7 @@ def test_scrapes_of_one_second_share_a_reading_and_a_long_one_lasts_longer() -> 
 def test_a_farm_without_postgresql_tells_that_and_nothing_else_and_recovers() -> None:
     clock, answers = Clock(), iter([None, READING])
 
-    def read() -> Reading:
+    def read() -> FarmReading:
         if (reading := next(answers)) is None:
             raise ServerDown("PostgreSQL does not answer")
         return reading
@@ -354,7 +354,7 @@ def test_what_never_happened_is_told_as_0_so_that_its_first_time_is_an_increase(
 def test_a_postgresql_that_dies_after_a_slow_reading_is_told_within_half_a_minute() -> None:
     clock, answers = Clock(), iter([replace(READING, seconds=9.0)])
 
-    def read() -> Reading:
+    def read() -> FarmReading:
         if (reading := next(answers, None)) is None:
             raise ServerDown("PostgreSQL does not answer")
         return reading

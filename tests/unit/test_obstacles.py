@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-from farm_workers.box.obstacles import Kernel, explain, look
+from farm_workers.box.obstacles import KernelAnswers, explain, look
 
 FREE = {"user.max_user_namespaces": "15000"}
 CLOSED_TO_USERS = {**FREE, "kernel.unprivileged_userns_clone": "0"}
@@ -21,7 +21,7 @@ def told(
 ) -> str | None:
     words = dict(zip(("user", "spaces", "mount", "proc"), tried, strict=False))
     return explain(
-        Kernel(tried=words, sysctls=sysctls, container=container, masked=masked, filtered=filtered)
+        KernelAnswers(tried=words, sysctls=sysctls, container=container, masked=masked, filtered=filtered)
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from farm_workers.audit.audit import Rules, audit, left_open
-from farm_workers.audit.declarations import Kind, opened_module
+from farm_workers.audit.declarations import ConstantKind, opened_module
 from farm_workers.audit.extensions import influence
 from farm_workers.audit.findings import Findings, Word
 from farm_workers.audit.kernel import PRIMITIVES
@@ -364,7 +364,13 @@ def test_a_real_file_is_read() -> None:
         assert len(module.git_hash) == 40
         assert module.imports == ()
         assert {module.kind(name) for name in module.names} >= {
-            *(Kind.AXIOM, Kind.THEOREM, Kind.INDUCTIVE, Kind.CONSTRUCTOR, Kind.RECURSOR)
+            *(
+                ConstantKind.AXIOM,
+                ConstantKind.THEOREM,
+                ConstantKind.INDUCTIVE,
+                ConstantKind.CONSTRUCTOR,
+                ConstantKind.RECURSOR,
+            )
         }
         both = module.constant(("And",))
         assert both is not None

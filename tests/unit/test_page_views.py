@@ -10,7 +10,7 @@ import pytest
 from farm.service.page.escaping import shown
 from farm.service.page.responses import HEADERS, POLICY, asset, html
 from farm.service.page.views import SIGNS, STATES, parts, place, reasons
-from farm.store.looking import Place
+from farm.store.looking import LinePlace
 from farm.store.queries import Tally
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_place_is_none(words: str) -> None:
 
 
 def test_a_place_is_a_manifest_and_a_line() -> None:
-    assert place("2:345") == Place(2, 345)
+    assert place("2:345") == LinePlace(2, 345)
 
 
 def test_nothing_that_is_not_seen_stays_hidden() -> None:

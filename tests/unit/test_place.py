@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from farm.place import POSTGRES, REDIS, Place, Server, container, here
+from farm.place import POSTGRES, REDIS, Deployment, Server, container, here
 
 
-def place(runtime: str | None = None, *, systemd: bool = False) -> Place:
-    return Place(container=runtime, has_systemd=systemd)
+def place(runtime: str | None = None, *, systemd: bool = False) -> Deployment:
+    return Deployment(container=runtime, has_systemd=systemd)
 
 
 @pytest.mark.parametrize("server", [REDIS, POSTGRES])
@@ -28,7 +28,7 @@ def place(runtime: str | None = None, *, systemd: bool = False) -> Place:
     ],
 )
 def test_a_server_is_started_as_its_place_starts_servers(
-    server: Server, where: Place, host: str, told: str
+    server: Server, where: Deployment, host: str, told: str
 ) -> None:
     said = where.start(server, host)
     assert re.search(told, said)
@@ -45,7 +45,7 @@ def test_a_server_is_started_as_its_place_starts_servers(
         (place("kubernetes", systemd=True), "FARM_CGROUP", "systemd"),
     ],
 )
-def test_a_group_is_delegated_as_its_place_does_that(where: Place, told: str, never: str) -> None:
+def test_a_group_is_delegated_as_its_place_does_that(where: Deployment, told: str, never: str) -> None:
     said = where.delegate()
     assert told in said
     assert never not in said

@@ -11,9 +11,9 @@ from farm.reports import svg, words
 from farm.reports.comparison import compare
 from farm.reports.fields import Field, shown
 from farm.reports.figures import Figures, PassAt, figures
-from farm.reports.pools import Pool
+from farm.reports.pools import LinePool
 from farm.reports.statistics import pass_at_k
-from farm.store.outcomes import Outcome
+from farm.store.outcomes import LineOutcome
 
 MEMORY = Given(verdict="memory_limit", reason="memory_limit")
 WAITS, CANCELLED = "queued", "cancelled"
@@ -24,10 +24,10 @@ STOPPED = "stopped"
 Line = Given | str
 
 
-def outcome(line: Line, *, shared: bool = False) -> Outcome:
+def outcome(line: Line, *, shared: bool = False) -> LineOutcome:
     """Return what the store tells of a line."""
     given = line if isinstance(line, Given) else None
-    return Outcome(
+    return LineOutcome(
         manifest=0,
         line=1,
         name="t",
@@ -46,9 +46,9 @@ def outcome(line: Line, *, shared: bool = False) -> Outcome:
     )
 
 
-def pool(*problems: Iterable[Line]) -> Pool:
+def pool(*problems: Iterable[Line]) -> LinePool:
     """Return a pool of problems, each with its lines."""
-    made = Pool()
+    made = LinePool()
     for number, lines in enumerate(problems):
         for line in lines:
             made.add(number, outcome(line))
@@ -209,7 +209,7 @@ def test_proofs_near_the_limit_of_processor_time_say_that_a_longer_one_helps() -
 
 
 def test_a_shared_check_is_paid_for_once() -> None:
-    made = Pool()
+    made = LinePool()
     for shared in (False, True, True):
         made.add(0, outcome(Given(cpu_seconds=6.0), shared=shared))
     found = figures(made, ["p"]).costs
@@ -234,7 +234,7 @@ def test_problems_that_flipped_are_told_unless_something_is_unknown() -> None:
 
 
 def test_runs_are_compared_over_their_common_problems() -> None:
-    here, there = Pool(), Pool()
+    here, there = LinePool(), LinePool()
     for number in range(24):
         here.add(number, outcome(PROVED if number < 18 else REJECTED))
         there.add(number + 4, outcome(PROVED if number < 6 else REJECTED))
@@ -289,7 +289,7 @@ def test_runs_are_compared_where_unknown_samples_cannot_change_it() -> None:
 
 
 def test_runs_without_a_common_problem_are_not_compared() -> None:
-    here, there = Pool(), Pool()
+    here, there = LinePool(), LinePool()
     here.add(0, outcome(PROVED))
     there.add(1, outcome(PROVED))
     assert compare(here, there, ["a", "b"], run="r") is None

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from time_bounds import assert_linear, assert_quick
 
-from farm.lean_text.scanner import Kind, Opaque, opaque_spans, sorry_tokens, tokens
+from farm.lean_text.scanner import Opaque, TokenKind, opaque_spans, sorry_tokens, tokens
 
 
 def read(text: str) -> list[tuple[str, str]]:
@@ -89,10 +89,10 @@ def test_tokens_come_in_order_and_leave_only_white_space_out(text: str) -> None:
 
 @given(text=TEXTS.filter(lambda text: '!"' not in text))
 def test_the_quick_search_finds_the_comments_and_strings_that_the_tokens_show(text: str) -> None:
-    hidden = {Kind.COMMENT, Kind.DOC_COMMENT, Kind.STRING, Kind.CHAR}
+    hidden = {TokenKind.COMMENT, TokenKind.DOC_COMMENT, TokenKind.STRING, TokenKind.CHAR}
     read = list(tokens(text))
     # An apostrophe that begins no character and ends no name: Lean reads no such text.
-    assume(all(text[token.start] != "'" or token.kind is Kind.CHAR for token in read))
+    assume(all(text[token.start] != "'" or token.kind is TokenKind.CHAR for token in read))
     shown = [(token.start, token.end) for token in read if token.kind in hidden]
     found = [span for span in opaque_spans(text, 0, len(text)) if text[span[0]] != "«"]
     assert found == shown

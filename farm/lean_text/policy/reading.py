@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.lean_text.header import header_end
 from farm.lean_text.policy import words
 from farm.lean_text.policy.rules import RULES
-from farm.lean_text.scanner import Kind, Token
+from farm.lean_text.scanner import Token, TokenKind
 
 Found = tuple[int, int, str]  # start, end, rule
 
@@ -28,7 +28,7 @@ class _Group:
     of_aesop: bool = False
 
 
-class Reader:
+class RuleReader:
     """Reads the tokens of one program and yields the hits of the rules."""
 
     def __init__(self, text: str, code: Sequence[Token]) -> None:
@@ -39,11 +39,11 @@ class Reader:
 
     def hits(self) -> Iterator[Found]:
         """Yield the hits, with their places."""
-        by_kind: dict[Kind, Callable[[int, Token], str | None]] = {
-            Kind.NAME: self._name,
-            Kind.OPEN: self._open,
-            Kind.CLOSE: self._close,
-            Kind.SYMBOL: self._symbol,
+        by_kind: dict[TokenKind, Callable[[int, Token], str | None]] = {
+            TokenKind.NAME: self._name,
+            TokenKind.OPEN: self._open,
+            TokenKind.CLOSE: self._close,
+            TokenKind.SYMBOL: self._symbol,
         }
         for place, token in enumerate(self._code):
             look = by_kind.get(token.kind)
@@ -117,7 +117,7 @@ class Reader:
         value, dot = self._code[place - 2], self._code[place - 1]
         if dot.end != self._code[place].start or value.end != dot.start:
             return False
-        if value.kind is Kind.NUMBER:  # of a projection: ``h.1.symm``, not ``iterate 1.skip``
+        if value.kind is TokenKind.NUMBER:  # of a projection: ``h.1.symm``, not ``iterate 1.skip``
             return self._word(place - 3) == "."
         return value.kind in _VALUES or self._text[dot.start - 2 : dot.start] == "|>"
 
@@ -204,7 +204,7 @@ class Reader:
         if word not in ("open", "namespace", "export"):
             return False
         place += 1
-        while place < len(self._code) and self._code[place].kind is Kind.NAME:
+        while place < len(self._code) and self._code[place].kind is TokenKind.NAME:
             word = self._word(place)
             if word in words.KEYWORDS or word in ("in", "theorem", "lemma", "example", "set_option"):
                 return False
@@ -216,6 +216,6 @@ class Reader:
 
 _OWN = tuple(f"{name}." for name in words.LEAN_S_OWN)
 #: The tokens before which a dot means a field.
-_VALUES = frozenset({Kind.NAME, Kind.CLOSE, Kind.STRING})
+_VALUES = frozenset({TokenKind.NAME, TokenKind.CLOSE, TokenKind.STRING})
 #: At most this many words stand between a tactic and its configuration.
 _FAR = 12

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from farm.errors import UsageError
 from farm.lean_text.header import header_end
-from farm.lean_text.policy.reading import Reader
+from farm.lean_text.policy.reading import RuleReader
 from farm.lean_text.policy.rules import RULES, Action, Hit
 from farm.lean_text.policy.words import LONGEST, is_suspect, plain_imports_end
 from farm.lean_text.positions import line_and_column
-from farm.lean_text.scanner import Kind, Token, tokens
+from farm.lean_text.scanner import Token, TokenKind, tokens
 
 #: At most this many hits of one rule are returned.
 MOST_HITS = 20
@@ -59,7 +59,7 @@ class Policy:
         looked_at = ((max(begun, start - LONGEST), end + LONGEST) for start, end in own)
         if not any(is_suspect(text[start:end]) for start, end in looked_at):
             return ()
-        found = sorted(set(Reader(text, _code_of(text)).hits()))
+        found = sorted(set(RuleReader(text, _code_of(text)).hits()))
         left = Counter(dict.fromkeys(RULES, MOST_HITS))
         kept: list[Hit] = []
         for start, end, rule in found:
@@ -111,7 +111,7 @@ def _header_words(program: str) -> set[str]:
     return {
         program[token.start : token.end]
         for token in tokens(program, 0, header_end(program))
-        if token.kind is Kind.NAME
+        if token.kind is TokenKind.NAME
     }
 
 
@@ -138,7 +138,7 @@ def _hit(text: str, start: int, end: int, rule: str, action: Action) -> Hit:
 
 
 #: Tokens without code; a string may have code in its holes.
-_OPAQUE = frozenset({Kind.COMMENT, Kind.DOC_COMMENT, Kind.CHAR})
+_OPAQUE = frozenset({TokenKind.COMMENT, TokenKind.DOC_COMMENT, TokenKind.CHAR})
 
 
 def _code_of(text: str) -> list[Token]:

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from threading import Thread
 
 from farm.orphans import die_with
-from farm.runs.children.pieces import Piece
+from farm.runs.children.pieces import ManifestPiece
 
 # Allocations between two runs of the garbage collector: lines make no reference cycles.
 _OBJECTS = 100_000
@@ -38,7 +38,9 @@ def _serve() -> None:
         answers.put(_answered(answer, pickle.load(source), errors))  # noqa: S301
 
 
-def _answered(answer: Callable[[Piece], object], piece: Piece, errors: tuple[type[Exception], ...]) -> bytes:
+def _answered(
+    answer: Callable[[ManifestPiece], object], piece: ManifestPiece, errors: tuple[type[Exception], ...]
+) -> bytes:
     try:
         message = answer(piece)
     except errors as error:

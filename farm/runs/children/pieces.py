@@ -14,7 +14,7 @@ PIECE_LINES, PIECE_BYTES = 500, PIPE_BYTES - (1 << 14)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
+class ManifestPiece:
     """Whole lines of a manifest: its path and number, the number of the first line, and their bytes."""
 
     path: str
@@ -28,8 +28,8 @@ class Piece:
         return self.first + self.text.count(b"\n") - self.text.endswith(b"\n")
 
 
-def pieces(lines: Lines, manifest: int) -> Iterator[Piece]:
+def pieces(lines: Lines, manifest: int) -> Iterator[ManifestPiece]:
     """Yield the pieces of an open manifest, which has this number; raises `ManifestError`."""
     path = str(lines.path)
     for first, text in lines.pieces(most_lines=PIECE_LINES, most_bytes=PIECE_BYTES):
-        yield Piece(path=path, manifest=manifest, first=first, text=text)
+        yield ManifestPiece(path=path, manifest=manifest, first=first, text=text)

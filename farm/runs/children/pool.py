@@ -17,7 +17,7 @@ from typing import IO, Generic, TypeVar, cast
 
 from farm import allotment
 from farm.errors import FarmError
-from farm.runs.children.pieces import PIECE_BYTES, PIPE_BYTES, Piece
+from farm.runs.children.pieces import PIECE_BYTES, PIPE_BYTES, ManifestPiece
 
 #: The process itself answers the first pieces of a manifest: it takes as long as starting children.
 OWN_PIECES = 4
@@ -41,8 +41,8 @@ class Pool(Generic[_Answer]):
     For one thread, which closes it and must not end before: to the kernel it is the children's parent.
     """
 
-    here: Callable[[Piece], _Answer]
-    begin: Callable[[], Callable[[Piece], _Answer]]
+    here: Callable[[ManifestPiece], _Answer]
+    begin: Callable[[], Callable[[ManifestPiece], _Answer]]
     errors: tuple[type[Exception], ...] = (FarmError,)
     doing: str
     outcome: str
@@ -61,7 +61,7 @@ class Pool(Generic[_Answer]):
         self._children.clear()
         self._due.clear()
 
-    def answers(self, pieces: Iterator[Piece]) -> Iterator[_Answer]:
+    def answers(self, pieces: Iterator[ManifestPiece]) -> Iterator[_Answer]:
         """Yield the answers to pieces of one manifest, in order.
 
         Raises the error that is found in a piece, when it is its turn, and `FarmError` when a child dies.
@@ -88,7 +88,7 @@ class Pool(Generic[_Answer]):
             if self._due:  # the caller stopped early
                 self.close()
 
-    def _start(self, processes: int, pieces: Iterator[Piece]) -> None:
+    def _start(self, processes: int, pieces: Iterator[ManifestPiece]) -> None:
         """Start children, each with a piece that waits in its pipe."""
         for _ in range(processes):
             self._children.append(_Child())
@@ -98,7 +98,7 @@ class Pool(Generic[_Answer]):
             if self._is_full:
                 return
 
-    def _theirs(self, pieces: Iterator[Piece]) -> Iterator[_Answer]:
+    def _theirs(self, pieces: Iterator[ManifestPiece]) -> Iterator[_Answer]:
         """Yield the children's answers. They get pieces by turns: the next answer is always the oldest."""
         for child, piece in zip(cycle(self._children), pieces, strict=False):
             while self._is_full:
@@ -107,7 +107,7 @@ class Pool(Generic[_Answer]):
         while self._due:
             yield self._next()
 
-    def _give(self, child: _Child, piece: Piece) -> None:
+    def _give(self, child: _Child, piece: ManifestPiece) -> None:
         self._due.append((child, len(piece.text)))
         child.send(piece)
 
@@ -129,9 +129,9 @@ def _by_cpus() -> int:
     return cpus if cpus > 1 else 0
 
 
-def _own(pieces: Iterator[Piece]) -> tuple[list[Piece], Piece | None]:
+def _own(pieces: Iterator[ManifestPiece]) -> tuple[list[ManifestPiece], ManifestPiece | None]:
     """Return the pieces that the process itself may answer, and the one that follows, None at the end."""
-    own: list[Piece] = []
+    own: list[ManifestPiece] = []
     for piece in pieces:
         if len(own) == OWN_PIECES or len(piece.text) > PIECE_BYTES:
             return own, piece

@@ -19,7 +19,7 @@ from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, ju
 from farm.lean_text.positions import line_and_column
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
-from farm.runs.children.pieces import Piece
+from farm.runs.children.pieces import ManifestPiece
 from farm.runs.prepare.identity import cache_key, environment_key
 from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
@@ -32,7 +32,7 @@ _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
 _FEW = 16
 
 
-class Stated(NamedTuple):
+class StoredChallenge(NamedTuple):
     """A challenge as it is stored."""
 
     sha256: bytes
@@ -44,7 +44,7 @@ class Stated(NamedTuple):
 class Assembled(NamedTuple):
     """The challenge and the program of an entry; with a `verdict` where these cannot be made."""
 
-    stated: Stated | None
+    stated: StoredChallenge | None
     program: Program
     verdict: Verdict | None = None
 
@@ -59,7 +59,7 @@ class Text(NamedTuple):
 
 def preparer(
     options: SubmitOptions, known: Mapping[str, ServedEnvironment]
-) -> Callable[[Piece], Block | None]:
+) -> Callable[[ManifestPiece], Block | None]:
     """Return a function that makes the block of a piece of a manifest, None for a piece of blank lines."""
     return Preparer(options, known).block
 
@@ -76,7 +76,7 @@ class Preparer:
         self._kinds = {name: each.kind for name, each in known.items()}
         self._problem = lru_cache(maxsize=256)(lambda name: problem_of(name, known, options.assurance))
 
-    def block(self, piece: Piece) -> Block | None:
+    def block(self, piece: ManifestPiece) -> Block | None:
         """Return the block of a piece, None when all its lines are blank."""
         lines, faults = [], []
         for entry in self._entries(piece):
@@ -90,7 +90,7 @@ class Preparer:
             return Block(faults=tuple(faults))
         return block(lines) if lines else None
 
-    def _entries(self, piece: Piece) -> Iterator[Entry | ManifestError]:
+    def _entries(self, piece: ManifestPiece) -> Iterator[Entry | ManifestError]:
         return entries(
             piece.path,
             enumerate(io.BytesIO(piece.text), piece.first),
@@ -127,7 +127,7 @@ class Preparer:
         environment: str,
         entry: Entry,
         texts: tuple[Text, Text | None, Text | None],
-        stated: Stated | None,
+        stated: StoredChallenge | None,
     ) -> NewCheck:
         """Return an entry's check without its image and its cache key."""
         first, last, second = texts
@@ -182,7 +182,7 @@ class Preparer:
         except StatementFault as fault:
             return _unusable(entry, fault)
 
-    def _stated(self, entry: Entry, kind: str) -> Stated | None:
+    def _stated(self, entry: Entry, kind: str) -> StoredChallenge | None:
         said = len(entry.header) + len(entry.context) + len(entry.formal_statement)
         state = _state if said <= _REMEMBERED_CHARACTERS else _state.__wrapped__
         stated = state(kind, entry.header, entry.context, entry.formal_statement)
@@ -210,19 +210,19 @@ def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
         return Assembled(None, program, verdict)
     source = encoded(entry.formal_statement)
     digest = sha256(source).digest()
-    stated = Stated(sha256=digest, source=source, name="", is_readable=False)
+    stated = StoredChallenge(sha256=digest, source=source, name="", is_readable=False)
     return Assembled(stated, program, verdict)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _state(kind: str, header: str, context: str, statement: str) -> Stated | None:
+def _state(kind: str, header: str, context: str, statement: str) -> StoredChallenge | None:
     """Return the challenge of a statement; remembered, for there are many answers to each."""
     challenge = system(kind).challenge(header, context, statement)
     if challenge is None:
         return None
     source = encoded(challenge.program)
     digest = sha256(source).digest()
-    return Stated(
+    return StoredChallenge(
         sha256=digest,
         source=source,
         name=challenge.name,

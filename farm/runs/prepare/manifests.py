@@ -11,10 +11,10 @@ from farm.judging.submit_options import SubmitOptions
 from farm.manifest.entries import empty
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Lines
-from farm.runs.children.pieces import Piece, pieces
+from farm.runs.children.pieces import ManifestPiece, pieces
 from farm.runs.children.pool import Pool
 from farm.runs.prepare.blocks import preparer
-from farm.runs.prepare.problems import Problem, problem_of
+from farm.runs.prepare.problems import EnvironmentProblem, problem_of
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block
 
@@ -49,10 +49,12 @@ def preparing(
         yield partial(_blocks, pool, problem)
 
 
-def _blocks(pool: Pool[Block | None], problem: Problem | None, lines: Lines, number: int) -> Iterator[Block]:
+def _blocks(
+    pool: Pool[Block | None], problem: EnvironmentProblem | None, lines: Lines, number: int
+) -> Iterator[Block]:
     faults, unread = Faults(), list[ManifestError]()
 
-    def readable() -> Iterator[Piece]:
+    def readable() -> Iterator[ManifestPiece]:
         try:
             for piece in pieces(lines, number):
                 if faults.ends_before(piece.first):
@@ -77,7 +79,7 @@ def _blocks(pool: Pool[Block | None], problem: Problem | None, lines: Lines, num
         raise empty(lines.path)
 
 
-def _refuse_usual(problem: Problem | None, block: Block) -> None:
+def _refuse_usual(problem: EnvironmentProblem | None, block: Block) -> None:
     """Raise `UsageError` where a line needs the run's own environment, and that has a problem."""
     if problem is not None and any(each.problem == problem.words for each in block.faults):
         raise problem.error()

@@ -18,7 +18,7 @@ _MOST_WORDS = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
+class EnvironmentProblem:
     """A reason why lines cannot be checked in an environment, with a remedy."""
 
     words: str
@@ -29,30 +29,32 @@ class Problem:
         return UsageError(f"{self.words}; {self.remedy}")
 
 
-def problem_of(name: str, known: Mapping[str, ServedEnvironment], assurance: Assurance) -> Problem | None:
+def problem_of(
+    name: str, known: Mapping[str, ServedEnvironment], assurance: Assurance
+) -> EnvironmentProblem | None:
     """Return the problem with checks in the environment of this name, None without one."""
     if name not in known:
         words = f"no environment is called {printable(name)!r}"
-        return Problem(words=words, remedy=_known_words(list(known)))
+        return EnvironmentProblem(words=words, remedy=_known_words(list(known)))
     return unfit(known[name], assurance)
 
 
-def unfit(environment: ServedEnvironment, assurance: Assurance) -> Problem | None:
+def unfit(environment: ServedEnvironment, assurance: Assurance) -> EnvironmentProblem | None:
     """Return why an environment cannot give the assurance that a run asks for, None where it can."""
     if reason := " ".join(environment.unfit_words.split())[:_MOST_WORDS]:
-        return Problem(
+        return EnvironmentProblem(
             words=f"the environment {environment.name!r} cannot be served: {reason}",
             remedy="mend that, and the worker serves it after its next examination",
         )
     if environment.kind not in set(Kind):
-        return Problem(
+        return EnvironmentProblem(
             words=f"the environment {environment.name!r} is of the kind {printable(environment.kind)!r}, "
             "which this farm does not know",
             remedy="submit with the newer farm that its workers have",
         )
     if assurance.tier not in environment.tiers:
         had = [tier for tier in Tier if tier in environment.tiers]
-        return Problem(
+        return EnvironmentProblem(
             words=f"the environment {environment.name!r} does not support the tier {assurance.tier}, only "
             f"{' and '.join(had) or 'none'}: {_WANTING[Tier(assurance.tier)]}",
             remedy=f"name another environment, or submit with --tier {had[0] if had else Tier.LEAN}",
@@ -62,7 +64,7 @@ def unfit(environment: ServedEnvironment, assurance: Assurance) -> Problem | Non
     holes = advisories(environment.toolchain) or ()
     if holes and not assurance.accepts_advisories:
         ids = ", ".join(hole.id for hole in holes)
-        return Problem(
+        return EnvironmentProblem(
             words=f"the kernel of Lean {environment.toolchain} has known holes ({ids})",
             remedy="use a newer Lean, or submit with --accept-advisories or --tier audit",
         )

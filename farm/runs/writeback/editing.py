@@ -11,7 +11,7 @@ from typing import Any
 
 from farm.manifest.rewrite import edited
 from farm.manifest.splice import changed
-from farm.runs.children.pieces import Piece
+from farm.runs.children.pieces import ManifestPiece
 from farm.runs.writeback.fields import Marking, fields
 from farm.store.records import Judged, LineReader, own_line_reader
 
@@ -28,15 +28,15 @@ class Written:
 
     text: bytes
     lines: int
-    rest: Piece | None
+    rest: ManifestPiece | None
 
 
-def connecting(marking: Marking, address: Mapping[str, Any]) -> Callable[[Piece], Written]:
+def connecting(marking: Marking, address: Mapping[str, Any]) -> Callable[[ManifestPiece], Written]:
     """Return a function that writes verdicts into pieces; it connects at the first piece."""
     return partial(write, marking, own_line_reader(address))
 
 
-def write(marking: Marking, read: LineReader, piece: Piece) -> Written:
+def write(marking: Marking, read: LineReader, piece: ManifestPiece) -> Written:
     """Return a piece with its verdicts; raises `ManifestError` and the errors of the driver."""
     source = io.BytesIO(piece.text)
     rows = read(marking.run_id, piece.manifest, piece.first, piece.last)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farm.errors import ServerDown
-from farm.service.auth.tokens import Token, is_same
+from farm.service.auth.tokens import ApiToken, is_same
 from farm.store.keys import Key, StoredKey
 
 #: The keys are cached for so long; a revoked key stops working within five seconds, their query included.
@@ -50,7 +50,7 @@ class KeyRing:
         This may query PostgreSQL: do not call it in an event loop's thread. Raises `ServerDown` when
         PostgreSQL cannot be reached.
         """
-        token = Token.parse(presented)
+        token = ApiToken.parse(presented)
         if token is None:
             return None
         now = self._clock()
@@ -58,7 +58,7 @@ class KeyRing:
         # A wrong secret takes this path too: otherwise the time would show which ids exist.
         return found or self._find(token, self._keys(begun_after=now - _REFUSED_SECONDS))
 
-    def _find(self, token: Token, keys: Mapping[str, tuple[Key, bytes]]) -> Key | None:
+    def _find(self, token: ApiToken, keys: Mapping[str, tuple[Key, bytes]]) -> Key | None:
         key, sha256 = keys.get(token.id, self._no_key)
         return key if is_same(token.sha256, sha256) else None
 

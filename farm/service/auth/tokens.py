@@ -24,19 +24,19 @@ _BASIC = re.compile(r"basic +([A-Za-z0-9+/=]{1,400})", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Token:
+class ApiToken:
     """The parts of a token; the secret is left out of the `repr`, and so of every log."""
 
     id: str
     secret: str = field(repr=False)
 
     @classmethod
-    def new(cls) -> Token:
+    def new(cls) -> ApiToken:
         """Return a new random token."""
         return cls(id=secrets.token_hex(6), secret=secrets.token_urlsafe(32))
 
     @classmethod
-    def parse(cls, words: str) -> Token | None:
+    def parse(cls, words: str) -> ApiToken | None:
         """Return the token in a text, None if the text is not a token."""
         found = _TOKEN.fullmatch(words)
         return None if found is None else cls(id=found[1], secret=found[2])

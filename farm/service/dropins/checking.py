@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 _log = logger(__name__)
 
 
-class Challenge(requests.Exact):
+class DropinChallenge(requests.Exact):
     """The statement that a program must prove, with a header or a context before it."""
 
     header: requests.Text = ""
@@ -43,7 +43,7 @@ class Challenge(requests.Exact):
         return statement
 
     @model_validator(mode="after")
-    def _has_one_beginning(self) -> Challenge:
+    def _has_one_beginning(self) -> DropinChallenge:
         requests.require_context(self.context, self.header)
         return self
 
@@ -52,14 +52,14 @@ class Challenge(requests.Exact):
 Ignored = Annotated[Any, Field(description="Sent by clients of the other checker; changes nothing here.")]
 
 
-class Stated(requests.Exact):
+class DropinFields(requests.Exact):
     """The fields that every drop-in adds to a request: the `challenge`, or its fields one by one.
 
     An unknown field is refused: it may be a misspelt `challenge`, and the client would believe that its
     statement was compared.
     """
 
-    challenge: Challenge | None = None
+    challenge: DropinChallenge | None = None
     # `_gather` moves these into the challenge; they are fields for the schema only.
     header: requests.Text | None = None
     context: requests.Text | None = None
@@ -70,12 +70,12 @@ class Stated(requests.Exact):
     def _gather(cls, said: object) -> object:
         if not isinstance(said, dict):
             return said
-        fields = {name: said[name] for name in Challenge.model_fields if said.get(name) is not None}
+        fields = {name: said[name] for name in DropinChallenge.model_fields if said.get(name) is not None}
         if fields and said.get("challenge") is not None:
             raise ValueError("give either challenge, or formal_statement with its header or context")
         return said | {"challenge": fields} if fields else said
 
-    def item(self, program: str, *, usual: Challenge | None = None) -> requests.Item | LeanOutcome:
+    def item(self, program: str, *, usual: DropinChallenge | None = None) -> requests.Item | LeanOutcome:
         """Return the item to judge, or at once the outcome of an empty program.
 
         The program must prove the `usual` challenge if this request states none.

@@ -13,8 +13,15 @@ from pydantic_core import ErrorDetails
 
 from farm.service import requests
 from farm.service.dependencies import Submission, TheSubmission
-from farm.service.dropins.checking import Challenge, Ignored, Stated, each_read, outcomes, problem_of
-from farm.service.dropins.lean_outcome import Kind, LeanOutcome, Remark, refused
+from farm.service.dropins.checking import (
+    DropinChallenge,
+    DropinFields,
+    Ignored,
+    each_read,
+    outcomes,
+    problem_of,
+)
+from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, Remark, refused
 from farm.service.json_body import Json, Route
 from farm.service.refusals import DROPIN_REFUSALS, Problem
 from farm.service.spelling import UNKNOWN_FIELD
@@ -42,7 +49,7 @@ def _name(value: object) -> object:
 _Name = Annotated[Any, AfterValidator(_name)]
 
 
-class Snippet(Stated):
+class Snippet(DropinFields):
     """A program of a batch."""
 
     id: _Name = ""
@@ -54,7 +61,7 @@ class Snippet(Stated):
         return str(self.code)
 
 
-class Code(Stated):
+class OlderCode(DropinFields):
     """The same in the older form, whose program is the `proof`, or else the `code`."""
 
     custom_id: _Name = ""
@@ -62,7 +69,7 @@ class Code(Stated):
     code: requests.Text | None = None
 
     @model_validator(mode="after")
-    def _has_a_program(self) -> Code:
+    def _has_a_program(self) -> OlderCode:
         if self.proof is None and self.code is None:
             raise ValueError("give the program as proof, or as code")
         return self
@@ -73,7 +80,7 @@ class Code(Stated):
         return str(self.code if self.proof is None else self.proof)
 
 
-class Check(Stated):
+class KiminaPrograms(DropinFields):
     """A batch of programs; each is parsed separately, so that a wrong one does not affect the others.
 
     The challenge of the request holds for every program without one of its own.
@@ -87,7 +94,7 @@ class Check(Stated):
     infotree: Ignored = None
 
 
-class Verification(Stated):
+class Verification(DropinFields):
     """The same in the older form."""
 
     codes: _Snippets
@@ -97,27 +104,27 @@ class Verification(Stated):
     disable_cache: Ignored = None
 
 
-class Position(BaseModel):
+class ReplPosition(BaseModel):
     """A place in the program: lines count from 1, columns from 0."""
 
     line: int
     column: int
 
 
-class Told(BaseModel):
+class ReplMessage(BaseModel):
     """A message of Lean, with the field names of Lean's REPL."""
 
     severity: str
-    pos: Position
-    endPos: Position  # noqa: N815 - the clients' name
+    pos: ReplPosition
+    endPos: ReplPosition  # noqa: N815 - the clients' name
     data: str
 
 
 class Admitted(BaseModel):
     """A place that is admitted without a proof."""
 
-    pos: Position
-    endPos: Position  # noqa: N815 - the clients' name
+    pos: ReplPosition
+    endPos: ReplPosition  # noqa: N815 - the clients' name
     goal: str
 
 
@@ -125,7 +132,7 @@ class Replied(BaseModel):
     """The answer of Lean's REPL."""
 
     env: int
-    messages: list[Told]
+    messages: list[ReplMessage]
     sorries: list[Admitted]
     time: float = 0.0
 
@@ -139,7 +146,7 @@ class Checked(BaseModel):
     response: Replied | None = None
 
 
-class Verified(BaseModel):
+class OlderVerified(BaseModel):
     """The same in the older form."""
 
     custom_id: str | None
@@ -156,12 +163,12 @@ class AllChecked(BaseModel):
 class AllVerified(BaseModel):
     """The same in the older form."""
 
-    results: list[Verified]
+    results: list[OlderVerified]
 
 
 @router.post("/api/check", responses={200: {"model": AllChecked}, 400: {"model": Problem}})
 @router.post("/api/check/", include_in_schema=False)
-async def check(body: Check, submission: TheSubmission) -> Response:
+async def check(body: KiminaPrograms, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server checks them."""
     results = []
     for name, outcome in await _outcomes(submission, body, Snippet, body.snippets):
@@ -174,7 +181,7 @@ async def check(body: Check, submission: TheSubmission) -> Response:
 async def verify(body: Verification, submission: TheSubmission) -> Response:
     """Judge programs as a Kimina server of the first version verifies them."""
     results = []
-    for name, outcome in await _outcomes(submission, body, Code, body.codes):
+    for name, outcome in await _outcomes(submission, body, OlderCode, body.codes):
         answer = _answer(outcome, body.timeout, time=outcome.seconds)
         results.append({"custom_id": None if name is None else str(name), **answer})
     return Json({"results": results})
@@ -182,8 +189,8 @@ async def verify(body: Verification, submission: TheSubmission) -> Response:
 
 async def _outcomes(
     submission: Submission,
-    body: Check | Verification,
-    form: type[Snippet | Code],
+    body: KiminaPrograms | Verification,
+    form: type[Snippet | OlderCode],
     said: Sequence[object],
 ) -> Iterable[tuple[object, LeanOutcome]]:
     """Return the name of each program with its outcome."""
@@ -205,7 +212,7 @@ async def _outcomes(
 
 
 def _item(
-    form: type[Snippet | Code], said: object, usual: Challenge | None, place: tuple[str | int, ...]
+    form: type[Snippet | OlderCode], said: object, usual: DropinChallenge | None, place: tuple[str | int, ...]
 ) -> requests.Item | LeanOutcome:
     """Return the item to judge; raises `RequestValidationError` for a fault of the whole request."""
     try:
@@ -225,16 +232,16 @@ def _is_of_the_request(fault: ErrorDetails) -> bool:
 
 def _answer(outcome: LeanOutcome, timeout: float, **more: float) -> dict[str, object]:
     """Return the answer about a program; `more` fields stand in the response of Lean, if there is one."""
-    if outcome.kind is Kind.TIMEOUT:
+    if outcome.kind is OutcomeKind.TIMEOUT:
         return {"error": f"Lean REPL command timed out in {timeout:g} seconds"}
-    if outcome.kind is Kind.UNKNOWN:
+    if outcome.kind is OutcomeKind.UNKNOWN:
         return {"error": f"server error: {_TIMED_OUT.sub('ran out of time', outcome.why)}"}
     admitted = [each for each in outcome.remarks if each.is_sorry]
     return {
         "response": {
             "env": 0,
             "messages": [_message(each) for each in outcome.remarks],
-            "sorries": [] if outcome.kind is Kind.SUCCESS else [_sorry(each) for each in admitted],
+            "sorries": [] if outcome.kind is OutcomeKind.SUCCESS else [_sorry(each) for each in admitted],
             **more,
         }
     }

@@ -18,7 +18,7 @@ from farm.judging.verdict import Reason
 SORRY = "declaration uses 'sorry'"
 
 
-class Kind(StrEnum):
+class OutcomeKind(StrEnum):
     """The kinds of outcome of a program."""
 
     SUCCESS = "success"
@@ -53,7 +53,7 @@ class LeanOutcome:
     challenge cannot be judged, so a repeated request changes nothing. `is_cut`: messages are missing.
     """
 
-    kind: Kind
+    kind: OutcomeKind
     remarks: tuple[Remark, ...] = ()
     is_cut: bool = False
     why: str = ""
@@ -64,7 +64,7 @@ class LeanOutcome:
 
 def refused(why: str) -> LeanOutcome:
     """Return the outcome of a program that cannot be given to Lean, by the client's own fault."""
-    return LeanOutcome(kind=Kind.ERRORS, remarks=(_error(why),))
+    return LeanOutcome(kind=OutcomeKind.ERRORS, remarks=(_error(why),))
 
 
 def read(result: Result, *, is_stated: bool) -> LeanOutcome:
@@ -75,14 +75,14 @@ def read(result: Result, *, is_stated: bool) -> LeanOutcome:
     """
     if result.status != "done":
         is_pending = result.status != "cancelled"
-        return LeanOutcome(kind=Kind.UNKNOWN, why=_unfinished(result), is_pending=is_pending)
+        return LeanOutcome(kind=OutcomeKind.UNKNOWN, why=_unfinished(result), is_pending=is_pending)
     if result.verdict == "judge_error":
         is_final = result.reason == Reason.BAD_CHALLENGE
-        return LeanOutcome(kind=Kind.UNKNOWN, why=result.detail, is_final=is_final)
+        return LeanOutcome(kind=OutcomeKind.UNKNOWN, why=result.detail, is_final=is_final)
     lacking = set(result.weaker) - (set() if is_stated else {"unchecked"})
     if lacking == {"forgeable"}:
         why = "The proof could have forged its verdict, because no namespaces confined it."
-        return LeanOutcome(kind=Kind.UNKNOWN, why=why)
+        return LeanOutcome(kind=OutcomeKind.UNKNOWN, why=why)
     remarks = tuple(_remark(message) for message in result.messages)
     kind, remarks = _judged(result, remarks, lacking)
     return LeanOutcome(kind=kind, remarks=remarks, is_cut=result.messages_cut, seconds=_seconds(result))
@@ -90,18 +90,18 @@ def read(result: Result, *, is_stated: bool) -> LeanOutcome:
 
 def _judged(
     result: Result, remarks: tuple[Remark, ...], lacking: set[str]
-) -> tuple[Kind, tuple[Remark, ...]]:
+) -> tuple[OutcomeKind, tuple[Remark, ...]]:
     has_errors = any(each.severity == "error" for each in remarks)
     if result.verdict == "proved" and not lacking:
-        return Kind.SUCCESS, remarks
+        return OutcomeKind.SUCCESS, remarks
     if result.verdict == "timeout" and result.reason != Reason.HEARTBEAT_LIMIT:
-        return Kind.TIMEOUT, remarks
+        return OutcomeKind.TIMEOUT, remarks
     if result.reason == Reason.HAS_SORRY and not has_errors:
         admitted = Remark(severity="warning", text=SORRY)
-        return Kind.SORRY, remarks if any(each.is_sorry for each in remarks) else (admitted, *remarks)
+        return OutcomeKind.SORRY, remarks if any(each.is_sorry for each in remarks) else (admitted, *remarks)
     if not has_errors:  # the farm's own error goes first: clients cut long output at its end
         remarks = (_error(_objection(result, lacking)), *remarks)
-    return Kind.ERRORS, remarks
+    return OutcomeKind.ERRORS, remarks
 
 
 def _seconds(result: Result) -> float:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 from farm.errors import FarmError, UsageError
 from farm.service import requests
 from farm.service.dependencies import TheSubmission
-from farm.service.dropins.checking import Ignored, Stated, outcomes
-from farm.service.dropins.lean_outcome import Kind, LeanOutcome, printed
+from farm.service.dropins.checking import DropinFields, Ignored, outcomes
+from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, printed
 from farm.service.json_body import Json, Route
 from farm.service.refusals import DROPIN_REFUSALS, Problem, Responses
 
@@ -31,7 +31,7 @@ _CUT = "<output cut>"
 _SORRY = re.compile(r"\bsorry\b")
 
 
-class Execution(Stated):
+class SandboxExecution(DropinFields):
     """A request to the sandbox."""
 
     generated_code: requests.Text
@@ -60,7 +60,7 @@ _ANSWERS: Responses = {
 
 
 @router.post("/execute", responses=_ANSWERS)
-async def execute(body: Execution, submission: TheSubmission) -> Response:
+async def execute(body: SandboxExecution, submission: TheSubmission) -> Response:
     """Judge a program as NeMo-Skills' sandbox runs one; its language must be lean4."""
     if body.language != "lean4":
         return _failure(f"this farm runs lean4 only, not {body.language}", 400)
@@ -83,14 +83,16 @@ def _failure(why: str, status: int) -> Response:
     return Json({"process_status": "error", "stdout": "", "stderr": f"{why}\n"}, status_code=status)
 
 
-def _answer(body: Execution, outcome: LeanOutcome) -> Response:
-    if outcome.kind is Kind.UNKNOWN:
+def _answer(body: SandboxExecution, outcome: LeanOutcome) -> Response:
+    if outcome.kind is OutcomeKind.UNKNOWN:
         return _failure(outcome.why, 400 if outcome.is_final else 502)
-    if outcome.kind is Kind.TIMEOUT:
+    if outcome.kind is OutcomeKind.TIMEOUT:
         words = f"Execution timed out after {body.timeout:g} seconds\n"
         return Json({"process_status": "timeout", "stdout": "", "stderr": words})
     stdout = _cut(outcome, body.max_output_characters)
-    is_told = outcome.kind is Kind.SUCCESS or (outcome.kind is Kind.SORRY and _SORRY.search(stdout))
+    is_told = outcome.kind is OutcomeKind.SUCCESS or (
+        outcome.kind is OutcomeKind.SORRY and _SORRY.search(stdout)
+    )
     return Json({"process_status": "completed" if is_told else "failed", "stdout": stdout, "stderr": ""})
 
 

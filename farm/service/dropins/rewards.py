@@ -17,8 +17,8 @@ from farm.client.results import Result
 from farm.errors import UsageError
 from farm.service import requests
 from farm.service.dependencies import Submission, TheSubmission
-from farm.service.dropins.checking import Challenge, each_read, judged, problem_of
-from farm.service.json_body import Json, Route, Unfit, strict
+from farm.service.dropins.checking import DropinChallenge, each_read, judged, problem_of
+from farm.service.json_body import Json, Route, UnfitJson, strict
 from farm.service.refusals import DROPIN_REFUSALS, Problem
 from farm.service.spelling import meant
 
@@ -33,7 +33,7 @@ _RETRY_SECONDS = 1
 _Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES), FailFast()]
 
 
-class Address(requests.Exact):
+class AddressOptions(requests.Exact):
     """Options of the checks, as parameters of the address."""
 
     timeout: Annotated[requests.Timeout, Field(description="Seconds that one check may take.")] = 30.0
@@ -42,7 +42,7 @@ class Address(requests.Exact):
     ] = None
 
 
-class Label(Challenge):
+class Label(DropinChallenge):
     """The statement that an answer must prove, in the fields of an item.
 
     A dataset may have further fields in it, but none that looks like a misspelt field of these.
@@ -58,13 +58,13 @@ class Label(Challenge):
     @classmethod
     def _is_spelt_right(cls, said: object) -> object:
         for name in set(said) - set(cls.model_fields) if isinstance(said, dict) else ():
-            near = meant(str(name), Challenge.model_fields)
+            near = meant(str(name), DropinChallenge.model_fields)
             if near is not None:
                 raise ValueError(f"there is no field {str(name)[:80]!r}; did you mean {near}?")
         return said
 
 
-class Queries(requests.Exact):
+class RewardQueries(requests.Exact):
     """The request of OpenRLHF: each query is a prompt followed by the answer to it."""
 
     query: _Texts
@@ -97,7 +97,7 @@ class Rewards(BaseModel):
 
 @router.post("/rewards/openrlhf", responses={200: {"model": Rewards}, 400: {"model": Problem}})
 async def openrlhf(
-    body: Queries, submission: TheSubmission, address: Annotated[Address, Query()]
+    body: RewardQueries, submission: TheSubmission, address: Annotated[AddressOptions, Query()]
 ) -> Response:
     """Return the rewards of a batch of answers, in the form of OpenRLHF."""
     if len(body.labels) != len(body.query) or len(body.prompts) not in (0, len(body.query)):
@@ -122,7 +122,9 @@ async def openrlhf(
 
 
 @router.post("/rewards/slime", responses={200: {"model": float | None}, 400: {"model": Problem}})
-async def slime(body: Sample, submission: TheSubmission, address: Annotated[Address, Query()]) -> Response:
+async def slime(
+    body: Sample, submission: TheSubmission, address: Annotated[AddressOptions, Query()]
+) -> Response:
     """Return the reward of an answer, in the form of slime: a number."""
     items = [_item(body.response, body.label, "label")]
     results = await _results(submission, items, _SLIME_SECONDS, address)
@@ -134,7 +136,7 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
         label = Label.model_validate(strict(said) if isinstance(said, str) else said)
     except ValidationError as error:
         raise UsageError(f"{where} has no statement to prove: {problem_of(error)}") from error
-    except Unfit as error:
+    except UnfitJson as error:
         place = ".".join(map(str, (where, *error.place)))
         raise UsageError(f"{place}: {error.words}") from error
     except (ValueError, RecursionError) as error:
@@ -151,7 +153,7 @@ def _item(answer: str, said: object, where: str) -> requests.Item:
 
 
 async def _results(
-    submission: Submission, items: Sequence[requests.Item], seconds: float, address: Address
+    submission: Submission, items: Sequence[requests.Item], seconds: float, address: AddressOptions
 ) -> list[Result] | Response:
     """Return the results of all items, or the response 503 while some of them are not judged."""
     results = await judged(submission, items, seconds=seconds, **address.model_dump())

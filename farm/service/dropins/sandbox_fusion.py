@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 from farm.errors import FarmError, UsageError
 from farm.service import requests
 from farm.service.dependencies import TheSubmission
-from farm.service.dropins.checking import Ignored, Stated, outcomes
-from farm.service.dropins.lean_outcome import Kind, LeanOutcome, printed
+from farm.service.dropins.checking import DropinFields, Ignored, outcomes
+from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, printed
 from farm.service.json_body import Json, Route
 from farm.service.refusals import DROPIN_REFUSALS, Problem, Responses
 
@@ -27,7 +27,7 @@ _GRACE_SECONDS = 8.0
 _FILE = "main.lean"
 
 
-class Run(Stated):
+class SandboxRun(DropinFields):
     """A program to run; nothing is compiled separately, so `run_timeout` is the check's timeout."""
 
     code: requests.Text
@@ -70,7 +70,7 @@ _ANSWERS: Responses = {
 
 
 @router.post("/run_code", responses=_ANSWERS)
-async def run_code(body: Run, submission: TheSubmission) -> Response:
+async def run_code(body: SandboxRun, submission: TheSubmission) -> Response:
     """Judge a program as SandboxFusion runs one; its language must be lean."""
     if body.language != "lean":
         return _failure(f"this farm runs lean only, not {body.language}", 400)
@@ -96,10 +96,10 @@ def _failure(why: str, status: int) -> Response:
 
 
 def _answer(outcome: LeanOutcome) -> Response:
-    if outcome.kind is Kind.UNKNOWN:
+    if outcome.kind is OutcomeKind.UNKNOWN:
         return _failure(outcome.why, 504 if outcome.is_pending else 200)
-    has_ended = outcome.kind is not Kind.TIMEOUT
-    is_good = outcome.kind is Kind.SUCCESS
+    has_ended = outcome.kind is not OutcomeKind.TIMEOUT
+    is_good = outcome.kind is OutcomeKind.SUCCESS
     result = {
         "status": "Finished" if has_ended else "TimeLimitExceeded",
         "execution_time": outcome.seconds,

@@ -36,7 +36,7 @@ PREAMBLE, FARM = "preamble", "farm"
 ORIGINS = ("header", "preamble", "statement", "answer", "farm")
 
 
-class Span(NamedTuple):
+class ShownSpan(NamedTuple):
     """A piece of the whole program by its offsets, with its origin."""
 
     start: int
@@ -94,7 +94,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class ShownProgram:
     """The shown part of a program.
 
     `elsewhere` has the messages about no shown line. `lines_left_out` and `notes_left_out` count the rest.
@@ -107,7 +107,7 @@ class Program:
     notes_left_out: int
 
 
-def program(job: Judged) -> Program:
+def program(job: Judged) -> ShownProgram:
     """Return a line's program with its messages, goals and policy hits."""
     text = job.program
     notes, notes_left_out = _bounded(list(_notes(job, job.verdict)) if job.verdict else [])
@@ -117,7 +117,7 @@ def program(job: Judged) -> Program:
     for note in notes:
         by_line.setdefault(note.line if 0 < note.line <= kept else 0, []).append(note)
     rows = _labelled(_rows(lines[:kept], spans(len(text), job.segments)))
-    return Program(
+    return ShownProgram(
         rows=tuple(replace(row, notes=tuple(by_line.get(row.number, ()))) for row in rows),
         elsewhere=tuple(by_line.get(0, ())),
         origins=tuple(each for each in ORIGINS if any(p.origin == each for row in rows for p in row.pieces)),
@@ -126,20 +126,20 @@ def program(job: Judged) -> Program:
     )
 
 
-def spans(length: int, segments: Sequence[Segment]) -> Iterator[Span]:
+def spans(length: int, segments: Sequence[Segment]) -> Iterator[ShownSpan]:
     """Yield the spans of a program of this length; the text between segments is the farm's."""
     stated = max((each.start for each in segments if each.origin == "formal_statement"), default=0)
     at = 0
     for each in segments:
         start, end = min(length, max(at, each.start)), min(length, each.start + each.length)
         if at < start:
-            yield Span(at, start, FARM)
+            yield ShownSpan(at, start, FARM)
         if start < end:
             is_before = each.origin == "generation" and each.start < stated
-            yield Span(start, end, PREAMBLE if is_before else _ORIGINS.get(each.origin, FARM))
+            yield ShownSpan(start, end, PREAMBLE if is_before else _ORIGINS.get(each.origin, FARM))
         at = max(at, start, end)
     if at < length:
-        yield Span(at, length, FARM)
+        yield ShownSpan(at, length, FARM)
 
 
 def _kept(lines: Sequence[str]) -> int:
@@ -148,7 +148,7 @@ def _kept(lines: Sequence[str]) -> int:
     return max(1, sum(size <= MOST_CHARACTERS for size in sizes))
 
 
-def _rows(lines: Sequence[str], found: Iterator[Span]) -> Iterator[Row]:
+def _rows(lines: Sequence[str], found: Iterator[ShownSpan]) -> Iterator[Row]:
     """Yield a row for each line, cut at the borders of the spans, which come in order."""
     span, start = next(found, None), 0
     for number, line in enumerate(lines, 1):

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from farm.errors import Forbidden, UnknownRun
 from farm.service.auth.sessions import Session
 from farm.service.page import views
-from farm.store.looking import START, Place, Wanted
+from farm.store.looking import START, LineFilter, LinePlace
 
 #: A form must arrive within this time: the sign-in takes forms without a token.
 FORM_SECONDS = 10.0
@@ -47,12 +47,12 @@ def word(request: Request, name: str) -> str:
     return request.query_params.get(name, "")[:_LONGEST_WORD]
 
 
-def wanted(request: Request) -> Wanted:
+def wanted(request: Request) -> LineFilter:
     """Return the filter of the lines."""
-    return Wanted(**{name: word(request, name) for name in ("state", "reason", "name", "group")})
+    return LineFilter(**{name: word(request, name) for name in ("state", "reason", "name", "group")})
 
 
-def after(request: Request) -> Place:
+def after(request: Request) -> LinePlace:
     """Return the line after which the page begins."""
     return views.place(word(request, "after")) or START
 
@@ -65,7 +65,7 @@ def hour(request: Request) -> datetime:
         raise UnknownRun("there is no such hour") from error
 
 
-def place(request: Request) -> Place:
+def place(request: Request) -> LinePlace:
     """Return the line in the address; raises `UnknownRun` for a number that no line can have."""
     found = views.place("{manifest}:{line}".format(**request.path_params))
     if found is None:
@@ -73,7 +73,7 @@ def place(request: Request) -> Place:
     return found
 
 
-def following(request: Request, last: Place | None) -> str:
+def following(request: Request, last: LinePlace | None) -> str:
     """Return the address of the next page, "" if this is the last."""
     return "" if last is None else _address(request, after=f"{last.manifest}:{last.line}")
 

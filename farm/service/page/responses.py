@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from farm.service.auth.browser import ROOT
 from farm.service.page.escaping import cut, shown
 from farm.service.page.views import SIGNS, STATES
-from farm.store.looking import Place
+from farm.store.looking import LinePlace
 
 #: Only the page's own files run, style or load, whatever text gets into the HTML.
 POLICY = "; ".join(
@@ -111,5 +111,5 @@ def _number(number: int) -> str:
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def _at(place: Place) -> str:
+def _at(place: LinePlace) -> str:
     return f"{place.manifest}:{place.line}"

@@ -22,7 +22,7 @@ from farm.service.page.counts import Counts
 from farm.service.page.program import program as shown_program
 from farm.service.page.responses import html, program, to
 from farm.store.keys import Scope
-from farm.store.looking import PAGE, START, Looking, Place, SeenRun
+from farm.store.looking import PAGE, START, LinePlace, Looking, SeenRun
 from farm.store.queries import Tally
 
 #: Runs and batches in a list.
@@ -218,7 +218,7 @@ class _ListedRun:
     run: SeenRun
     title: str
     tally: Tally | None
-    parts: list[views.Part]
+    parts: list[views.BarPart]
 
 
 def _named(runs: list[SeenRun]) -> list[tuple[SeenRun, str]]:
@@ -237,7 +237,7 @@ def _listed_runs(runs: list[SeenRun], counts: dict[str, Tally]) -> list[_ListedR
     ]
 
 
-def _line(connections: Connections, viewer: Viewer, run: SeenRun, place: Place) -> Response:
+def _line(connections: Connections, viewer: Viewer, run: SeenRun, place: LinePlace) -> Response:
     """Return the page of a line."""
     queries = connections.queries
     job = queries.line(run.id, *place)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.judging.advisories import advisories
 from farm.judging.audit import ADMITTED
 from farm.judging.forgeable import is_forgeable
-from farm.store.looking import Place, SeenRun
+from farm.store.looking import LinePlace, SeenRun
 from farm.store.queries import Tally
 from farm.store.records import Judged, StoredVerdict
 
@@ -30,7 +30,7 @@ _PARTS = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "cance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class BarPart:
     """The number of a run's lines in one state, and its place in a bar from 0 to 100."""
 
     word: str
@@ -44,7 +44,7 @@ class Part:
         return f"{self.width:.1f} %"
 
 
-def parts(tally: Tally) -> list[Part]:
+def parts(tally: Tally) -> list[BarPart]:
     """Return the states of a run's lines as parts of a bar, without empty ones."""
     return parts_of(_counts(tally))
 
@@ -56,13 +56,13 @@ def _counts(tally: Tally) -> dict[str, int]:
     return counts
 
 
-def parts_of(counts: Mapping[str, int]) -> list[Part]:
+def parts_of(counts: Mapping[str, int]) -> list[BarPart]:
     """Return these counts of lines as parts of a bar, without empty ones."""
-    bar, start, total = list[Part](), 0.0, sum(counts.values())
+    bar, start, total = list[BarPart](), 0.0, sum(counts.values())
     for word in _PARTS:
         if number := counts.get(word, 0):
             width = 100 * number / total
-            bar.append(Part(word=word, count=number, start=round(start, 3), width=round(width, 3)))
+            bar.append(BarPart(word=word, count=number, start=round(start, 3), width=round(width, 3)))
             start += width
     return bar
 
@@ -81,12 +81,12 @@ def title(run: SeenRun) -> str:
     return f"{again}{names}{more}"
 
 
-def place(words: str) -> Place | None:
+def place(words: str) -> LinePlace | None:
     """Return the place in a text ``manifest:line``, None for any other text."""
     manifest, _, line = words.partition(":")
     if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in (manifest, line)):
         return None
-    return Place(int(manifest), int(line))
+    return LinePlace(int(manifest), int(line))
 
 
 def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:

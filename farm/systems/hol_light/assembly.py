@@ -28,7 +28,7 @@ _STEP = re.compile(r"\s*(?:g\s*\(?\s*`[^`]*`\s*\)?\s*;;\s*)?e\s*\(")
 _PROGRAM = re.compile(rf"\s*{_PROVE}(.*)\)\s*;;\s*", re.DOTALL)
 
 
-class Parts(NamedTuple):
+class ProgramParts(NamedTuple):
     """The parts of a program: the goal without its backquotes, the tactic, and the tactic's offset."""
 
     goal: str
@@ -65,10 +65,10 @@ def unproved(challenge: Challenge) -> str:
     return f"prove(`{challenge.program}`,\nALL_TAC\n);;\n"
 
 
-def parts(program: str) -> Parts | None:
+def parts(program: str) -> ProgramParts | None:
     """Return the goal and the tactic of a program, None for a text in another form."""
     found = _PROGRAM.fullmatch(program)
-    return None if found is None else Parts(found[1], found[2], found.start(2))
+    return None if found is None else ProgramParts(found[1], found[2], found.start(2))
 
 
 def _goal(header: str, statement: str) -> Span:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm_workers.bench.programs import BenchProgram, Worth
+from farm_workers.bench.programs import BenchProgram, ExpectedWorth
 from sqlalchemy import text
 
 from farm import broker
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.05
 #: Seconds without a verdict after which a turn has failed.
 _PATIENCE_SECONDS = 120.0
 
-_REASONS = {Worth.PROVED: Reason.OK, Worth.ERROR: Reason.ERROR}
+_REASONS = {ExpectedWorth.PROVED: Reason.OK, ExpectedWorth.ERROR: Reason.ERROR}
 
 _UNFINISHED = text("SELECT EXISTS (SELECT FROM checks WHERE status IN ('queued', 'running'))")
 

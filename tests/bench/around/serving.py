@@ -13,7 +13,7 @@ from statistics import median
 
 import httpx
 from farm_workers.bench.measure import Ask, checked
-from farm_workers.bench.programs import BenchProgram, Worth, programs
+from farm_workers.bench.programs import BenchProgram, ExpectedWorth, programs
 
 from farm.errors import FarmError
 from tests.bench.around.site import FarmAtWork
@@ -28,7 +28,7 @@ _BATCH, _AT_ONCE = 256, 2
 _SINGLE, _KNOWN = 40, 200
 _SECONDS = 300.0
 _START_SECONDS = 60.0
-_WORTH = {("proved", "ok"): Worth.PROVED, ("rejected", "error"): Worth.ERROR}
+_WORTH = {("proved", "ok"): ExpectedWorth.PROVED, ("rejected", "error"): ExpectedWorth.ERROR}
 #: The numbers before it are those of the programs that warm up.
 _FIRST = 2_000_000
 

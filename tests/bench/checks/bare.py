@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
-from farm_workers.bench.programs import BenchProgram, Worth
+from farm_workers.bench.programs import BenchProgram, ExpectedWorth
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 
 from farm.errors import FarmError
@@ -84,7 +84,7 @@ class Resident:
             )
         )
 
-    def check(self, program: BenchProgram) -> Worth:
+    def check(self, program: BenchProgram) -> ExpectedWorth:
         """Replace the text by a program and wait for all that Lean says of it."""
         self._version += 1
         document = {"uri": _URI, "version": self._version}
@@ -99,7 +99,7 @@ class Resident:
         while not (body := self._body()).startswith(answer):
             if b"/publishDiagnostics" in body:
                 said = body
-        return Worth.ERROR if b'"severity":1' in said else Worth.PROVED
+        return ExpectedWorth.ERROR if b'"severity":1' in said else ExpectedWorth.PROVED
 
     def _body(self) -> bytes:
         while True:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from farm_workers.audit.admitted import sorries
 from farm_workers.audit.compiled import is_compiled
-from farm_workers.audit.declarations import Constant, Kind, Module, Safety
+from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.families import require_families
-from farm_workers.audit.findings import Finding, Findings, Word, found
+from farm_workers.audit.findings import Findings, ModuleFinding, Word, found
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
-from farm_workers.audit.statement import Comparison, compare
+from farm_workers.audit.statement import StatementComparison, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
 from farm_workers.audit.unchecked import is_made_to_run
 
@@ -69,14 +69,14 @@ class _Case:
     challenge: Module | None
     rules: Rules
     reading: Reading
-    pair: Comparison | None
+    pair: StatementComparison | None
 
 
 @dataclass(slots=True)
 class _Reach:
     """The constants and axioms that a target rests on."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ModuleFinding] = field(default_factory=list)
     axioms: list[Name] = field(default_factory=list)
     believed: list[Name] = field(default_factory=list)
     constants: int = 0
@@ -119,7 +119,7 @@ def audit_all(submission: Module, rules: Rules) -> Findings:
     findings, reach = list(_files(submission, None)), _Reach()
     if not findings:
         findings += _declared(case)
-        if next(submission.of_kind(Kind.THEOREM), None) is None:
+        if next(submission.of_kind(ConstantKind.THEOREM), None) is None:
             findings.append(
                 found(Word.NO_THEOREM, None, "There is nothing to prove: the module has no theorem.")
             )
@@ -134,7 +134,7 @@ def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> 
     pair = None
     if challenge is not None:
         parts = frozenset[Name]() if rules.parts_from is None else _parts(challenge, rules.parts_from)
-        pair = Comparison(submission, challenge, reading, parts)
+        pair = StatementComparison(submission, challenge, reading, parts)
     return _Case(submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair)
 
 
@@ -167,7 +167,7 @@ def _target(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Nam
 def left_open(challenge: Module) -> list[Name]:
     """Return the theorems of a challenge that have `sorry` for a proof. Raises `MalformedOlean`."""
     reading = Reading(challenge.olean, Terms())
-    theorems = map(challenge.constant, challenge.of_kind(Kind.THEOREM))
+    theorems = map(challenge.constant, challenge.of_kind(ConstantKind.THEOREM))
     return [each.name for each in theorems if each and mentions(reading, each.expressions(), SORRY)]
 
 
@@ -193,7 +193,7 @@ def _with_statement_of(case: _Case, target: Name) -> Iterator[Name]:
     if case.pair is None or target in case.rules.left_out:
         return
     asked = case.pair.challenge.constant(target)
-    for name in case.submission.of_kind(Kind.THEOREM):
+    for name in case.submission.of_kind(ConstantKind.THEOREM):
         if asked is not None and name not in case.pair.challenge.names:
             constant = case.submission.constant(name)
             if constant is not None and case.pair.states(constant, asked):
@@ -205,7 +205,7 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
     parts = frozenset[Name]() if case.pair is None else case.pair.parts
     others = sorted(parts - {asked}, key=shown)
     wanted = [(target, asked), *zip(others, others, strict=True)]
-    findings, compared = list[Finding](), list[Name]()
+    findings, compared = list[ModuleFinding](), list[Name]()
     for name, stated in wanted:
         constant = case.submission.constant(name)
         if constant is None:
@@ -217,22 +217,22 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
     return reach
 
 
-def _stated(case: _Case, constant: Constant, asked: Name, findings: list[Finding]) -> tuple[Name, ...]:
+def _stated(case: _Case, constant: Constant, asked: Name, findings: list[ModuleFinding]) -> tuple[Name, ...]:
     """Add the findings against a constant as the challenge's theorem of a name; return the compared names."""
     name, kind = constant.name, constant.kind
-    if kind is not Kind.THEOREM:
+    if kind is not ConstantKind.THEOREM:
         findings.append(found(Word.NOT_A_THEOREM, name, f"{{}} is not a theorem but of kind {kind}."))
     return () if case.pair is None else compare(case.pair, constant, asked, findings)
 
 
-def _missing(case: _Case, target: Name) -> Finding:
+def _missing(case: _Case, target: Name) -> ModuleFinding:
     if target in case.rules.left_out:
         safety = case.rules.left_out[target]
         return found(Word.NOT_A_THEOREM, target, f"{{}} is not a theorem but a definition that is {safety}.")
     return found(Word.TARGET_MISSING, target, "The module declares no {}.")
 
 
-def _result(case: _Case, target: Name | None, findings: list[Finding], reach: _Reach) -> Findings:
+def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], reach: _Reach) -> Findings:
     module = case.submission
     extensions = {} if module.is_module else module.extensions()
     return Findings(
@@ -267,7 +267,7 @@ def _not_checked(case: _Case) -> Iterator[str]:
 # The two files
 
 
-def _files(ours: Module, theirs: Module | None) -> Iterator[Finding]:
+def _files(ours: Module, theirs: Module | None) -> Iterator[ModuleFinding]:
     modules: dict[str, Module | None] = {"module": ours, "challenge": theirs}
     for what, module in modules.items():
         if module is not None and module.is_module:
@@ -299,13 +299,13 @@ def _listed(module: Module) -> str:
     return (", ".join(names) or "nothing") + (" and more" if len(module.imports) > len(names) else "")
 
 
-def _declared(case: _Case) -> Iterator[Finding]:
+def _declared(case: _Case) -> Iterator[ModuleFinding]:
     module, is_imported = case.submission, case.rules.is_imported
     for name in module.repeated:
         yield found(Word.REDECLARED, name, "The module declares {} more than once.")
     for name in sorted(module.names.keys() & PRIMITIVES):
         yield found(Word.KERNEL_PRIMITIVE, name, "The module declares {}, a name reserved for the kernel.")
-    for name in module.of_kind(Kind.QUOTIENT):
+    for name in module.of_kind(ConstantKind.QUOTIENT):
         if name not in PRIMITIVES:
             sentence = "The module declares {} of the kind quotient, which only Lean's own `Quot` is."
             yield found(Word.KERNEL_PRIMITIVE, name, sentence)
@@ -350,7 +350,7 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
 def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
     if is_compiled(constant, case.reading.olean):
         _judge_believed(case, constant.name, reach)
-    elif constant.kind is Kind.AXIOM:
+    elif constant.kind is ConstantKind.AXIOM:
         # An axiom of the module's own can state anything under an allowed name, unless the challenge has it
         # too, and all that it speaks of.
         asked = case.pair is not None and case.pair.is_same(constant.name)
@@ -369,7 +369,7 @@ def _judge_believed(case: _Case, name: Name, reach: _Reach) -> None:
         reach.findings.append(found(Word.AXIOM, name, sentence))
 
 
-def _unsafe(name: Name, safety: Safety) -> Finding:
+def _unsafe(name: Name, safety: Safety) -> ModuleFinding:
     word = Word.PARTIAL if safety is Safety.PARTIAL else Word.UNSAFE
     return found(word, name, f"The proof rests on {{}}, which is {safety}.")
 
@@ -468,7 +468,7 @@ def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:
 
 def _judge_compiled(case: _Case, reach: _Reach) -> None:
     """Find axioms that trust the compiler, whether the target needs them or not."""
-    for name in case.submission.of_kind(Kind.AXIOM):
+    for name in case.submission.of_kind(ConstantKind.AXIOM):
         constant = case.submission.constant(name)
         if constant is None or not is_compiled(constant, case.reading.olean):
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from farm_workers.audit.declarations import Kind, Module
+from farm_workers.audit.declarations import ConstantKind, Module
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading
 
@@ -34,7 +34,7 @@ class Auxiliaries:
             and isinstance(name[-1], str)
             and _OWN.fullmatch(name[-1]) is not None
             and name in self._module.names
-            and self._module.kind(name) in (Kind.DEFINITION, Kind.THEOREM)
+            and self._module.kind(name) in (ConstantKind.DEFINITION, ConstantKind.THEOREM)
         )
 
     def key(self, name: Name) -> object:

@@ -9,7 +9,7 @@ the form only selects the terms to evaluate again (`farm_workers.seal.evaluation
 
 from __future__ import annotations
 
-from farm_workers.audit.declarations import Constant, Kind, Safety
+from farm_workers.audit.declarations import Constant, ConstantKind, Safety
 from farm_workers.audit.olean import Olean
 from farm_workers.audit.terms import applied, is_constant
 
@@ -19,7 +19,11 @@ _EQ, _BOOL, _TRUE = ("Eq",), ("Bool",), ("Bool", "true")
 
 def is_compiled(constant: Constant, olean: Olean) -> bool:
     """Return whether a constant is such an axiom, by its name and by its shape ``@Eq Bool e Bool.true``."""
-    if constant.kind is not Kind.AXIOM or constant.safety is not Safety.SAFE or _MARK not in constant.name:
+    if (
+        constant.kind is not ConstantKind.AXIOM
+        or constant.safety is not Safety.SAFE
+        or _MARK not in constant.name
+    ):
         return False
     function, arguments = applied(olean, constant.type, 3)
     return (

@@ -33,7 +33,7 @@ RULE = header_of(0, 3, 32)
 HINTS = header_of(2, 0, 16)
 
 
-class Kind(StrEnum):
+class ConstantKind(StrEnum):
     """The kind of a constant; in the order of the constructors of ``ConstantInfo``."""
 
     AXIOM = "axiom"
@@ -54,18 +54,18 @@ class Safety(StrEnum):
     PARTIAL = "partial"
 
 
-_KINDS = {header_of(tag, 1, 16): kind for tag, kind in enumerate(Kind)}
+_KINDS = {header_of(tag, 1, 16): kind for tag, kind in enumerate(ConstantKind)}
 _SAFETY = tuple(Safety)
 #: Pointers of each kind's value, and the bytes of its scalars (with those that fill them up).
 _SHAPES = {
-    Kind.AXIOM: (1, 8),
-    Kind.DEFINITION: (4, 8),
-    Kind.THEOREM: (3, 0),
-    Kind.OPAQUE: (3, 8),
-    Kind.QUOTIENT: (1, 8),
-    Kind.INDUCTIVE: (6, 8),
-    Kind.CONSTRUCTOR: (5, 8),
-    Kind.RECURSOR: (7, 8),
+    ConstantKind.AXIOM: (1, 8),
+    ConstantKind.DEFINITION: (4, 8),
+    ConstantKind.THEOREM: (3, 0),
+    ConstantKind.OPAQUE: (3, 8),
+    ConstantKind.QUOTIENT: (1, 8),
+    ConstantKind.INDUCTIVE: (6, 8),
+    ConstantKind.CONSTRUCTOR: (5, 8),
+    ConstantKind.RECURSOR: (7, 8),
 }
 VALUES = {
     kind: header_of(0, pointers, 8 + 8 * pointers + scalars) for kind, (pointers, scalars) in _SHAPES.items()
@@ -73,11 +73,11 @@ VALUES = {
 _QUOTIENT_KINDS = 4
 #: The place of the mark `unsafe` among the scalars of each kind that has one.
 _UNSAFE_MARK = {
-    Kind.AXIOM: 0,
-    Kind.OPAQUE: 0,
-    Kind.INDUCTIVE: 1,
-    Kind.CONSTRUCTOR: 0,
-    Kind.RECURSOR: 1,
+    ConstantKind.AXIOM: 0,
+    ConstantKind.OPAQUE: 0,
+    ConstantKind.INDUCTIVE: 1,
+    ConstantKind.CONSTRUCTOR: 0,
+    ConstantKind.RECURSOR: 1,
 }
 
 
@@ -111,7 +111,7 @@ class Constant:
     that differ in them are not the same.
     """
 
-    kind: Kind
+    kind: ConstantKind
     name: Name
     parameters: tuple[Name, ...]
     type: int
@@ -159,15 +159,15 @@ class Module:
             self.names, self.repeated = _infos(olean)
         self._known: dict[Name, Constant] = {}
 
-    def kind(self, name: Name) -> Kind:
+    def kind(self, name: Name) -> ConstantKind:
         """Return the kind of a constant of the module."""
         return self.kind_at(self.names[name])
 
-    def kind_at(self, info: int) -> Kind:
+    def kind_at(self, info: int) -> ConstantKind:
         """Return the kind of the constant whose info is at a place, one of those in `names`."""
         return _KINDS[self.olean.words[info]]
 
-    def of_kind(self, kind: Kind) -> Iterator[Name]:
+    def of_kind(self, kind: ConstantKind) -> Iterator[Name]:
         """Return the names of all constants of a kind."""
         return (name for name, info in self.names.items() if self.kind_at(info) is kind)
 
@@ -182,7 +182,7 @@ class Module:
     def recursors(self) -> dict[Name, set[Name]]:
         """The recursors of each inductive type."""
         found: dict[Name, set[Name]] = {}
-        for name in self.of_kind(Kind.RECURSOR):
+        for name in self.of_kind(ConstantKind.RECURSOR):
             constant = self.constant(name)
             for family in () if constant is None else constant.family:
                 found.setdefault(family, set()).add(name)
@@ -227,7 +227,7 @@ class Module:
 def safety_of(olean: Olean, info: int) -> Safety:
     """Return the safety of the constant whose info is at a place, and read nothing else of the info."""
     kind, place = _KINDS[olean.words[info]], olean.object(info, 0)
-    if kind is Kind.DEFINITION:
+    if kind is ConstantKind.DEFINITION:
         safety = olean.scalar(place, 4, 0)
         if safety >= len(_SAFETY):
             raise olean.wrong(place, "safety of a definition")
@@ -389,11 +389,11 @@ def _rule(olean: Olean, ref: int) -> RecursorRule:
 
 #: The readers of the fields that constants of a kind have besides name, parameters, type and safety.
 _READERS = {
-    Kind.DEFINITION: _definition,
-    Kind.THEOREM: _proof,
-    Kind.OPAQUE: _proof,
-    Kind.QUOTIENT: _quotient,
-    Kind.INDUCTIVE: _inductive,
-    Kind.CONSTRUCTOR: _constructor,
-    Kind.RECURSOR: _recursor,
+    ConstantKind.DEFINITION: _definition,
+    ConstantKind.THEOREM: _proof,
+    ConstantKind.OPAQUE: _proof,
+    ConstantKind.QUOTIENT: _quotient,
+    ConstantKind.INDUCTIVE: _inductive,
+    ConstantKind.CONSTRUCTOR: _constructor,
+    ConstantKind.RECURSOR: _recursor,
 }

@@ -48,7 +48,7 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class ModuleFinding:
     """A finding against a module: a word, its constant if any, and a sentence."""
 
     word: Word
@@ -64,9 +64,9 @@ class Finding:
         }
 
 
-def found(word: Word, name: Name | None, sentence: str) -> Finding:
+def found(word: Word, name: Name | None, sentence: str) -> ModuleFinding:
     """Return a finding; the first ``{}`` in its sentence stands for the constant's name, if there is one."""
-    return Finding(
+    return ModuleFinding(
         word=word, name=name, sentence=sentence if name is None else sentence.replace("{}", shown(name), 1)
     )
 
@@ -84,7 +84,7 @@ class Findings:
     """
 
     target: Name | None
-    findings: tuple[Finding, ...]
+    findings: tuple[ModuleFinding, ...]
     axioms: tuple[Name, ...] = ()
     believed: tuple[Name, ...] = ()
     reached: int = 0

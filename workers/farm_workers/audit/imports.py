@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm_workers.audit.declarations import Kind, opened_module
+from farm_workers.audit.declarations import ConstantKind, opened_module
 from farm_workers.audit.names import dotted
 from farm_workers.audit.olean import MalformedOlean, Name
 
@@ -53,7 +53,7 @@ def index(paths: Iterable[Path]) -> Index:
     for path in paths:
         with opened_module(path) as module:
             names.update(module.names)
-            axioms.update(module.of_kind(Kind.AXIOM))
+            axioms.update(module.of_kind(ConstantKind.AXIOM))
     return Index(names=frozenset(names), axioms=frozenset(axioms))
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Set
 
 from farm_workers.audit.auxiliary import Auxiliaries
-from farm_workers.audit.declarations import Constant, Kind, Module
-from farm_workers.audit.findings import Finding, Word, found
+from farm_workers.audit.declarations import Constant, ConstantKind, Module
+from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Walk
 
 
-class Comparison:
+class StatementComparison:
     """A module and its challenge, constant by constant; `ours` is the module's reading.
 
     Of `parts`, theorems that the challenge leaves open and the module has to prove, the types are compared.
@@ -83,18 +83,20 @@ class Comparison:
     def recursors(self, name: Name, module: Module) -> set[Name]:
         """Return the recursors that a module has of a type, if the submission declares that as inductive."""
         ours = self.submission
-        is_inductive = name in ours.names and ours.kind(name) is Kind.INDUCTIVE
+        is_inductive = name in ours.names and ours.kind(name) is ConstantKind.INDUCTIVE
         return module.recursors.get(name, set()) if is_inductive else set()
 
 
-def compare(pair: Comparison, target: Constant, asked_for: Name, findings: list[Finding]) -> tuple[Name, ...]:
+def compare(
+    pair: StatementComparison, target: Constant, asked_for: Name, findings: list[ModuleFinding]
+) -> tuple[Name, ...]:
     """Compare the target's statement, and its dependencies in the module, with the challenge's.
 
     `asked_for` is the name of the challenge's theorem. Adds the differences to the findings and returns the
     compared names, the target first.
     """
     asked = pair.challenge.constant(asked_for)
-    if asked is None or asked.kind is not Kind.THEOREM:
+    if asked is None or asked.kind is not ConstantKind.THEOREM:
         findings.append(found(Word.BAD_CHALLENGE, asked_for, "The challenge has no theorem {}."))
         return ()
     if target.parameters != asked.parameters:
@@ -112,10 +114,10 @@ def compare(pair: Comparison, target: Constant, asked_for: Name, findings: list[
     return (target.name, *compared)
 
 
-def _prerequisites(pair: Comparison, target: Constant) -> tuple[list[Finding], list[Name]]:
+def _prerequisites(pair: StatementComparison, target: Constant) -> tuple[list[ModuleFinding], list[Name]]:
     walk = Walk(pair.ours)
     todo = list(walk.constants(target.type)[0])
-    seen, findings, compared = {target.name}, list[Finding](), list[Name]()
+    seen, findings, compared = {target.name}, list[ModuleFinding](), list[Name]()
     while todo:
         name = todo.pop()
         if name in seen or not pair.declared(name):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from farm_workers.audit.declarations import Module, Safety
-from farm_workers.audit.findings import Finding, Word, found
+from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.names import parsed
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Terms, Walk
@@ -30,7 +30,7 @@ def is_made_to_run(module: Module, name: Name) -> bool:
     return made is not None and function is not None and made.type == function.type
 
 
-def unchecked(module: Module, left_out: Mapping[Name, Safety]) -> Iterator[Finding]:
+def unchecked(module: Module, left_out: Mapping[Name, Safety]) -> Iterator[ModuleFinding]:
     """Find the constants of a module that are left out because no kernel checks them."""
     for name, safety in left_out.items():
         if not is_made_to_run(module, name):
@@ -38,7 +38,9 @@ def unchecked(module: Module, left_out: Mapping[Name, Safety]) -> Iterator[Findi
             yield found(word, name, f"{{}} is {safety}: no kernel checks it.")
 
 
-def of_listed(module: Module, declared: Sequence[str], mentioned: Iterable[Name] | None) -> Iterator[Finding]:
+def of_listed(
+    module: Module, declared: Sequence[str], mentioned: Iterable[Name] | None
+) -> Iterator[ModuleFinding]:
     """Find the declarations of a program that its module lacks, by Lean's list of them.
 
     The list lacks declarations made by macros and other code of the program, so a module with such code is
@@ -59,7 +61,7 @@ def _mentioned(module: Module) -> Iterator[Name]:
             yield from walk.constants(place)[0]
 
 
-def forgotten(module: Module, declared: Sequence[str]) -> Iterator[Finding]:
+def forgotten(module: Module, declared: Sequence[str]) -> Iterator[ModuleFinding]:
     """Find the names in Lean's list of declarations that the module does not have."""
     for written in declared:
         try:

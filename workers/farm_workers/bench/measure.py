@@ -14,14 +14,18 @@ from farm.judging.job import Check
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from farm_workers.bench.programs import BenchProgram, Worth, program
+from farm_workers.bench.programs import BenchProgram, ExpectedWorth, program
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 #: Checks one program and returns its result.
-Ask = Callable[[BenchProgram], Worth]
+Ask = Callable[[BenchProgram], ExpectedWorth]
 
-_WORTH = {Reason.OK: Worth.PROVED, Reason.ERROR: Worth.ERROR, Reason.WALL_LIMIT: Worth.TIMEOUT}
+_WORTH = {
+    Reason.OK: ExpectedWorth.PROVED,
+    Reason.ERROR: ExpectedWorth.ERROR,
+    Reason.WALL_LIMIT: ExpectedWorth.TIMEOUT,
+}
 #: Attempts at one statement, as reinforcement learning makes them.
 ATTEMPTS = 8
 
@@ -81,7 +85,7 @@ def asked(checker: Checker, environment: LeanEnvironment, tier: Tier) -> Ask:
     """
     assurance = Assurance(tier=tier)
 
-    def check(program: BenchProgram) -> Worth:
+    def check(program: BenchProgram) -> ExpectedWorth:
         limits = Limits()
         if program.wall_seconds is not None:
             limits = replace(limits, wall_seconds=program.wall_seconds)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from farm.assembly.challenge import Challenge, challenge_to
 
 
-class Worth(StrEnum):
+class ExpectedWorth(StrEnum):
     """The expected result of a program."""
 
     PROVED = "proved"
@@ -24,7 +24,7 @@ class BenchProgram:
     """
 
     text: str
-    worth: Worth
+    worth: ExpectedWorth
     challenge: Challenge | None = None
     header: str = ""
     statement: str = ""
@@ -81,10 +81,10 @@ def program(header: str, number: int, *, attempts: int = 1) -> BenchProgram:
     stated, right, wrong = _STATEMENTS[statement % len(_STATEMENTS)]
     holds = (place in _HOLDS) != (rows % attempts % 2 == 1)
     body = f"{right if holds else wrong}-- {number}\n"
-    return stated_as(header, stated, body, Worth.PROVED if holds else Worth.ERROR, statement)
+    return stated_as(header, stated, body, ExpectedWorth.PROVED if holds else ExpectedWorth.ERROR, statement)
 
 
-def stated_as(header: str, stated: str, body: str, worth: Worth, number: int) -> BenchProgram:
+def stated_as(header: str, stated: str, body: str, worth: ExpectedWorth, number: int) -> BenchProgram:
     """Return a program of a statement and its proof, in which ``{n}`` stands for the number."""
     statement = stated.format(n=number)
     return BenchProgram(

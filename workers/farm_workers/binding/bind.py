@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from functools import cache
 
 from farm_workers.binding.mangling import symbol_of
-from farm_workers.binding.signatures import BOXED_SMALL, SCALAR_BYTES, Description, Parameter, Part, Shape
+from farm_workers.binding.signatures import BOXED_SMALL, SCALAR_BYTES, Description, Member, Parameter, Shape
 from farm_workers.binding.table import (
     ABILITIES,
     Ability,
-    Constant,
     Constructor,
     Entry,
-    Field,
     Function,
     Gives,
+    LibraryConstant,
     OneOf,
-    Runtime,
+    RuntimeFunction,
     Structure,
+    StructureField,
     Taken,
 )
 
@@ -39,7 +39,7 @@ class Misfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Invocation:
     """How to call a function: each word is the number of one that the farm gives, or ``~n`` for the word n.
 
     `holds_value`: the result of an action that cannot fail is an object that holds the value.
@@ -51,7 +51,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldPlace:
     """The first byte of a field in an object, and its size; the size is 0 if the object is the field."""
 
     offset: int
@@ -67,7 +67,7 @@ class Layout:
     size: int
 
 
-Bound = Call | Place | Layout | int | str
+Bound = Invocation | FieldPlace | Layout | int | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class _Matching:
     def entry(self, entry: Entry) -> Bound:
         """Return an entry as the toolchain has it; raises `Misfit`."""
         match entry:
-            case Runtime():
+            case RuntimeFunction():
                 return self._symbol(entry.symbol, entry.symbol)
             case Function():
                 return self._function(entry)
-            case Constant():
+            case LibraryConstant():
                 return self._constant(entry)
-            case Field():
+            case StructureField():
                 return _place(entry, self._parts(entry.structure))
             case Structure():
                 return _layout(entry, self._parts(entry.name))
@@ -127,7 +127,7 @@ class _Matching:
             raise Misfit(f"{name}: the library has no symbol {symbol}")
         return symbol
 
-    def _constant(self, entry: Constant) -> str:
+    def _constant(self, entry: LibraryConstant) -> str:
         if self._parameters(entry.name):
             raise Misfit(f"{entry.name} is a function and no constant")
         return self._symbol(symbol_of(entry.name), entry.name)
@@ -138,7 +138,7 @@ class _Matching:
             raise Misfit(f"{name} is not described")
         return found
 
-    def _parts(self, name: str) -> tuple[Part, ...]:
+    def _parts(self, name: str) -> tuple[Member, ...]:
         found = self._description.structures.get(name)
         if found is None:
             raise Misfit(f"{name} is not described")
@@ -152,7 +152,7 @@ class _Matching:
             raise Misfit(f"{entry.type} has no constructor {entry.name}")
         return names.index(entry.name)
 
-    def _function(self, entry: Function) -> Call:
+    def _function(self, entry: Function) -> Invocation:
         parameters = self._parameters(entry.name)
         symbol, boxed = entry.symbol or symbol_of(entry.name), symbol_of(entry.name) + "___boxed"
         if not entry.symbol and self._exported(boxed):
@@ -163,7 +163,7 @@ class _Matching:
         if len(parameters) > _MOST_PARAMETERS:
             raise Misfit(f"{entry.name} has more than {_MOST_PARAMETERS} parameters")
         wrapped = entry.gives is Gives.PLAIN_ACTION and not self._description.plain_actions
-        return Call(symbol, _words(entry, parameters), wrapped)
+        return Invocation(symbol, _words(entry, parameters), wrapped)
 
 
 def _words(entry: Function, parameters: Sequence[Parameter]) -> tuple[int, ...]:
@@ -203,7 +203,7 @@ def _word(entry: Function, parameter: Parameter, open_: dict[int, Taken], beyond
     return ~parameter.default
 
 
-def _order(parts: Sequence[Part]) -> tuple[list[str], list[Part]]:
+def _order(parts: Sequence[Member]) -> tuple[list[str], list[Member]]:
     """Return the pointers of an object and its scalars, as Lean's compiler orders them: larger ones first."""
     pointers = [each.name for each in parts if each.shape is Shape.OBJECT]
     scalars = [each for each in parts if each.shape in SCALAR_BYTES]
@@ -212,7 +212,7 @@ def _order(parts: Sequence[Part]) -> tuple[list[str], list[Part]]:
     return pointers, words + sorted(others, key=lambda each: -SCALAR_BYTES[each.shape])
 
 
-def _place(entry: Field, parts: Sequence[Part]) -> Place:
+def _place(entry: StructureField, parts: Sequence[Member]) -> FieldPlace:
     found = [each for each in parts if each.name == entry.name]
     if len(found) != 1:
         raise Misfit(f"{entry.structure} has no field {entry.name}")
@@ -220,18 +220,18 @@ def _place(entry: Field, parts: Sequence[Part]) -> Place:
         raise Misfit(f"{entry.structure}: {entry.name} is {found[0].shape} instead of {entry.shape}")
     pointers, scalars = _order(parts)
     if not scalars and len(pointers) == 1:
-        return Place(0, 0)  # a structure of one field is that field
+        return FieldPlace(0, 0)  # a structure of one field is that field
     if entry.name in pointers:
-        return Place(8 + 8 * pointers.index(entry.name), 8)
+        return FieldPlace(8 + 8 * pointers.index(entry.name), 8)
     offset = 8 + 8 * len(pointers)
     for each in scalars:
         if each.name == entry.name:
             break
         offset += SCALAR_BYTES[each.shape]
-    return Place(offset, SCALAR_BYTES[entry.shape])
+    return FieldPlace(offset, SCALAR_BYTES[entry.shape])
 
 
-def _layout(entry: Structure, parts: Sequence[Part]) -> Layout:
+def _layout(entry: Structure, parts: Sequence[Member]) -> Layout:
     names = {each.name: (number, each) for number, each in enumerate(entry.parts)}
     shapes = {each.name: each.shape for each in parts}
     for given in entry.parts:

@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from farm_workers.binding.signatures import MODULES, READ, RUN, Description, Parameter, Part, Shape
+from farm_workers.binding.signatures import MODULES, READ, RUN, Description, Member, Parameter, Shape
 
 #: The folder of the descriptions that the farm ships, one for a minor release of Lean.
 FOLDER = Path(__file__).parent / "descriptions"
@@ -111,9 +111,9 @@ def _parameter(row: Sequence[object]) -> Parameter:
     return Parameter(_text(name), _shape(shape), default)
 
 
-def _part(row: Sequence[object]) -> Part:
+def _part(row: Sequence[object]) -> Member:
     name, shape, *_ = [*row, None]
-    return Part(_text(name), _shape(shape))
+    return Member(_text(name), _shape(shape))
 
 
 def _shape(found: object) -> Shape:

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TypeVar
 
 from farm_workers.binding import table
-from farm_workers.binding.bind import Call, Layout, Place, bind
+from farm_workers.binding.bind import FieldPlace, Invocation, Layout, bind
 from farm_workers.binding.description import NotDescribed, shipped
 from farm_workers.binding.mangling import symbol_of
 from farm_workers.binding.objects import (
@@ -27,14 +27,14 @@ from farm_workers.binding.objects import (
 from farm_workers.binding.signatures import Description
 from farm_workers.binding.table import (
     Ability,
-    Constant,
     Constructor,
     Entry,
-    Field,
     Function,
     Gives,
-    Runtime,
+    LibraryConstant,
+    RuntimeFunction,
     Structure,
+    StructureField,
 )
 
 _CONSTRUCTOR_BYTES = 8
@@ -65,7 +65,7 @@ class Lean:
         an ability: nothing that does not match is ever called.
         """
         self._library = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-        self._functions: dict[Function | Runtime, Words] = {}
+        self._functions: dict[Function | RuntimeFunction, Words] = {}
         self._loaded("lean_initialize", 0)()
         self.binding = bind(description or self._shipped(), self.exports)
         for ability in (Ability.START, *needs):
@@ -112,14 +112,14 @@ class Lean:
             known = self._functions[entry] = self._called(entry)
         return known
 
-    def runtime(self, entry: Runtime) -> Words:
+    def runtime(self, entry: RuntimeFunction) -> Words:
         """Return a function of the runtime."""
         known = self._functions.get(entry)
         if known is None:
             known = self._functions[entry] = self._loaded(entry.symbol, entry.words)
         return known
 
-    def constant(self, entry: Constant) -> int:
+    def constant(self, entry: LibraryConstant) -> int:
         """Return the word that a constant of the library has for its value."""
         symbol = self._bound(entry, str)
         return self._value(symbol)
@@ -142,7 +142,7 @@ class Lean:
         return found
 
     def _called(self, entry: Function) -> Words:
-        bound = self._bound(entry, Call)
+        bound = self._bound(entry, Invocation)
         plain = self._loaded(bound.symbol, len(bound.words))
         ordered = plain if bound.words == tuple(range(len(bound.words))) else _ordered(plain, bound.words)
         if entry.gives is Gives.ACTION:
@@ -157,16 +157,16 @@ class Lean:
 
     # Objects
 
-    def get(self, entry: Field, place: int) -> int:
+    def get(self, entry: StructureField, place: int) -> int:
         """Return a field of an object: an object, or the number that a scalar is."""
-        at = self._bound(entry, Place)
+        at = self._bound(entry, FieldPlace)
         if not at.size:
             return place
         return word(place + at.offset) & (1 << 8 * at.size) - 1
 
-    def put(self, entry: Field, place: int, value: int) -> None:
+    def put(self, entry: StructureField, place: int, value: int) -> None:
         """Overwrite a field of an object that nothing else refers to, or that is to be changed for all."""
-        at = self._bound(entry, Place)
+        at = self._bound(entry, FieldPlace)
         if not at.size:
             raise LeanError(f"{entry.structure} has one field alone")
         rest = word(place + at.offset) & ~((1 << 8 * at.size) - 1)
@@ -238,7 +238,7 @@ class Lean:
 
     def partly(self, entry: Function, *given: int) -> int:
         """Return a closure of a function with all arguments but those of its monad."""
-        bound = self._bound(entry, Call)
+        bound = self._bound(entry, Invocation)
         known = takewhile(lambda each: each < len(entry.takes), bound.words[:-1])
         held = [given[each] if each >= 0 else ~each for each in known]
         plain = self._loaded(bound.symbol, len(bound.words))

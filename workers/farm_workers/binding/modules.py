@@ -15,20 +15,20 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from farm_workers.audit.declarations import Kind
+from farm_workers.audit.declarations import ConstantKind
 from farm_workers.audit.olean import MalformedOlean, Name, Olean, header_of, opened
 from farm_workers.audit.terms import APP, CONST, LITERAL, MDATA, NAT, PI, SORT
 from farm_workers.binding.objects import boxed
-from farm_workers.binding.signatures import MODULES, Description, Parameter, Part, Shape
+from farm_workers.binding.signatures import MODULES, Description, Member, Parameter, Shape
 from farm_workers.binding.table import (
     ABILITIES,
-    Constant,
     Constructor,
     Entry,
-    Field,
     Function,
+    LibraryConstant,
     OneOf,
     Structure,
+    StructureField,
 )
 
 #: Folders of a toolchain's own library that are looked through, below ``lib/lean``.
@@ -124,10 +124,10 @@ class _Library:
         functions, structures, types = {}, {}, {}
         for entry in entries:
             match entry:
-                case Function(name=name) | Constant(name=name):
+                case Function(name=name) | LibraryConstant(name=name):
                     if (signature := self._signature(name)) is not None:
                         functions[name] = signature
-                case Field(structure=name) | Structure(name=name):
+                case StructureField(structure=name) | Structure(name=name):
                     if (parts := self._structure(name)) is not None:
                         structures[name] = parts
                 case Constructor(type=name):
@@ -189,7 +189,7 @@ class _Library:
             value = olean.object(place, 0)
             return boxed(olean.nat(olean.child(value, 0))) if olean.words[value] == NAT else None
         declared = self._find(head) if head else None
-        if declared is None or declared.kind is not Kind.CONSTRUCTOR:
+        if declared is None or declared.kind is not ConstantKind.CONSTRUCTOR:
             return None
         number, _, fields = declared.numbers
         return None if fields else boxed(number)
@@ -198,18 +198,20 @@ class _Library:
 
     def _constructors(self, name: str) -> tuple[Name, ...]:
         declared = self._find(name)
-        return () if declared is None or declared.kind is not Kind.INDUCTIVE else declared.constructors
+        return (
+            () if declared is None or declared.kind is not ConstantKind.INDUCTIVE else declared.constructors
+        )
 
-    def _structure(self, name: str) -> tuple[Part, ...] | None:
+    def _structure(self, name: str) -> tuple[Member, ...] | None:
         constructors = self._constructors(name)
         maker = self._find(_dotted(constructors[0])) if len(constructors) == 1 else None
         return None if maker is None else tuple(self._parts(maker, 0))
 
-    def _parts(self, maker: _Declared, depth: int) -> Iterator[Part]:
+    def _parts(self, maker: _Declared, depth: int) -> Iterator[Member]:
         olean, (_, parameters, _) = maker.module.olean, maker.numbers
         for binder, type_ in list(telescope(olean, maker.type))[parameters:]:
             bare, _ = _unwrapped(olean, type_)
-            yield Part(binder, self._shape(olean, bare, depth))
+            yield Member(binder, self._shape(olean, bare, depth))
 
     def _shape(self, olean: Olean, type_: int, depth: int) -> Shape:
         """Return the shape of a field's type."""
@@ -305,7 +307,7 @@ class _Declared:
     def __init__(self, module: _Module, info: int) -> None:
         self.module = module
         olean = module.olean
-        self.kind = tuple(Kind)[olean.words[info] >> 56]
+        self.kind = tuple(ConstantKind)[olean.words[info] >> 56]
         self._value = olean.object(info, 0)
         header = olean.object(self._value, 0)
         self.name, self.type = olean.name(olean.child(header, 0)), olean.object(header, 2)

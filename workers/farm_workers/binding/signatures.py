@@ -49,7 +49,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Member:
     """A field of a toolchain's structure."""
 
     name: str
@@ -69,7 +69,7 @@ class Description:
     source: str
     plain_actions: bool
     functions: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
-    structures: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    structures: Mapping[str, tuple[Member, ...]] = field(default_factory=dict)
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -48,14 +48,14 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class LibraryConstant:
     """A constant of Lean's whose value the library holds."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
+class StructureField:
     """A field of a structure of Lean's."""
 
     structure: str
@@ -80,7 +80,7 @@ class Constructor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Runtime:
+class RuntimeFunction:
     """A function of Lean's runtime for C (``lean.h``), or one that Lean exports for its own C++."""
 
     symbol: str
@@ -101,21 +101,21 @@ def _taken(*names: str) -> tuple[Taken, ...]:
 
 # The library
 
-ALLOCATE = Runtime("lean_alloc_object", 1)
-APPLY = Runtime("lean_apply_1", 2)
-ARRAY = Runtime("lean_array_mk", 1)
-ERROR_TEXT = Runtime("lean_io_error_to_string", 1)
-INITIALIZE = Runtime("lean_initialize", 0)
-INITIALIZERS_RUN = Runtime("lean_enable_initializer_execution", 0)
-INITIALIZED = Runtime("lean_io_mark_end_initialization", 0)
-NAME_NUMBER = Runtime("lean_name_mk_numeral", 2)
-NAME_STRING = Runtime("lean_name_mk_string", 2)
-SET_HEARTBEATS = Runtime("lean_io_set_heartbeats", 2)
-START_TASKS = Runtime("lean_init_task_manager_using", 1)
-STRING = Runtime("lean_mk_string", 1)
+ALLOCATE = RuntimeFunction("lean_alloc_object", 1)
+APPLY = RuntimeFunction("lean_apply_1", 2)
+ARRAY = RuntimeFunction("lean_array_mk", 1)
+ERROR_TEXT = RuntimeFunction("lean_io_error_to_string", 1)
+INITIALIZE = RuntimeFunction("lean_initialize", 0)
+INITIALIZERS_RUN = RuntimeFunction("lean_enable_initializer_execution", 0)
+INITIALIZED = RuntimeFunction("lean_io_mark_end_initialization", 0)
+NAME_NUMBER = RuntimeFunction("lean_name_mk_numeral", 2)
+NAME_STRING = RuntimeFunction("lean_name_mk_string", 2)
+SET_HEARTBEATS = RuntimeFunction("lean_io_set_heartbeats", 2)
+START_TASKS = RuntimeFunction("lean_init_task_manager_using", 1)
+STRING = RuntimeFunction("lean_mk_string", 1)
 
-MAJOR, MINOR = Constant("Lean.version.major"), Constant("Lean.version.minor")
-NO_OPTIONS = Constant("Lean.Options.empty")
+MAJOR, MINOR = LibraryConstant("Lean.version.major"), LibraryConstant("Lean.version.minor")
+NO_OPTIONS = LibraryConstant("Lean.Options.empty")
 SEARCH_PATH = Function(name="Lean.initSearchPath", takes=_taken("leanSysroot", "sp"), gives=Gives.ACTION)
 SET_OPTION = Function(
     name="_private.Lean.Shell.0.Lean.setConfigOption", takes=_taken("opts", "arg"), gives=Gives.ACTION
@@ -133,9 +133,9 @@ OF_KERNEL = Function(
     name="Lean.Environment.toKernelEnv", takes=_taken("env"), symbol="lean_elab_environment_to_kernel_env"
 )
 MODULE_INDEX = Function(name="Lean.Environment.getModuleIdx?", takes=_taken("env", "moduleName"))
-EXTENSIONS = Constant("Lean.persistentEnvExtensionsRef")
-EXTENSION_NAME = Field("Lean.PersistentEnvExtension", "name")
-IMPORTED_MODULE = Field("Lean.Import", "module")
+EXTENSIONS = LibraryConstant("Lean.persistentEnvExtensionsRef")
+EXTENSION_NAME = StructureField("Lean.PersistentEnvExtension", "name")
+IMPORTED_MODULE = StructureField("Lean.Import", "module")
 
 # Modules
 
@@ -148,12 +148,12 @@ READ_MODULE = Function(name="Lean.readModuleData", takes=_taken("fname"), gives=
 WHOLE_MODULE = Constructor("Lean.OLeanLevel", "private")
 _MODULE = "Lean.ModuleData"
 IMPORTS, NAMES, CONSTANTS = (
-    Field(_MODULE, "imports"),
-    Field(_MODULE, "constNames"),
-    Field(_MODULE, "constants"),
+    StructureField(_MODULE, "imports"),
+    StructureField(_MODULE, "constNames"),
+    StructureField(_MODULE, "constants"),
 )
-EXTRA_NAMES, ENTRIES = Field(_MODULE, "extraConstNames"), Field(_MODULE, "entries")
-IS_MODULE = Field(_MODULE, "isModule", Shape.BYTE)
+EXTRA_NAMES, ENTRIES = StructureField(_MODULE, "extraConstNames"), StructureField(_MODULE, "entries")
+IS_MODULE = StructureField(_MODULE, "isModule", Shape.BYTE)
 MODULE = Structure(
     _MODULE,
     (
@@ -174,9 +174,9 @@ PROCESS = Function(
     name=f"{_LANGUAGE}.process", takes=_taken("setupImports", "old?"), gives=Gives.PLAIN_ACTION, beyond=1
 )
 FINAL_STATE = Function(name=f"{_LANGUAGE}.waitForFinalCmdState?", takes=_taken("snap"))
-AS_TREE = Constant(f"{_LANGUAGE}.instToSnapshotTreeHeaderParsedSnapshot")
+AS_TREE = LibraryConstant(f"{_LANGUAGE}.instToSnapshotTreeHeaderParsedSnapshot")
 TO_TREE = Function(name="Lean.Language.toSnapshotTree", takes=_taken("[ToSnapshotTree]", "a"))
-TREE_METHOD = Field("Lean.Language.ToSnapshotTree", "toSnapshotTree")
+TREE_METHOD = StructureField("Lean.Language.ToSnapshotTree", "toSnapshotTree")
 REPORT = Function(
     name="Lean.Language.SnapshotTree.runAndReport",
     takes=(*_taken("s", "opts"), _byte("json"), _optional("severityOverrides")),
@@ -196,27 +196,27 @@ SETUP = Structure(
         _byte("isModule", optional=True),
     ),
 )
-PARSED = Field(f"{_LANGUAGE}.HeaderParsedSnapshot", "result?")
-PROCESSED_TASK = Field(f"{_LANGUAGE}.HeaderParsedState", "processedSnap")
-PROCESSED = Field(f"{_LANGUAGE}.HeaderProcessedSnapshot", "result?")
-STATE = Field(f"{_LANGUAGE}.HeaderProcessedState", "cmdState")
-FIRST_COMMAND = Field(f"{_LANGUAGE}.HeaderProcessedState", "firstCmdSnap")
-COMMAND_SYNTAX = Field(f"{_LANGUAGE}.CommandParsedSnapshot", "stx")
-PARSER_STATE = Field(f"{_LANGUAGE}.CommandParsedSnapshot", "parserState")
-NEXT_COMMAND = Field(f"{_LANGUAGE}.CommandParsedSnapshot", "nextCmdSnap?")
-PARSER_POSITION = Field("Lean.Parser.ModuleParserState", "pos")
-TASK = Field("Lean.Language.SnapshotTask", "task")
-DIAGNOSTICS = Field("Lean.Language.Snapshot", "diagnostics")
-SNAPSHOT_TREE = Field("Lean.Language.Snapshot", "infoTree?")
-SNAPSHOT_MESSAGES = Field("Lean.Language.Snapshot.Diagnostics", "msgLog")
+PARSED = StructureField(f"{_LANGUAGE}.HeaderParsedSnapshot", "result?")
+PROCESSED_TASK = StructureField(f"{_LANGUAGE}.HeaderParsedState", "processedSnap")
+PROCESSED = StructureField(f"{_LANGUAGE}.HeaderProcessedSnapshot", "result?")
+STATE = StructureField(f"{_LANGUAGE}.HeaderProcessedState", "cmdState")
+FIRST_COMMAND = StructureField(f"{_LANGUAGE}.HeaderProcessedState", "firstCmdSnap")
+COMMAND_SYNTAX = StructureField(f"{_LANGUAGE}.CommandParsedSnapshot", "stx")
+PARSER_STATE = StructureField(f"{_LANGUAGE}.CommandParsedSnapshot", "parserState")
+NEXT_COMMAND = StructureField(f"{_LANGUAGE}.CommandParsedSnapshot", "nextCmdSnap?")
+PARSER_POSITION = StructureField("Lean.Parser.ModuleParserState", "pos")
+TASK = StructureField("Lean.Language.SnapshotTask", "task")
+DIAGNOSTICS = StructureField("Lean.Language.Snapshot", "diagnostics")
+SNAPSHOT_TREE = StructureField("Lean.Language.Snapshot", "infoTree?")
+SNAPSHOT_MESSAGES = StructureField("Lean.Language.Snapshot.Diagnostics", "msgLog")
 
 # Commands
 
-ENVIRONMENT = Field("Lean.Elab.Command.State", "env")
-SCOPES = Field("Lean.Elab.Command.State", "scopes")
-MESSAGES = Field("Lean.Elab.Command.State", "messages")
-INFO_STATE = Field("Lean.Elab.Command.State", "infoState")
-SCOPE_OPTIONS = Field("Lean.Elab.Command.Scope", "opts")
+ENVIRONMENT = StructureField("Lean.Elab.Command.State", "env")
+SCOPES = StructureField("Lean.Elab.Command.State", "scopes")
+MESSAGES = StructureField("Lean.Elab.Command.State", "messages")
+INFO_STATE = StructureField("Lean.Elab.Command.State", "infoState")
+SCOPE_OPTIONS = StructureField("Lean.Elab.Command.Scope", "opts")
 SYNTAX_KIND = Function(name="Lean.Syntax.getKind", takes=_taken("stx"))
 
 # Texts, and their elaboration command by command
@@ -239,12 +239,12 @@ PROCESS_COMMANDS = Function(
     takes=_taken("inputCtx", "parserState", "commandState"),
     gives=Gives.ACTION,
 )
-DONE_STATE = Field("Lean.Elab.Frontend.State", "commandState")
-DONE_COMMANDS = Field("Lean.Elab.Frontend.State", "commands")
-TREES_ENABLED = Field("Lean.Elab.InfoState", "enabled", Shape.BYTE)
-TREES = Field("Lean.Elab.InfoState", "trees")
+DONE_STATE = StructureField("Lean.Elab.Frontend.State", "commandState")
+DONE_COMMANDS = StructureField("Lean.Elab.Frontend.State", "commands")
+TREES_ENABLED = StructureField("Lean.Elab.InfoState", "enabled", Shape.BYTE)
+TREES = StructureField("Lean.Elab.InfoState", "trees")
 TREES_ARRAY = Function(name="Lean.PersistentArray.toArray", takes=_taken("t"))
-NO_MESSAGES = Constant("Lean.MessageLog.empty")
+NO_MESSAGES = LibraryConstant("Lean.MessageLog.empty")
 MESSAGE_JSON = Function(name="Lean.Message.toJson", takes=_taken("msg"), gives=Gives.PLAIN_ACTION)
 JSON_TEXT = Function(name="Lean.Json.compress", takes=_taken("j"))
 
@@ -253,26 +253,29 @@ JSON_TEXT = Function(name="Lean.Json.compress", takes=_taken("j"))
 MESSAGE_ARRAY = Function(name="Lean.MessageLog.toArray", takes=_taken("log"))
 MESSAGE_KIND = Function(name="Lean.MessageData.kind", takes=_taken("[MessageData]"))
 _MESSAGE = "Lean.BaseMessage"
-MESSAGE_POSITION, MESSAGE_WORDS = Field(_MESSAGE, "pos"), Field(_MESSAGE, "data")
-SEVERITY = Field(_MESSAGE, "severity", Shape.BYTE)
+MESSAGE_POSITION, MESSAGE_WORDS = StructureField(_MESSAGE, "pos"), StructureField(_MESSAGE, "data")
+SEVERITY = StructureField(_MESSAGE, "severity", Shape.BYTE)
 WARNING, ERROR = (Constructor("Lean.MessageSeverity", name) for name in ("warning", "error"))
-LINE, COLUMN = Field("Lean.Position", "line"), Field("Lean.Position", "column")
+LINE, COLUMN = StructureField("Lean.Position", "line"), StructureField("Lean.Position", "column")
 
 # Trees of the elaboration
 
 FOLD_TREE = Function(name="Lean.Elab.InfoTree.foldInfo", takes=_taken("f", "init", "[InfoTree]"))
 IS_TACTIC, IS_TERM = (Constructor("Lean.Elab.Info", name) for name in ("ofTacticInfo", "ofTermInfo"))
 _TACTIC, _TERM = "Lean.Elab.TacticInfo", "Lean.Elab.TermInfo"
-ELABORATOR, INFO_SYNTAX = Field("Lean.Elab.ElabInfo", "elaborator"), Field("Lean.Elab.ElabInfo", "stx")
-TACTIC_INFO = Field(_TACTIC, "toElabInfo")
-BEFORE = Field(_TACTIC, "mctxBefore"), Field(_TACTIC, "goalsBefore")
-AFTER = Field(_TACTIC, "mctxAfter"), Field(_TACTIC, "goalsAfter")
-TERM_INFO, TERM_CONTEXT = Field(_TERM, "toElabInfo"), Field(_TERM, "lctx")
-EXPECTED_TYPE, TERM = Field(_TERM, "expectedType?"), Field(_TERM, "expr")
-IS_BINDER = Field(_TERM, "isBinder", Shape.BYTE)
-COMMAND_CONTEXT = Field("Lean.Elab.ContextInfo", "toCommandContextInfo")
-CONTEXT_ENVIRONMENT = Field("Lean.Elab.CommandContextInfo", "env")
-CONTEXT_HOLES = Field("Lean.Elab.CommandContextInfo", "mctx")
+ELABORATOR, INFO_SYNTAX = (
+    StructureField("Lean.Elab.ElabInfo", "elaborator"),
+    StructureField("Lean.Elab.ElabInfo", "stx"),
+)
+TACTIC_INFO = StructureField(_TACTIC, "toElabInfo")
+BEFORE = StructureField(_TACTIC, "mctxBefore"), StructureField(_TACTIC, "goalsBefore")
+AFTER = StructureField(_TACTIC, "mctxAfter"), StructureField(_TACTIC, "goalsAfter")
+TERM_INFO, TERM_CONTEXT = StructureField(_TERM, "toElabInfo"), StructureField(_TERM, "lctx")
+EXPECTED_TYPE, TERM = StructureField(_TERM, "expectedType?"), StructureField(_TERM, "expr")
+IS_BINDER = StructureField(_TERM, "isBinder", Shape.BYTE)
+COMMAND_CONTEXT = StructureField("Lean.Elab.ContextInfo", "toCommandContextInfo")
+CONTEXT_ENVIRONMENT = StructureField("Lean.Elab.CommandContextInfo", "env")
+CONTEXT_HOLES = StructureField("Lean.Elab.CommandContextInfo", "mctx")
 START = Function(name="Lean.Syntax.getPos?", takes=(Taken("stx"), _byte("canonicalOnly")))
 END = Function(name="Lean.Syntax.getTailPos?", takes=(Taken("stx"), _byte("canonicalOnly")))
 ADD_HOLE = Function(
@@ -290,7 +293,7 @@ REPLACED = Function(name="Lean.Expr.replaceImpl", takes=_taken("f?", "e"))
 
 # Compiled code
 
-NO_VARIABLES = Constant("Lean.LocalContext.empty")
+NO_VARIABLES = LibraryConstant("Lean.LocalContext.empty")
 RUN_META = Function(
     name="Lean.Elab.ContextInfo.runMetaM", takes=_taken("info", "lctx", "x"), gives=Gives.ACTION
 )
@@ -312,14 +315,14 @@ REPLAY_VIEW = Function(
     name="Lean.Environment.replay", takes=_taken("newConstants", "env"), gives=Gives.ACTION
 )
 VIEW_OF_KERNEL = Function(name="Lean.Environment.ofKernelEnv", takes=_taken("env"))
-REPLAY_READY = Runtime("initialize_Lean_Replay", 1)
-NAME_EQUAL, NAME_HASH = Constant("Lean.Name.instBEq"), Constant("Lean.instHashableName")
+REPLAY_READY = RuntimeFunction("initialize_Lean_Replay", 1)
+NAME_EQUAL, NAME_HASH = LibraryConstant("Lean.Name.instBEq"), LibraryConstant("Lean.instHashableName")
 EMPTY_MAP = Function(name="Std.HashMap.emptyWithCapacity", takes=_taken("[BEq]", "[Hashable]", "capacity"))
 INSERT = Function(name="Std.HashMap.insert", takes=_taken("[BEq]", "[Hashable]", "m", "a", "b"))
 SAME_CONSTANT = Function(
     name="Lean.instBEqConstantInfo.beq", takes=_taken("[ConstantInfo]", "[ConstantInfo]")
 )
-SAME_TERM = Runtime("lean_expr_eqv", 2)
+SAME_TERM = RuntimeFunction("lean_expr_eqv", 2)
 IS_UNSAFE = Function(name="Lean.ConstantInfo.isUnsafe", takes=_taken("[ConstantInfo]"))
 IS_PARTIAL = Function(name="Lean.ConstantInfo.isPartial", takes=_taken("[ConstantInfo]"))
 IMPORT = Function(
@@ -340,18 +343,18 @@ NO_ARTIFACTS = Function(name="Lean.mkNameMap", takes=())
 # Names, levels and terms: Lean's constructors, which compute a hash and flags
 
 LEVEL_SUCC, LEVEL_PARAMETER, LEVEL_HOLE = (
-    Runtime(f"lean_level_mk_{each}", 1) for each in ("succ", "param", "mvar")
+    RuntimeFunction(f"lean_level_mk_{each}", 1) for each in ("succ", "param", "mvar")
 )
-LEVEL_MAX, LEVEL_IMAX = (Runtime(f"lean_level_mk_{each}", 2) for each in ("max", "imax"))
+LEVEL_MAX, LEVEL_IMAX = (RuntimeFunction(f"lean_level_mk_{each}", 2) for each in ("max", "imax"))
 VARIABLE, FREE, HOLE, SORT, LITERAL = (
-    Runtime(f"lean_expr_mk_{each}", 1) for each in ("bvar", "fvar", "mvar", "sort", "lit")
+    RuntimeFunction(f"lean_expr_mk_{each}", 1) for each in ("bvar", "fvar", "mvar", "sort", "lit")
 )
-CONST, APP, MARKED = (Runtime(f"lean_expr_mk_{each}", 2) for each in ("const", "app", "mdata"))
-LAMBDA, FORALL = (Runtime(f"lean_expr_mk_{each}", 4) for each in ("lambda", "forall"))
-LET, PROJECTION = Runtime("lean_expr_mk_let", 5), Runtime("lean_expr_mk_proj", 3)
+CONST, APP, MARKED = (RuntimeFunction(f"lean_expr_mk_{each}", 2) for each in ("const", "app", "mdata"))
+LAMBDA, FORALL = (RuntimeFunction(f"lean_expr_mk_{each}", 4) for each in ("lambda", "forall"))
+LET, PROJECTION = RuntimeFunction("lean_expr_mk_let", 5), RuntimeFunction("lean_expr_mk_proj", 3)
 
 
-Entry = Function | Constant | Field | Structure | Constructor | Runtime
+Entry = Function | LibraryConstant | StructureField | Structure | Constructor | RuntimeFunction
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,7 +56,7 @@ _UNIT = "in a systemd unit: RestrictNamespaces=no, and no SystemCallFilter= with
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kernel:
+class KernelAnswers:
     """The kernel's answers about namespaces.
 
     `tried` are errors by the words of `farm_workers.box.probe`; `sysctls` its settings, empty for a missing
@@ -71,9 +71,9 @@ class Kernel:
     filtered: bool
 
 
-def look() -> Kernel:
+def look() -> KernelAnswers:
     """Ask the kernel whether this process can make namespaces."""
-    return Kernel(
+    return KernelAnswers(
         tried=_tried(),
         sysctls={name: _text(f"/proc/sys/{name.replace('.', '/')}").strip() for name in _SYSCTLS},
         container=container(),
@@ -82,7 +82,7 @@ def look() -> Kernel:
     )
 
 
-def explain(kernel: Kernel) -> str | None:
+def explain(kernel: KernelAnswers) -> str | None:
     """Return in sentences the obstacle to bubblewrap's namespaces, and the remedy; None if unknown."""
     failed, number = next(((word, error) for word, error in kernel.tried.items() if error), ("", 0))
     if not failed:
@@ -98,13 +98,13 @@ def explain(kernel: Kernel) -> str | None:
     return f"{_refused(kernel, failed, number)}; {_remedy(kernel)}"
 
 
-def _refused(kernel: Kernel, failed: str, number: int) -> str:
+def _refused(kernel: KernelAnswers, failed: str, number: int) -> str:
     what = {"user": "unshare", "spaces": "unshare", "mount": "mount", "proc": "mount of /proc"}[failed]
     who = "a filter of system calls (seccomp)" if kernel.filtered else "the kernel or its security module"
     return f"{who} refuses {what} ({errno.errorcode.get(number, number)})"
 
 
-def _remedy(kernel: Kernel) -> str:
+def _remedy(kernel: KernelAnswers) -> str:
     if kernel.container is not None:
         return _OPTIONS.get(kernel.container, " or ".join(_OPTIONS.values()))
     return _UNIT if kernel.filtered else f"if this is a container, {_OPTIONS['docker']}"

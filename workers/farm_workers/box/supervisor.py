@@ -35,7 +35,7 @@ class BoxFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
+class BoxResult:
     """A supervisor's result: the command's wait status and the tree's processor time, or an error."""
 
     status: int | None = None
@@ -43,7 +43,7 @@ class Result:
     error: str | None = None
 
 
-NO_RESULT = Result(error="the supervisor died before the command ended")
+NO_RESULT = BoxResult(error="the supervisor died before the command ended")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,17 +174,17 @@ class BoxSupervisor:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._handle, number)
 
-    def result(self, seconds: float) -> Result | None:
+    def result(self, seconds: float) -> BoxResult | None:
         """Return the supervisor's result; None if none comes within `seconds`."""
         self._socket.settimeout(seconds)
         try:
             while said := self._received():
                 if not said.startswith(launch.CANNOT_RUN):
-                    return Result(error=self._error) if self._error else _result(said)
+                    return BoxResult(error=self._error) if self._error else _result(said)
                 self._error = said  # the command failed at the gate; the result follows
         except (TimeoutError, BlockingIOError):
             return None
-        return Result(error=self._error) if self._error else NO_RESULT
+        return BoxResult(error=self._error) if self._error else NO_RESULT
 
     def _received(self) -> str:
         """Return the next message, empty at the end."""
@@ -235,6 +235,6 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
     return [str(number) for number in numbers]
 
 
-def _result(said: str) -> Result:
+def _result(said: str) -> BoxResult:
     status, user_us, system_us = map(int, said.split())
-    return Result(status=status, cpu_seconds=(user_us + system_us) / 1e6)
+    return BoxResult(status=status, cpu_seconds=(user_us + system_us) / 1e6)

@@ -21,7 +21,7 @@ from farm_workers.checking.sealing import Sealing
 from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
-from farm_workers.checking.stages import Candidate, Judged, failed
+from farm_workers.checking.stages import Candidate, JudgedCandidate, failed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
@@ -110,15 +110,15 @@ class Checker:
         """
         return self._fallbacks.judged(Candidate.of(check, environment, cancelled, way))
 
-    def _program(self, candidate: Candidate) -> Judged:
+    def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""
         read = screened(candidate)
         if read.text_error is not None or read.refused is not None:
-            return Judged(candidate=candidate, report=read)
+            return JudgedCandidate(candidate=candidate, report=read)
         try:
             judged = self._sharing.judged(candidate)
         except (BadChallenge, BoxFailed) as error:
-            return Judged(candidate=candidate, report=failed(Report(tier=read.tier), error))
+            return JudgedCandidate(candidate=candidate, report=failed(Report(tier=read.tier), error))
         return replace(judged, report=replace(judged.report, hits=read.hits))
 
     def _below_context(self, candidate: Candidate) -> Report:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from farm.judging.job import Fallback
 from farm.judging.report import Execution, Report
 from farm_workers.checking.candidates import first_stating, may_do_better
-from farm_workers.checking.stages import Candidate, Judged
+from farm_workers.checking.stages import Candidate, JudgedCandidate
 
 #: A check's next program is not compiled with less remaining time.
 _LEAST_SECONDS = 0.1
@@ -17,7 +17,7 @@ _LEAST_SECONDS = 0.1
 class Fallbacks:
     """Has `judge` judge the candidates of checks, one after the other; thread-safe."""
 
-    def __init__(self, judge: Callable[[Candidate], Judged]) -> None:
+    def __init__(self, judge: Callable[[Candidate], JudgedCandidate]) -> None:
         self._judge = judge
 
     def judged(self, own: Candidate) -> Report:
@@ -40,7 +40,7 @@ class Fallbacks:
         return replace(judged.report, preamble=counted, run=run)
 
 
-def _following(judged: Judged, other: Fallback) -> Candidate | None:
+def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
     """Return the candidate of another program, within the remaining limits; None if it cannot do better.
 
     The time to read the context does not count against the limits: the judged question's limits contain it.

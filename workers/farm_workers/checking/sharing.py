@@ -7,7 +7,7 @@ from collections.abc import Callable
 from farm.judging.report import Report
 from farm_workers.box import once as box
 from farm_workers.checking.contexts import Contexts
-from farm_workers.checking.stages import Candidate, Judged
+from farm_workers.checking.stages import Candidate, JudgedCandidate
 from farm_workers.lean.way import NotShared, Unfit
 
 
@@ -17,14 +17,14 @@ class Sharing:
     def __init__(self, contexts: Contexts, judge: Callable[[Candidate], Report]) -> None:
         self._contexts, self._judge = contexts, judge
 
-    def judged(self, candidate: Candidate) -> Judged:
+    def judged(self, candidate: Candidate) -> JudgedCandidate:
         """Return the report of a candidate; raises BadChallenge and BoxFailed if its context is not read."""
         report = self._below_shared(candidate)
         if report is not None:
-            return Judged(candidate=candidate, report=report)
+            return JudgedCandidate(candidate=candidate, report=report)
         reading = self._contexts.reading(candidate.question, candidate.check.challenge)
         alone = candidate.allowing(reading)
-        return Judged(candidate=alone, report=self._judge(alone))
+        return JudgedCandidate(candidate=alone, report=self._judge(alone))
 
     def _below_shared(self, candidate: Candidate) -> Report | None:
         """Return the report of a check that shares its context with others; None if it cannot.

@@ -98,7 +98,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class JudgedCandidate:
     """The report of a candidate; its question has the limits within which Lean ran, if Lean ran."""
 
     candidate: Candidate

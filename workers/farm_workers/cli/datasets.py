@@ -16,7 +16,7 @@ from farm.kinds import Kind
 if TYPE_CHECKING:
     from farm.datasets.catalogue import Dataset
     from farm.datasets.making import Copy, Wanted
-    from farm_workers.machine.statements import Tried
+    from farm_workers.machine.statements import TriedStatement
 
 #: Exit status when some statements do not compile.
 SOME_WRONG = 4
@@ -152,7 +152,7 @@ def _splits(found: Copy) -> str:
     return ", ".join(f"{number} {split or 'problems'}" for split, number in found.splits.items())
 
 
-def _tried(found: Copy, wanted: Wanted) -> list[Tried]:
+def _tried(found: Copy, wanted: Wanted) -> list[TriedStatement]:
     """Have this machine try every statement."""
     from farm.cli.terminal import trying
     from farm.settings import Settings
@@ -171,7 +171,7 @@ def _tried(found: Copy, wanted: Wanted) -> list[Tried]:
 
 
 def _facts(
-    found: Copy, wanted: Wanted, output: Path, written: int, tried: Sequence[Tried] | None
+    found: Copy, wanted: Wanted, output: Path, written: int, tried: Sequence[TriedStatement] | None
 ) -> dict[str, object]:
     facts: dict[str, object] = {
         "dataset": wanted.dataset.word,
@@ -190,7 +190,7 @@ def _facts(
     return facts
 
 
-def _print(tried: Sequence[Tried]) -> None:
+def _print(tried: Sequence[TriedStatement]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -208,7 +208,7 @@ def _print(tried: Sequence[Tried]) -> None:
     typer.echo(f"{len(tried) - len(odd)} of {count(len(tried), 'statement')} compile; {wrong} do not")
 
 
-def _leave(tried: Sequence[Tried]) -> None:
+def _leave(tried: Sequence[TriedStatement]) -> None:
     if any(each.is_wrong for each in tried):
         raise typer.Exit(SOME_WRONG)
     if any(each.is_unjudged for each in tried):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.help import Group
+from farm.cli.help import CommandGroup
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.connections import Connections
 from farm.errors import EnvironmentDiffers, FarmError, ServerDown, UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from farm_workers.environments.fit import Fit
     from farm_workers.environments.lean_environment import LeanEnvironment
     from farm_workers.environments.making import Making, Source
-    from farm_workers.machine.adding import Added, Verified
+    from farm_workers.machine.adding import Added, VerifiedEnvironment
     from farm_workers.machine.inventory import Listed
 
 Name = Annotated[str, Argument(help="The environment, as lines and --environment name it.")]
@@ -66,7 +66,7 @@ _GIB_OF_MATHLIB = 10
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
     group = typer.Typer(
-        cls=Group,
+        cls=CommandGroup,
         epilog="Example: farm environments --json",
         invoke_without_command=True,
         rich_markup_mode=None,
@@ -342,7 +342,7 @@ def verify(
     _tell_of(name, read, accepted=accept)
 
 
-def _tell_of(name: str, read: Verified, *, accepted: bool) -> None:
+def _tell_of(name: str, read: VerifiedEnvironment, *, accepted: bool) -> None:
     """Print the remedy for the digest that was read; raises EnvironmentDiffers."""
     from farm.cli import terminal
 

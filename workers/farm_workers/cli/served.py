@@ -19,7 +19,7 @@ _COMPARED = (REPLAYED, OTHER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class ServedAnswer:
     """The verdict of the farm's workers on a known program."""
 
     canary: Canary
@@ -39,7 +39,7 @@ class Answer:
         return f"{self.canary.name} came out as {found.reason or found.status}: {found.detail}"
 
 
-def asked(farm: Farm, environment: str, *, header: str, seconds: float) -> list[Answer]:
+def asked(farm: Farm, environment: str, *, header: str, seconds: float) -> list[ServedAnswer]:
     """Have the workers of an environment judge the known programs, and return their verdicts.
 
     Verdicts of earlier programs are not shared. Raises `FarmError` when no worker judges them within
@@ -58,7 +58,7 @@ def asked(farm: Farm, environment: str, *, header: str, seconds: float) -> list[
             f"no worker of {environment} judged {len(canaries)} known programs within {seconds:g} s; "
             "see who serves it, and that worker's log: farm workers"
         )
-    return [Answer(canary=each, verdict=found) for each, found in zip(canaries, verdicts, strict=True)]
+    return [ServedAnswer(canary=each, verdict=found) for each, found in zip(canaries, verdicts, strict=True)]
 
 
 def _tier(environment: str) -> Tier:

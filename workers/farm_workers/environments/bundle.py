@@ -40,7 +40,7 @@ _CARRIED = ("options", "header", "headers", "audit")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class BundleFacts:
     """The content of ``environment.json``: `members` and `size` count the other members, and their bytes."""
 
     format: int
@@ -81,13 +81,13 @@ def pack(
     digest: str,
     file: Path,
     told: Callable[[str], None],
-) -> Told:
+) -> BundleFacts:
     """Write an environment into a new file, which appears whole; calls `told` with each file's name.
 
     Raises UsageError if the environment needs a file that no bundle can carry.
     """
     members = list(_members(table, parts))
-    facts = Told(
+    facts = BundleFacts(
         format=_FORMAT,
         name=name,
         digest=digest,
@@ -114,7 +114,9 @@ def pack(
     return facts
 
 
-def _write(written: IO[bytes], facts: Told, members: list[_Member], told: Callable[[str], None]) -> None:
+def _write(
+    written: IO[bytes], facts: BundleFacts, members: list[_Member], told: Callable[[str], None]
+) -> None:
     compressor = zstandard.ZstdCompressor(level=_LEVEL, threads=-1, write_checksum=True)
     text = json.dumps(asdict(facts), indent=1).encode()
     with (
@@ -226,7 +228,7 @@ class _Bounded(io.RawIOBase):
         return piece
 
 
-def unpack(file: Path, folder: Path, told: Callable[[str], None]) -> Told:
+def unpack(file: Path, folder: Path, told: Callable[[str], None]) -> BundleFacts:
     """Unpack a bundle into a new folder, which appears whole; return the bundle's description.
 
     Raises Damaged for an unsound bundle, and FarmError if the disk is full.
@@ -255,7 +257,7 @@ _SIGNS_OF_DAMAGE = (
 )
 
 
-def _unpacked(file: Path, part: Path, told: Callable[[str], None]) -> Told:
+def _unpacked(file: Path, part: Path, told: Callable[[str], None]) -> BundleFacts:
     try:
         with file.open("rb") as packed:
             plain = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, closefd=False)
@@ -276,7 +278,7 @@ def _unpacked(file: Path, part: Path, told: Callable[[str], None]) -> Told:
     return facts
 
 
-def _first(tar: tarfile.TarFile) -> Told:
+def _first(tar: tarfile.TarFile) -> BundleFacts:
     first = tar.next()
     if first is None or first.name != _TOLD or not first.isreg() or first.size > _MOST_TOLD:
         raise ValueError(f"it does not begin with {_TOLD}")
@@ -284,21 +286,21 @@ def _first(tar: tarfile.TarFile) -> Told:
     return _told(content.read() if content else b"")
 
 
-def _told(text: bytes) -> Told:
+def _told(text: bytes) -> BundleFacts:
     """Return the description in ``environment.json``; raises ValueError."""
     facts = json.loads(text)
     json.dumps(facts, ensure_ascii=False).encode()  # raises for lone surrogates
-    kinds = {field.name: {"int": int, "str": str}.get(str(field.type), dict) for field in fields(Told)}
+    kinds = {field.name: {"int": int, "str": str}.get(str(field.type), dict) for field in fields(BundleFacts)}
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         raise ValueError("this version of the farm does not know its format")
     if facts.keys() != kinds.keys() or not all(type(facts[name]) is kind for name, kind in kinds.items()):
         raise ValueError(f"{_TOLD} has other fields than it must have")
     if unknown := sorted(facts["table"].keys() - {*_CARRIED, "checker"}):
         raise ValueError(f"{_TOLD} has a key {unknown[0]!r} that no bundle carries")
-    return Told(**facts)
+    return BundleFacts(**facts)
 
 
-def _require_possible(facts: Told, folder: Path) -> None:
+def _require_possible(facts: BundleFacts, folder: Path) -> None:
     if facts.machine != platform.machine():
         raise UsageError(f"the bundle is for {facts.machine}, and this machine is {platform.machine()}")
     free = shutil.disk_usage(folder).free
@@ -309,7 +311,7 @@ def _require_possible(facts: Told, folder: Path) -> None:
         )
 
 
-def _extract(tar: tarfile.TarFile, facts: Told, folder: Path, told: Callable[[str], None]) -> None:
+def _extract(tar: tarfile.TarFile, facts: BundleFacts, folder: Path, told: Callable[[str], None]) -> None:
     """Write all members into the folder, links last; raises ValueError if they were not described."""
     links: list[tuple[Path, str]] = []
     members = size = 0

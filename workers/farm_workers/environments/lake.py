@@ -27,7 +27,7 @@ _LINES_SHOWN, _LONGEST_LINE = 15, 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Command:
+class LakeCommand:
     """A command, the folder that it runs in, and its purpose, in words that follow "Step 1 of 4: "."""
 
     words: tuple[str, ...]
@@ -86,9 +86,9 @@ class Elan:
         folder = toolchain.replace("/", "--").replace(":", "---")
         return self.home / "toolchains" / folder / "bin" / "lean"
 
-    def install(self, toolchain: str) -> Command:
+    def install(self, toolchain: str) -> LakeCommand:
         """Return the command that installs a toolchain, which fails if it is installed."""
-        return Command(
+        return LakeCommand(
             words=(self.program, "toolchain", "install", toolchain),
             folder=Path("/"),
             purpose=f"install {toolchain}",
@@ -105,23 +105,27 @@ Install it where every user can read it, and repeat this command:
 Without a network, bring an environment from another machine: farm environments add NAME --from BUNDLE"""
 
 
-def clone_mathlib(version: str, folder: Path) -> Command:
+def clone_mathlib(version: str, folder: Path) -> LakeCommand:
     """Return the command that fetches the sources of a release of Mathlib into a new folder."""
     words = ("git", "clone", "--quiet", "--depth", "1", "--branch", tag(version), MATHLIB, str(folder))
-    return Command(words=words, folder=Path("/"), purpose=f"fetch the sources of Mathlib {tag(version)}")
+    return LakeCommand(words=words, folder=Path("/"), purpose=f"fetch the sources of Mathlib {tag(version)}")
 
 
-def fetch_modules(workspace: Path) -> Command:
+def fetch_modules(workspace: Path) -> LakeCommand:
     """Return the command that downloads the missing compiled modules of Mathlib."""
-    return Command(words=("lake", "exe", "cache", "get"), folder=workspace, purpose="download its modules")
+    return LakeCommand(
+        words=("lake", "exe", "cache", "get"), folder=workspace, purpose="download its modules"
+    )
 
 
-def build_mathlib(workspace: Path) -> Command:
+def build_mathlib(workspace: Path) -> LakeCommand:
     """Return the command that compiles the modules missing in the download."""
-    return Command(words=("lake", "build", "Mathlib"), folder=workspace, purpose="compile missing modules")
+    return LakeCommand(
+        words=("lake", "build", "Mathlib"), folder=workspace, purpose="compile missing modules"
+    )
 
 
-def run(command: Command, elan: Elan | None, told: Callable[[str], None], *, held: int) -> None:
+def run(command: LakeCommand, elan: Elan | None, told: Callable[[str], None], *, held: int) -> None:
     """Run a command to its end, calling `told` with each line that it prints; raises FarmError when it fails.
 
     It inherits the descriptor `held` of a lock, which is so held until the command itself has ended.

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from farm.errors import FarmError, UsageError
 from farm.files import write_whole
 from farm_workers.environments import bundle, lake
-from farm_workers.environments.lake import Command, Elan
+from farm_workers.environments.lake import Elan, LakeCommand
 from farm_workers.environments.lean_environment import EMBEDDED
 from farm_workers.environments.table import Value
 from farm_workers.environments.toolchain import find
@@ -54,7 +54,7 @@ class Source(Protocol):
     def words(self) -> str:
         """The source's name, for people and for the notes in its folder."""
 
-    def commands(self, folder: Path) -> list[Command]:
+    def commands(self, folder: Path) -> list[LakeCommand]:
         """Return the commands of the source, in their order."""
 
     def make(self, making: Making) -> Made:
@@ -145,7 +145,7 @@ class Making:
         steps = self._notes().get("finished")
         return steps if isinstance(steps, list) else []
 
-    def run(self, command: Command, elan: Elan | None) -> None:
+    def run(self, command: LakeCommand, elan: Elan | None) -> None:
         """Run a command and show its output; raises FarmError with the output's last lines."""
         self.say(f"{command.purpose[0].upper()}{command.purpose[1:]}: {command.line}")
         try:
@@ -194,7 +194,7 @@ class Mathlib:
         """The source's name."""
         return f"Mathlib {self.version}"
 
-    def commands(self, folder: Path) -> list[Command]:
+    def commands(self, folder: Path) -> list[LakeCommand]:
         """Return the commands that make it."""
         workspace = folder / "workspace"
         program = Elan(program="elan", home=Path())
@@ -237,7 +237,7 @@ class Release:
         """The source's name."""
         return f"Lean {self.version}"
 
-    def commands(self, folder: Path) -> list[Command]:
+    def commands(self, folder: Path) -> list[LakeCommand]:
         """Return the commands that make it."""
         return [Elan(program="elan", home=folder).install(lake.toolchain_of(self.version))]
 
@@ -258,7 +258,7 @@ class Workspace:
         """The source's name."""
         return f"the workspace {self.path}"
 
-    def commands(self, folder: Path) -> list[Command]:  # noqa: ARG002 - as all sources
+    def commands(self, folder: Path) -> list[LakeCommand]:  # noqa: ARG002 - as all sources
         """Return no commands: it is there."""
         return []
 
@@ -282,7 +282,7 @@ class Bundle:
         """The source's name."""
         return f"the bundle {self.file.name}"
 
-    def commands(self, folder: Path) -> list[Command]:  # noqa: ARG002 - as all sources
+    def commands(self, folder: Path) -> list[LakeCommand]:  # noqa: ARG002 - as all sources
         """Return no commands: the farm unpacks it itself."""
         return []
 

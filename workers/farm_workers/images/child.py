@@ -31,7 +31,7 @@ from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
 from farm_workers.images.process import require
-from farm_workers.seal import Kernel, Request, seal
+from farm_workers.seal import Kernel, SealRequest, seal
 
 # From <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_IPC = 0x00020000, 0x08000000
@@ -46,7 +46,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Surroundings:
     """The surroundings of an image's forks.
 
     `namespaces`: whether the image may make any; `workshop` is the folder in which a fork makes its own
@@ -69,7 +69,7 @@ class Place:
     data_bytes: int
 
 
-def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
+def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> int:
     """Do the work of one check in this process, which must exit with the returned status."""
     asked = confined(place, files)
     if asked is None:
@@ -81,7 +81,7 @@ def check_in(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
     return status
 
 
-def confined(place: Place, files: Sequence[int]) -> protocol.Asked | None:
+def confined(place: Surroundings, files: Sequence[int]) -> protocol.Asked | None:
     """Confine this process, the fork of a check, and return its request; None if the worker is gone.
 
     It waits at the gate, then drops the image's rights and descriptors: only its own output is open when this
@@ -97,7 +97,7 @@ def confined(place: Place, files: Sequence[int]) -> protocol.Asked | None:
     return asked if _enclosed(place, place.check_calls) else None
 
 
-def confined_image(place: Place, files: Sequence[int]) -> tuple[protocol.Asked, socket.socket] | None:
+def confined_image(place: Surroundings, files: Sequence[int]) -> tuple[protocol.Asked, socket.socket] | None:
     """Confine this process as `confined` does, to be an image that runs untrusted code.
 
     Return its request and its socket to the worker. It can kill its descendants, and set the limits of its
@@ -110,7 +110,7 @@ def confined_image(place: Place, files: Sequence[int]) -> tuple[protocol.Asked, 
     return (asked, socket_of(files[protocol.IMAGE])) if _enclosed(place, place.image_calls) else None
 
 
-def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
+def image_on_module(place: Surroundings, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
     """Make this process an image that reads a module; return the module and its socket to the worker."""
     if at_the_gate(files, protocol.ON_MODULE, list) is None:
         return None
@@ -121,7 +121,7 @@ def image_on_module(place: Place, files: Sequence[int]) -> tuple[bytes, socket.s
 
 
 def seal_in(
-    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]
+    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Surroundings, files: Sequence[int]
 ) -> int:
     """Do the work of one seal in this process, and print its answer as one JSON object."""
     held = at_the_gate(files, protocol.SEAL, list)
@@ -144,7 +144,7 @@ def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]
         return held if worker.recv(protocol.MOST_BYTES) == protocol.GO else None
 
 
-def _folder(place: Place, files: Sequence[int]) -> int:
+def _folder(place: Surroundings, files: Sequence[int]) -> int:
     if place.workshop is not None:
         return os.open(place.workshop, os.O_RDONLY | os.O_DIRECTORY)
     return _furnished(max(place.user, 0)) if place.namespaces else files[protocol.FOLDER]
@@ -172,7 +172,7 @@ def _furnished(owner: int) -> int:
     return os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 0) -> protocol.Asked:
+def _given_up(place: Surroundings, files: Sequence[int], folder: int, *, spared: int = 0) -> protocol.Asked:
     """Close all descriptors of the image except `spared`, and return the request."""
     os.fchdir(folder)
     if not place.namespaces:
@@ -183,7 +183,7 @@ def _given_up(place: Place, files: Sequence[int], folder: int, *, spared: int = 
     return asked
 
 
-def _enclosed(place: Place, calls: Filter | None) -> bool:
+def _enclosed(place: Surroundings, calls: Filter | None) -> bool:
     """Drop all rights, and install a filter; False if the image has ended."""
     launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # descendants stay below it while it lives
     launch.become(place.user, reads_all=False)
@@ -244,10 +244,12 @@ def _add_goals(frontend: Frontend, asked: protocol.Asked, began: float) -> None:
 _LEANS_OWN = ("Init", "Prelude")
 
 
-def _seal(frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]) -> int:
+def _seal(
+    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Surroundings, files: Sequence[int]
+) -> int:
     asked = read(files[protocol.REQUEST])
     into = files[protocol.SEALED] if asked.pop("with_sealed") else None
-    request = Request(
+    request = SealRequest(
         into=into,
         module=_mapped(files[protocol.MODULE]),
         challenge=_mapped(files[protocol.CHALLENGE]) if asked.pop("with_challenge") else None,

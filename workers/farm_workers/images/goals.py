@@ -31,7 +31,7 @@ from farm_workers.binding.objects import (
     tag,
     text,
 )
-from farm_workers.binding.table import Ability, Field, Function
+from farm_workers.binding.table import Ability, Function, StructureField
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.process import leave
 
@@ -178,7 +178,7 @@ class Goals:
         with_goal = lean.call(table.ADD_HOLE, shared(here), shared(name), NOTHING, shared(variables), *words)
         self._add_sorry(offset, context, with_goal, lean.list([name]))
 
-    def _goals(self, info: int, fields: tuple[Field, Field]) -> tuple[int, int]:
+    def _goals(self, info: int, fields: tuple[StructureField, StructureField]) -> tuple[int, int]:
         """Return the metavariables and the goals of a tactic, before or after it."""
         metavariables, goals = fields
         return self._lean.get(metavariables, info), self._lean.get(goals, info)

@@ -44,7 +44,7 @@ MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.
 
 
 class SealAsked(TypedDict, total=False):
-    """The fields of `farm_workers.seal.Request` that a worker sets, as JSON."""
+    """The fields of `farm_workers.seal.SealRequest` that a worker sets, as JSON."""
 
     target: str | None
     ends: Sequence[int] | None

@@ -38,7 +38,7 @@ from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
 from farm_workers.images.child import (
     FOLDER,
-    Place,
+    Surroundings,
     check_in,
     clear_away,
     confined_image,
@@ -54,8 +54,8 @@ from farm_workers.images.huge_pages import gather
 from farm_workers.images.pid_namespace import Keeper, Keepers
 from farm_workers.images.process import leave
 from farm_workers.images.warmup import PROOF, STATEMENT, programs
-from farm_workers.replay.replay import Refused
-from farm_workers.seal import Kernel, Request, seal, taken_in
+from farm_workers.replay.replay import KernelRefused
+from farm_workers.seal import Kernel, SealRequest, seal, taken_in
 
 #: The open files of Lean's event loop and its tasks, by the kernel's names; no others may be open.
 _OWN = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "pipe:[", "socket:[", "/dev/null")
@@ -74,7 +74,7 @@ class CannotFork(Exception):
 
 
 #: Does the work of a fork, given the order, the place of the fork, and the files of the order.
-Work = Callable[[bytes, Place, Sequence[int]], int]
+Work = Callable[[bytes, Surroundings, Sequence[int]], int]
 
 
 def main() -> NoReturn:
@@ -89,7 +89,7 @@ def main() -> NoReturn:
     except (LeanError, NotDescribed, OSError, AttributeError) as error:
         give_up(worker, error)
 
-    def work(what: bytes, place: Place, files: Sequence[int]) -> int:
+    def work(what: bytes, place: Surroundings, files: Sequence[int]) -> int:
         if what == protocol.CHECK:
             return check_in(frontend, place, files)
         if what == protocol.ON_CONTEXT:
@@ -101,7 +101,7 @@ def main() -> NoReturn:
     serve(worker, keepers, work, user=int(user), has_mounts=where == CELLS)
 
 
-def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
+def _read_on(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> int:
     """Run as an image that has read a context, to the end; its code is as untrusted as a check."""
     given = confined_image(place, files)
     if given is None:
@@ -127,7 +127,7 @@ def _read_on(frontend: Frontend, place: Place, files: Sequence[int]) -> int:
 
 
 def _take_in(
-    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Place, files: Sequence[int]
+    frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Surroundings, files: Sequence[int]
 ) -> int:
     """Run as an image whose kernel has a context's module, to the end."""
     given = image_on_module(place, files)
@@ -138,17 +138,17 @@ def _take_in(
     frontend.begin()
     try:
         above = taken_in(frontend.lean, kernel, module)
-    except (LeanError, Refused, MalformedOlean, OSError) as error:
+    except (LeanError, KernelRefused, MalformedOlean, OSError) as error:
         give_up(worker, error)
     return _go_on(worker, place, lambda _, where, ordered: seal_in(frontend, compiler, above, where, ordered))
 
 
-def _go_on(worker: socket.socket, place: Place, work: Work, workshop: Workshop | None = None) -> int:
+def _go_on(worker: socket.socket, place: Surroundings, work: Work, workshop: Workshop | None = None) -> int:
     """Serve as an image that was forked from another one."""
     gc.freeze()
     silence(2)
     worker.send(protocol.READY)
-    Server(worker, work, place, None, workshop).serve()
+    ForkServer(worker, work, place, None, workshop).serve()
     return 0
 
 
@@ -199,7 +199,7 @@ def serve(
         give_up(worker, error)
     silence(2)
     worker.send(protocol.READY)
-    Server(worker, work, place, keepers).serve()
+    ForkServer(worker, work, place, keepers).serve()
     os._exit(0)
 
 
@@ -249,7 +249,7 @@ def _seal_once_or_more(frontend: Frontend, kernel: Kernel, header: str) -> None:
     if None in modules:
         return
     for _ in range(_SEALS):
-        seal(frontend.lean, kernel, Request(module=modules[0] or b"", challenge=modules[1]))
+        seal(frontend.lean, kernel, SealRequest(module=modules[0] or b"", challenge=modules[1]))
 
 
 def _compiled(frontend: Frontend, program: str) -> bytes | None:
@@ -303,11 +303,11 @@ class Workshop:
                 yield from self._below(path, opening=opening)
 
 
-def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Place:
+def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Surroundings:
     """Return the surroundings of cells. Raises CannotFork if they would share something writable."""
     machine = platform.machine()
     own = {worker.fileno()} | (keepers.descriptors if keepers else frozenset())
-    return Place(
+    return Surroundings(
         namespaces=keepers is not None,
         user=user,
         parent=0 if keepers else os.getpid(),
@@ -355,14 +355,14 @@ class _Fork(NamedTuple):
     keeper: Keeper | None
 
 
-class Server:
+class ForkServer:
     """Forks for every order, and reports the end of each fork."""
 
     def __init__(
         self,
         worker: socket.socket,
         work: Work,
-        place: Place,
+        place: Surroundings,
         keepers: Keepers | None,
         workshop: Workshop | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from farm.store.transitions import Store
 from farm.version import VERSION
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
-from farm_workers.loop.health import Health
+from farm_workers.loop.health import EnvironmentHealth
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.pending_reports import PendingReports
 from farm_workers.loop.record import Recorder
@@ -79,7 +79,7 @@ class Context:
     leases: Leases
     claims: Claims
     recorder: Recorder
-    health: Health
+    health: EnvironmentHealth
     pending_reports: PendingReports
     calling: threading.Event = field(default_factory=threading.Event)
     #: When this worker began, in seconds since 1970.

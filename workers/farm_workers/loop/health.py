@@ -36,7 +36,7 @@ class _Unfit:
     is_on_trial: bool = False
 
 
-class Health:
+class EnvironmentHealth:
     """The environments that this machine is fit to check, as known programs show; thread-safe."""
 
     def __init__(self, trial: Callable[[Environment], Sequence[str]]) -> None:

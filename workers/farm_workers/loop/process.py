@@ -29,7 +29,7 @@ from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.context import Context, Threads, tiers
-from farm_workers.loop.health import Health
+from farm_workers.loop.health import EnvironmentHealth
 from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.pending_reports import PendingReports
@@ -38,7 +38,7 @@ from farm_workers.loop.starting import Starting
 from farm_workers.loop.verify import work
 from farm_workers.machine.judges import Judges
 from farm_workers.metrics import events
-from farm_workers.metrics.state import State
+from farm_workers.metrics.state import WorkerState
 
 _ENDING = "Ending: running checks are finished first; once more, and they are given back"
 
@@ -57,7 +57,7 @@ def new_context(
     pending: Callable[[], Sequence[Pending]] = tuple,
 ) -> Context:
     """Return a complete context; its recorder runs already, and calls `completed`."""
-    leases, calling, health = Leases(), threading.Event(), Health(judges.trial)
+    leases, calling, health = Leases(), threading.Event(), EnvironmentHealth(judges.trial)
     recorder = Recorder(store, leases, waiting=calling.set, completed=completed)
     recorder.start()
     return Context(
@@ -185,8 +185,8 @@ def _tell_served(context: Context) -> None:
     )
 
 
-def _state(context: Context, bell: Bell) -> State:
-    return State(
+def _state(context: Context, bell: Bell) -> WorkerState:
+    return WorkerState(
         version=VERSION,
         worker=context.name,
         isolation=context.judges.isolation,

@@ -15,7 +15,7 @@ from farm.errors import FarmError, SettingsError, UsageError
 from farm.settings import Settings
 from farm_workers.checking.canary import Examination, examine, refusal
 from farm_workers.environments import bundle, digest, record, storage, table
-from farm_workers.environments.bundle import Told
+from farm_workers.environments.bundle import BundleFacts
 from farm_workers.environments.configured import Parts, Table, digests, tables
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment
 from farm_workers.environments.making import Made, Making, Source, notes_of
@@ -130,7 +130,7 @@ def _read(making: Making, made: Made, parts: Parts) -> Record:
     return found
 
 
-def packed(settings: Settings, making: Making, file: Path) -> Told:
+def packed(settings: Settings, making: Making, file: Path) -> BundleFacts:
     """Pack an environment into a bundle, with a digest computed from its files and not from the cache."""
     keys = _keys_of(settings, making.name)
     parts = _described(making.name, keys)
@@ -151,7 +151,7 @@ def _keys_of(settings: Settings, name: str) -> dict[str, Value]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verified:
+class VerifiedEnvironment:
     """The record of an environment's present files, its earlier record, and its cached digest."""
 
     found: Record
@@ -169,7 +169,7 @@ class Verified:
         return self.remembered != self.found.digest
 
 
-def verified(settings: Settings, making: Making, *, accept: bool) -> Verified:
+def verified(settings: Settings, making: Making, *, accept: bool) -> VerifiedEnvironment:
     """Read all files of an environment, and return its new record with the earlier one.
 
     The new record is saved if the environment had none, or if `accept` is true. If the cached digest is
@@ -185,4 +185,4 @@ def verified(settings: Settings, making: Making, *, accept: bool) -> Verified:
     remembered = Table(making.name, keys).environment(settings.home).digest
     if remembered != found.digest:
         digest.forget(digests(settings.home))
-    return Verified(found=found, earlier=earlier, remembered=remembered)
+    return VerifiedEnvironment(found=found, earlier=earlier, remembered=remembered)

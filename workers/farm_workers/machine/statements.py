@@ -29,7 +29,7 @@ _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
+class TriedStatement:
     """The result for one statement: `wrong` is its fault, "" for a sound one, None if it was not judged."""
 
     problem: Problem
@@ -80,14 +80,14 @@ def tried(
     *,
     at_once: int,
     done: Callable[[], None],
-) -> Iterator[Tried]:
+) -> Iterator[TriedStatement]:
     """Yield the result of each statement, in their order, and call `done` after each.
 
     A caller that closes the iterator early waits for no check: the running checks are cancelled.
     """
     left = threading.Event()
 
-    def ask(problem: Problem) -> Tried:
+    def ask(problem: Problem) -> TriedStatement:
         return _tried(problem, judges, environment, left.is_set)
 
     pool = ThreadPoolExecutor(at_once)
@@ -102,15 +102,17 @@ def tried(
 
 def _tried(
     problem: Problem, judges: Judges | Judge, environment: Environment, cancelled: Callable[[], bool]
-) -> Tried:
+) -> TriedStatement:
     """Return the judge's result for a problem's challenge, submitted as its own proof."""
     lines = known.system(environment.kind)
     try:
         challenge = lines.challenge(problem.header, problem.context or "", problem.statement)
     except StatementFault as fault:
-        return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong=f"{fault}; {fault.remedy}")
+        return TriedStatement(problem=problem, reason=Reason.BAD_CHALLENGE, wrong=f"{fault}; {fault.remedy}")
     if challenge is None or not challenge.name:
-        return Tried(problem=problem, reason=Reason.BAD_CHALLENGE, wrong="it states no theorem with a name")
+        return TriedStatement(
+            problem=problem, reason=Reason.BAD_CHALLENGE, wrong="it states no theorem with a name"
+        )
     # The errors of the prover alone show the faults of a statement, so the weakest tier is enough.
     tier = environment.tiers[-1]
     check = Check(
@@ -126,4 +128,4 @@ def _tried(
     verdict = judge(report)
     is_unknown = verdict.outcome is Outcome.JUDGE_ERROR and verdict.reason is not Reason.BAD_CHALLENGE
     wrong = None if is_unknown else system(environment.kind).fault(report, verdict)
-    return Tried(problem=problem, reason=verdict.reason, wrong=wrong, detail=verdict.detail)
+    return TriedStatement(problem=problem, reason=verdict.reason, wrong=wrong, detail=verdict.detail)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from farm.store.attempt import Claim, Decision
     from farm.store.sweeping import Swept
     from farm_workers.metrics.registry import Metrics
-    from farm_workers.metrics.state import State
+    from farm_workers.metrics.state import WorkerState
 
 _metrics: Metrics | None = None
 
@@ -47,7 +47,7 @@ def started(environments: Mapping[str, Sequence[str]]) -> None:
         _metrics.begin(environments)
 
 
-def watch(look: Callable[[], State]) -> None:
+def watch(look: Callable[[], WorkerState]) -> None:
     """Have each scrape ask this for the worker's state."""
     if _metrics is not None:
         _metrics.look = look

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from farm.judging.verdict import OUTCOMES, Reason
 from farm.lean_text.policy.rules import RULES, Action
 from farm.store.environments import STARTING, UNFIT
-from farm_workers.metrics.state import State
+from farm_workers.metrics.state import WorkerState
 
 _MIB, _GIB = 1 << 20, 1 << 30
 #: The word for an environment whose checks a worker takes.
@@ -54,7 +54,7 @@ _CAUSES = ("wall", "cpu", "memory", "processes", "cancelled", "out_of_memory")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class Histograms:
     """The histograms of an environment and a verdict; to look each up costs half of the measurement."""
 
     wall_seconds: Histogram
@@ -72,8 +72,8 @@ class Metrics:
         # Otherwise a gauge beside each counter says when that began.
         disable_created_metrics()  # type: ignore[no-untyped-call] # has no types
         self.registry = CollectorRegistry()
-        self.look: Callable[[], State] | None = None
-        self._measured: dict[tuple[str, str], Measured] = {}
+        self.look: Callable[[], WorkerState] | None = None
+        self._measured: dict[tuple[str, str], Histograms] = {}
         self._add_checks()
         self._add_leases()
         self._add_images()
@@ -92,11 +92,11 @@ class Metrics:
             return f"the worker does not serve all of its environments: {told}"
         return None
 
-    def measured(self, environment: str, verdict: str) -> Measured:
+    def measured(self, environment: str, verdict: str) -> Histograms:
         """Return the histograms of an environment's checks with this verdict."""
         if (found := self._measured.get((environment, verdict))) is None:
             ratio = self.limit_ratio.labels
-            found = self._measured[environment, verdict] = Measured(
+            found = self._measured[environment, verdict] = Histograms(
                 wall_seconds=self.wall_seconds.labels(environment, verdict),
                 cpu_seconds=self.cpu_seconds.labels(environment, verdict),
                 memory_bytes=self.memory_bytes.labels(environment),

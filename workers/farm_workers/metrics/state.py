@@ -9,7 +9,7 @@ from farm.store.environments import Pending
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State:
+class WorkerState:
     """The current state of a worker; `images` are those that can fork, by environment, with bytes.
 
     `serving` names the environments that it serves, `pending` its others.

@@ -24,7 +24,7 @@ from typing import NoReturn
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import LeanError
 from farm_workers.binding.table import Ability
-from farm_workers.replay.replay import Refused, replay
+from farm_workers.replay.replay import KernelRefused, replay
 
 ACCEPTED, REFUSED, FAILED = 0, 1, 2
 #: The most characters of the kernel's message, and the most constants, in a result.
@@ -52,7 +52,7 @@ def _answer(arguments: argparse.Namespace) -> tuple[dict[str, object], int]:
     lean = Lean(arguments.library, [Ability.REPLAY])
     try:
         done = replay(lean, arguments.module)
-    except Refused as refused:
+    except KernelRefused as refused:
         return {"accepted": False, "what": str(refused)[:MOST_CHARACTERS]}, REFUSED
     if done.skipped and not done.constants:
         raise LeanError(f"all {len(done.skipped)} constants are unsafe or partial: nothing was replayed")

@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from farm_workers.binding import table
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import dotted, field, members, tag
-from farm_workers.binding.table import Runtime
+from farm_workers.binding.table import RuntimeFunction
 from farm_workers.replay.parts import GROUPS, LEVEL, LEVELS, NAME, NAMES, NUMBER, RULES, TERM, VALUES
 
 _Word = ctypes.c_size_t
 
 #: How each is made: kind and constructor, then the function, its parts, whether a byte is behind the word.
-_MADE: dict[tuple[int, int], tuple[Runtime, tuple[int, ...], bool]] = {
+_MADE: dict[tuple[int, int], tuple[RuntimeFunction, tuple[int, ...], bool]] = {
     (NAME, 1): (table.NAME_STRING, (NAME, NUMBER), False),
     (NAME, 2): (table.NAME_NUMBER, (NAME, NUMBER), False),
     (LEVEL, 1): (table.LEVEL_SUCC, (LEVEL,), False),

@@ -34,7 +34,7 @@ _GAVE_UP = re.compile(
 )
 
 
-class Refused(Exception):
+class KernelRefused(Exception):
     """The kernel refuses a constant, or makes another one of its declaration."""
 
 
@@ -54,13 +54,13 @@ class _Module:
 
 
 def replay(lean: Lean, path: str) -> Replayed:
-    """Replay a module; raises `Refused`, and LeanError when it cannot be done."""
+    """Replay a module; raises `KernelRefused`, and LeanError when it cannot be done."""
     module = _read(lean, path)
     try:
         imported = [lean.get(table.IMPORTED_MODULE, each) for each in elements(module.imports)]
         Cached(lean).examine([*imported, *module.names], module.constants)
     except Forged as error:
-        raise Refused(str(error)) from error
+        raise KernelRefused(str(error)) from error
     environment = _imported(lean, module.imports)
     after = replayed(lean, module.names, module.constants, environment)
     return compared(lean, module.names, module.constants, after)
@@ -76,7 +76,7 @@ def _read(lean: Lean, path: str) -> _Module:
         constants=elements(lean.get(table.CONSTANTS, root)),
     )
     if len(module.names) != len(module.constants):
-        raise Refused("the numbers of names and constants differ")
+        raise KernelRefused("the numbers of names and constants differ")
     return module
 
 
@@ -91,14 +91,14 @@ def _imported(lean: Lean, imports: int) -> int:
 
 
 def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environment: int) -> int:
-    """Return the kernel's environment after the replay; raises `Refused`, LeanError where it gave up."""
+    """Return the kernel's environment after the replay; raises `KernelRefused`, LeanError if it gave up."""
     equal, hashed = lean.constant(table.NAME_EQUAL), lean.constant(table.NAME_HASH)
     known = lean.call(table.EMPTY_MAP, equal, hashed, boxed(len(names)))
     insert = lean.function(table.INSERT)
     for name, constant in zip(names, constants, strict=True):
         known = insert(equal, hashed, known, name, constant)
     if field(known, 0) >> 1 != len(names):
-        raise Refused("two constants have the same name")
+        raise KernelRefused("two constants have the same name")
     try:
         if lean.has(table.REPLAY):
             return lean.call(table.REPLAY, known, environment)
@@ -107,11 +107,11 @@ def replayed(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
     except LeanError as error:
         if _GAVE_UP.search(str(error)):
             raise
-        raise Refused(str(error)) from error
+        raise KernelRefused(str(error)) from error
 
 
 def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environment: int) -> Replayed:
-    """Compare constants with those that the kernel holds after the replay; raises `Refused`."""
+    """Compare constants with those that the kernel holds after the replay; raises `KernelRefused`."""
     skipped, accepted = [], 0
     find, equal = lean.function(table.FIND), equality(lean)
     tests = [lean.function(each) for each in (table.IS_UNSAFE, table.IS_PARTIAL)]
@@ -119,10 +119,10 @@ def compared(lean: Lean, names: Sequence[int], constants: Sequence[int], environ
         known = find(shared(environment), name)
         if any(test(constant) == TRUE for test in tests):
             if known != NOTHING:
-                raise Refused(f"{dotted(name)}: unsafe or partial here, but known to the kernel")
+                raise KernelRefused(f"{dotted(name)}: unsafe or partial here, but known to the kernel")
             skipped.append(dotted(name))
         elif known == NOTHING or not equal(field(known, 0), constant):
-            raise Refused(f"{dotted(name)}: differs from the kernel's own result for the declaration")
+            raise KernelRefused(f"{dotted(name)}: differs from the kernel's own result for the declaration")
         else:
             accepted += 1
     return Replayed(constants=accepted, skipped=tuple(skipped))

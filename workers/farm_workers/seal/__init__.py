@@ -8,6 +8,6 @@ module, which it audits and gives to the kernel. The package opens no file and s
 from __future__ import annotations
 
 from farm_workers.seal.above import Kernel, taken_in
-from farm_workers.seal.sealing import Request, seal
+from farm_workers.seal.sealing import SealRequest, seal
 
-__all__ = ["Kernel", "Request", "seal", "taken_in"]
+__all__ = ["Kernel", "SealRequest", "seal", "taken_in"]

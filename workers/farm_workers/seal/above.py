@@ -21,7 +21,7 @@ from farm_workers.audit.olean import BUDGET, Name, Olean
 from farm_workers.audit.terms import Reading, Terms, Walk
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import shared
-from farm_workers.replay.replay import Refused, compared, replayed
+from farm_workers.replay.replay import KernelRefused, compared, replayed
 from farm_workers.seal.evaluation import Compiled, not_compiled
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported
@@ -51,14 +51,14 @@ class Kernel:
 def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
     """Return the kernel with a context's module in it, for the lifetime of this process.
 
-    Raises `MalformedOlean` for a file that is no module of Lean's, and `Refused` for a module that the kernel
-    rejects, or that has more than definitions and theorems.
+    Raises `MalformedOlean` for a file that is no module of Lean's, and `KernelRefused` for a module that the
+    kernel rejects, or that has more than definitions and theorems.
     """
     memory = ExitStack()
     base, place = memory.enter_context(reserved(room_for(len(file))))
     module = Module(Olean(file, BUDGET))
     if module.is_module or module.repeated:
-        raise Refused("the context is no plain module")
+        raise KernelRefused("the context is no plain module")
     rebuilt = rebuild(lean, module, ModuleImage(lean, base, place), native=False)
     sealed = Module(Olean(rebuilt.file, BUDGET, rebuilt.image.placed()))
     imported = Imported(lean, kernel.environment, rebuilt)
@@ -80,7 +80,7 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
 
 
 def _require_plain(sealed: Module, rebuilt: Rebuilt, imported: Imported) -> None:
-    """Raise `Refused` if an audit of a context finds anything but sorries."""
+    """Raise `KernelRefused` if an audit of a context finds anything but sorries."""
     rules = Rules(
         allowed_axioms=STANDARD_AXIOMS | {SORRY},
         is_imported=imported.has,
@@ -90,9 +90,9 @@ def _require_plain(sealed: Module, rebuilt: Rebuilt, imported: Imported) -> None
     )
     for finding in audit_all(sealed, rules).findings:
         if finding.word is not Word.NO_THEOREM:
-            raise Refused(finding.sentence)
+            raise KernelRefused(finding.sentence)
     if rebuilt.is_open:
-        raise Refused("the context contains a variable that is not bound")
+        raise KernelRefused("the context contains a variable that is not bound")
 
 
 def _admitted(sealed: Module) -> set[Name]:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from farm_workers.audit.declarations import CONSTANT, VALUES, Kind
-from farm_workers.audit.findings import Finding, Word, found
+from farm_workers.audit.declarations import CONSTANT, VALUES, ConstantKind
+from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.binding import table
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import NOTHING, shared
-from farm_workers.replay.replay import Refused, compared, replayed
+from farm_workers.replay.replay import KernelRefused, compared, replayed
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import INFO, Rebuilt
@@ -48,7 +48,7 @@ def not_compiled(_term: int) -> Value:
 
 def evaluated(
     lean: Lean, environment: int, rebuilt: Rebuilt, axioms: Sequence[Name], compiled: Compiled
-) -> list[Finding]:
+) -> list[ModuleFinding]:
     """Return the findings against axioms of a module, in an environment that has accepted its constants.
 
     Raises LeanError if the kernel gives up on a term.
@@ -109,12 +109,12 @@ class _Evaluation:
         type_ = image.app(image.const(("Eq",), self._one), self._bool, term, constant)
         proof = image.app(image.const(("Eq", "refl"), self._one), self._bool, constant)
         stated = image.put(CONSTANT, self._name, parameters, type_)
-        held = image.put(VALUES[Kind.THEOREM], stated, proof, image.list([self._name]))
-        names, infos = [self._name], [image.put(INFO[Kind.THEOREM], held)]
+        held = image.put(VALUES[ConstantKind.THEOREM], stated, proof, image.list([self._name]))
+        names, infos = [self._name], [image.put(INFO[ConstantKind.THEOREM], held)]
         try:
             after = replayed(self._lean, names, infos, shared(self._environment))
             compared(self._lean, names, infos, after)
-        except Refused:
+        except KernelRefused:
             return False
         return True
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from farm_workers.audit.findings import Finding, Word, found
+from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.binding import table
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import NOTHING, LeanError, shared
-from farm_workers.replay.replay import Refused, compared, replayed
+from farm_workers.replay.replay import KernelRefused, compared, replayed
 from farm_workers.seal.evaluation import Compiled, evaluated
 from farm_workers.seal.memory import WORDS
 from farm_workers.seal.rebuild import Rebuilt
@@ -46,7 +46,7 @@ class Imported:
 
 def check(
     lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name], compiled: Compiled
-) -> tuple[dict[str, object], list[Finding]]:
+) -> tuple[dict[str, object], list[ModuleFinding]]:
     """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`.
 
     Returns the facts of the replay, and the findings against the module.
@@ -57,13 +57,13 @@ def check(
         after = replayed(lean, names, constants, shared(environment))
         done = compared(lean, names, constants, shared(after))
         findings = evaluated(lean, after, rebuilt, believed, compiled)
-    except (Refused, LeanError) as error:
+    except (KernelRefused, LeanError) as error:
         said = str(error)[:_MOST_CHARACTERS]
         word = next((word for word, pattern in _LIMITS if pattern.search(said)), Word.KERNEL)
         return {"accepted": False, "said": said, "constants": 0}, [_finding(word, said)]
     return {"accepted": True, "said": "", "constants": done.constants}, findings
 
 
-def _finding(word: Word, said: str) -> Finding:
+def _finding(word: Word, said: str) -> ModuleFinding:
     does = "rejects the module" if word is Word.KERNEL else "gave up on the module"
     return found(word, None, f"Lean's kernel {does}: {said}")

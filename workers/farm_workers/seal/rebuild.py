@@ -17,7 +17,7 @@ from farm_workers.audit.declarations import (
     OLDER_MODULE,
     RULE,
     VALUES,
-    Kind,
+    ConstantKind,
     Module,
     Safety,
     safety_of,
@@ -34,18 +34,18 @@ _MOST = 1 << 16
 _HEADER, _TERM, _NAME, _NAMES, _COUNT, _HINTS, _RULES = range(7)
 #: The pointers of each kind of constant, and the number of values of each of its marks (truth values and
 #: enumerations).
-_FIELDS: dict[Kind, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    Kind.AXIOM: ((_HEADER,), (2,)),
-    Kind.DEFINITION: ((_HEADER, _TERM, _HINTS, _NAMES), (3,)),
-    Kind.THEOREM: ((_HEADER, _TERM, _NAMES), ()),
-    Kind.OPAQUE: ((_HEADER, _TERM, _NAMES), (2,)),
-    Kind.QUOTIENT: ((_HEADER,), (4,)),
-    Kind.INDUCTIVE: ((_HEADER, _COUNT, _COUNT, _NAMES, _NAMES, _COUNT), (2, 2, 2)),
-    Kind.CONSTRUCTOR: ((_HEADER, _NAME, _COUNT, _COUNT, _COUNT), (2,)),
-    Kind.RECURSOR: ((_HEADER, _NAMES, _COUNT, _COUNT, _COUNT, _COUNT, _RULES), (2, 2)),
+_FIELDS: dict[ConstantKind, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    ConstantKind.AXIOM: ((_HEADER,), (2,)),
+    ConstantKind.DEFINITION: ((_HEADER, _TERM, _HINTS, _NAMES), (3,)),
+    ConstantKind.THEOREM: ((_HEADER, _TERM, _NAMES), ()),
+    ConstantKind.OPAQUE: ((_HEADER, _TERM, _NAMES), (2,)),
+    ConstantKind.QUOTIENT: ((_HEADER,), (4,)),
+    ConstantKind.INDUCTIVE: ((_HEADER, _COUNT, _COUNT, _NAMES, _NAMES, _COUNT), (2, 2, 2)),
+    ConstantKind.CONSTRUCTOR: ((_HEADER, _NAME, _COUNT, _COUNT, _COUNT), (2,)),
+    ConstantKind.RECURSOR: ((_HEADER, _NAMES, _COUNT, _COUNT, _COUNT, _COUNT, _RULES), (2, 2)),
 }
 #: The first words of the infos of each kind of constant.
-INFO = {kind: header_of(tag, 1, 16) for tag, kind in enumerate(Kind)}
+INFO = {kind: header_of(tag, 1, 16) for tag, kind in enumerate(ConstantKind)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +167,7 @@ class _Builder:
         type_ = image.app(equal, image.const(("Bool",)), constant, image.const(("Bool", "true")))
         parameters = image.list([image.name(each) for each in axiom.parameters])
         header = image.put(CONSTANT, image.name(axiom.name), parameters, type_)
-        return image.put(INFO[Kind.AXIOM], image.put(VALUES[Kind.AXIOM], header, 0))
+        return image.put(INFO[ConstantKind.AXIOM], image.put(VALUES[ConstantKind.AXIOM], header, 0))
 
     def _imports(self) -> int:
         image, found = self._image, list[int]()

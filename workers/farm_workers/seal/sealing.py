@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
-from farm_workers.audit.findings import Finding, Findings, Word, found, malformed
+from farm_workers.audit.findings import Findings, ModuleFinding, Word, found, malformed
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
 from farm_workers.audit.unchecked import of_listed, unchecked
@@ -23,7 +23,7 @@ from farm_workers.seal.rebuild import Rebuilt, rebuild
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class SealRequest:
     """A module to seal.
 
     `challenge` is the compiled statement, None for a program without one; then `imports` are the imports that
@@ -51,7 +51,7 @@ class Request:
 
 
 def seal(
-    lean: Lean, kernel: Kernel, request: Request, *, asks: Callable[[], object] = bool
+    lean: Lean, kernel: Kernel, request: SealRequest, *, asks: Callable[[], object] = bool
 ) -> dict[str, object]:
     """Return the facts of a module as a JSON object; the kernel already holds the context, if it is shared.
 
@@ -66,7 +66,9 @@ def seal(
         return facts | malformed(known).facts()
 
 
-def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], object]) -> dict[str, object]:
+def _sealed(
+    lean: Lean, kernel: Kernel, request: SealRequest, asks: Callable[[], object]
+) -> dict[str, object]:
     module = Module(Olean(request.module, request.budget))
     if module.is_module:
         return _facts(audit_all(module, Rules()), request)
@@ -80,7 +82,7 @@ def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], obj
             findings = _with(findings, unchecked(module, rebuilt.left_out))
         if request.declared is not None:
             findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
-        replay, more = None, list[Finding]()
+        replay, more = None, list[ModuleFinding]()
         if findings.accepted and (request.replay or findings.believed):
             asks()
             replay, more = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
@@ -91,7 +93,7 @@ def _sealed(lean: Lean, kernel: Kernel, request: Request, asks: Callable[[], obj
     return facts
 
 
-def _rules(lean: Lean, kernel: Kernel, request: Request, rebuilt: Rebuilt) -> Rules:
+def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -> Rules:
     imported = Imported(lean, kernel.environment, rebuilt)
     return Rules(
         allowed_axioms=frozenset(map(parsed, request.axioms)),
@@ -108,7 +110,7 @@ def _rules(lean: Lean, kernel: Kernel, request: Request, rebuilt: Rebuilt) -> Ru
     )
 
 
-def _audited(sealed: Module, request: Request, rules: Rules) -> Findings:
+def _audited(sealed: Module, request: SealRequest, rules: Rules) -> Findings:
     target = None if request.target is None else parsed(request.target)
     if request.challenge is not None:
         challenge = Module(Olean(request.challenge, request.budget))
@@ -120,7 +122,7 @@ def _place(given: Sequence[int] | None) -> tuple[int, int] | None:
     return None if given is None else (given[0], given[1])
 
 
-def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[Finding]:
+def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[ModuleFinding]:
     """Yield a finding if a module's imports differ from those of its header."""
     has = [dotted(each.module) for each in sealed.imports]
     if asked is not None and has != list(asked):
@@ -143,11 +145,11 @@ def _with_original(findings: Findings, module: Module, rebuilt: Rebuilt) -> Find
     )
 
 
-def _with(findings: Findings, more: Sequence[Finding] | Iterator[Finding]) -> Findings:
+def _with(findings: Findings, more: Sequence[ModuleFinding] | Iterator[ModuleFinding]) -> Findings:
     return replace(findings, findings=(*findings.findings, *more))
 
 
-def _facts(findings: Findings, request: Request) -> dict[str, object]:
+def _facts(findings: Findings, request: SealRequest) -> dict[str, object]:
     statement = "unchecked" if request.challenge is None else "compared"
     return findings.facts() | {"statement": statement, "replay": None}
 

@@ -25,7 +25,7 @@ from farm_workers.images.image import Image, NoImage
 from farm_workers.systems import canaries
 from farm_workers.systems.hol_light.canaries import CANARIES, RIGHT
 from farm_workers.systems.hol_light.environment import HolLightEnvironment
-from farm_workers.systems.hol_light.resident import NotWanted, Residents
+from farm_workers.systems.hol_light.resident import NoLongerWanted, Residents
 
 WAY = "forked"
 #: The trusted parts besides the kernel: the tactic ran in the process that judged it.
@@ -85,7 +85,7 @@ class HolLightJudge:
                     self._residents.replace(environment, image)
         except NoImage as error:
             return _report(environment_error=str(error))
-        except NotWanted:
+        except NoLongerWanted:
             return Execution(box_error=box.CANCELLED, isolation=name)
         except BoxFailed as error:
             return Execution(box_error=str(error), isolation=name)

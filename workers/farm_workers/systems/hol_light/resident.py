@@ -25,7 +25,7 @@ _START_SECONDS = 1800.0
 _RETRY_SECONDS = 300.0
 
 
-class NotWanted(Exception):
+class NoLongerWanted(Exception):
     """The check was cancelled while it waited for an image."""
 
 
@@ -57,7 +57,7 @@ class Residents:
         image = self.begin(environment)
         while not image.wait(_LOOK_SECONDS):
             if cancelled():
-                raise NotWanted
+                raise NoLongerWanted
         return image
 
     def replace(self, environment: HolLightEnvironment, image: Image) -> None:

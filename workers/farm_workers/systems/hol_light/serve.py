@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, cast
 
-from farm_workers.images.child import Place, confined
+from farm_workers.images.child import Surroundings, confined
 from farm_workers.images.protocol import Asked
 from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 from farm_workers.systems.hol_light.ocaml import OCamlError, Runtime
@@ -92,7 +92,7 @@ class _Asked(Asked, total=False):
     tactic: str
 
 
-def _judge_in(runtime: Runtime, place: Place, files: Sequence[int]) -> int:
+def _judge_in(runtime: Runtime, place: Surroundings, files: Sequence[int]) -> int:
     """Judge one tactic in this process, the fork: its answer is one JSON object on its standard output."""
     confirmed = confined(place, files)
     if confirmed is None:

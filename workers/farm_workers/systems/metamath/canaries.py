@@ -12,7 +12,7 @@ _LEVELS = 40
 _NUMBERS = "ABCDEFGHIJKLMNOPQRST"
 
 
-class Block(NamedTuple):
+class CanaryBlock(NamedTuple):
     """A block and the reason that its verdict must have; `challenge` is the statement to prove."""
 
     name: str
@@ -21,7 +21,7 @@ class Block(NamedTuple):
     expected: str
 
 
-def canaries(database: Database) -> list[Block]:
+def canaries(database: Database) -> list[CanaryBlock]:
     """Return the blocks; none if no assertion of a database can be stated behind it."""
     stated = next((frame for frame in database.frames.values() if _is_sayable(database, frame)), None)
     if stated is None:
@@ -40,15 +40,15 @@ def canaries(database: Database) -> list[Block]:
         return f"${{ {theorem} {proof} $. $}}"
 
     made = [
-        Block("right", block(f"{LABEL}.1"), block("?"), "ok"),
-        Block("wrong", block(f"{LABEL}.1 {LABEL}.1"), block("?"), "error"),
-        Block("incomplete", block("?"), block("?"), "has_sorry"),
-        Block("cheating", inactive, bare("?"), "error"),
-        Block("another", block(f"{LABEL}.1", f"{LABEL}2"), block("?"), "statement_mismatch"),
+        CanaryBlock("right", block(f"{LABEL}.1"), block("?"), "ok"),
+        CanaryBlock("wrong", block(f"{LABEL}.1 {LABEL}.1"), block("?"), "error"),
+        CanaryBlock("incomplete", block("?"), block("?"), "has_sorry"),
+        CanaryBlock("cheating", inactive, bare("?"), "error"),
+        CanaryBlock("another", block(f"{LABEL}.1", f"{LABEL}2"), block("?"), "statement_mismatch"),
     ]
     bomb = next(_bombs(database, stated), None)
     if bomb is not None:
-        made.append(Block("endless", bare(bomb), bare("?"), "memory_limit"))
+        made.append(CanaryBlock("endless", bare(bomb), bare("?"), "memory_limit"))
     return made
 
 

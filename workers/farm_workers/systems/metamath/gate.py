@@ -18,7 +18,7 @@ _KEYWORDS = frozenset({"${", "$}", "$d", "$e", "$p", "$=", "$."})
 _LABEL = re.compile(r"[A-Za-z0-9._-]+")
 
 
-class Refused(Exception):
+class NotPassed(Exception):
     """A text does not pass; `offset` is the place in it."""
 
     def __init__(self, what: str, offset: int) -> None:
@@ -29,17 +29,17 @@ class Refused(Exception):
 def require(program: str, submitted: Iterable[tuple[int, int]]) -> None:
     """Raise Refused for a program with a character or keyword that no block may have."""
     if (foreign := _FOREIGN.search(program)) is not None:
-        raise Refused(f"U+{ord(foreign[0]):04X} is not a character of Metamath", foreign.start())
+        raise NotPassed(f"U+{ord(foreign[0]):04X} is not a character of Metamath", foreign.start())
     spans = list(submitted)
     if len(program) > LONGEST_BLOCK or sum(end - start for start, end in spans) > LONGEST_PROOF:
-        raise Refused(f"the proof is longer than {LONGEST_PROOF >> 10} KiB", spans[0][0] if spans else 0)
+        raise NotPassed(f"the proof is longer than {LONGEST_PROOF >> 10} KiB", spans[0][0] if spans else 0)
     for start, end in spans:
         for token in _TOKEN.finditer(program, start, end):
             if "$" in token[0]:
-                raise Refused(f"{_shown(token[0])} may not stand in a proof", token.start())
+                raise NotPassed(f"{_shown(token[0])} may not stand in a proof", token.start())
     for token in _TOKEN.finditer(program):
         if "$" in token[0] and token[0] not in _KEYWORDS:
-            raise Refused(f"{_shown(token[0])} may not stand in a block", token.start())
+            raise NotPassed(f"{_shown(token[0])} may not stand in a block", token.start())
 
 
 def _shown(token: str) -> str:

@@ -31,10 +31,10 @@ from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
 from farm_workers.systems import canaries
-from farm_workers.systems.canaries import Canary
+from farm_workers.systems.canaries import KnownCheck
 from farm_workers.systems.metamath import gate
 from farm_workers.systems.metamath.block import Found
-from farm_workers.systems.metamath.canaries import LABEL, Block
+from farm_workers.systems.metamath.canaries import LABEL, CanaryBlock
 from farm_workers.systems.metamath.confirm import Confirmation, Confirmer
 from farm_workers.systems.metamath.environment import MetamathEnvironment
 from farm_workers.systems.metamath.image import metamath_image
@@ -77,7 +77,7 @@ class MetamathJudge:
             return replace(base, text_error=impossible.detail, text_place=place, way="none")
         try:
             gate.require(check.program, check.submitted or ())
-        except gate.Refused as error:
+        except gate.NotPassed as error:
             run = Execution(exit_status=0, isolation=self._isolation.name)
             told = _error(check.program, str(error), error.offset)
             return replace(base, run=run, answer=told, way="none")
@@ -170,7 +170,7 @@ class MetamathJudge:
         """Judge one canary, and return a sentence for a wrong verdict."""
         return canaries.wrong(self._canaries(environment)[:1], self, environment)
 
-    def _canaries(self, environment: MetamathEnvironment) -> list[Canary]:
+    def _canaries(self, environment: MetamathEnvironment) -> list[KnownCheck]:
         """Return the canaries of a database; raises FarmError if it gives none."""
         try:
             run, made = self._asked(environment, {"canaries": True}, _CANARY_LIMITS, box.never)
@@ -181,9 +181,11 @@ class MetamathJudge:
             raise FarmError(
                 f"environment {environment.name!r}: no proof can be made with the database: {why}"
             )
-        return [_canary(Block(**each)) for each in made]
+        return [_canary(CanaryBlock(**each)) for each in made]
 
-    def _accepted_by_second(self, known: Iterable[Canary], environment: MetamathEnvironment) -> Iterator[str]:
+    def _accepted_by_second(
+        self, known: Iterable[KnownCheck], environment: MetamathEnvironment
+    ) -> Iterator[str]:
         """Yield a sentence for each wrong proof that ``metamath`` does not reject."""
         asked = [
             (canary.name, self.confirm(canary.check.program, environment))
@@ -208,14 +210,14 @@ class MetamathJudge:
         self._images.close()
 
 
-def _canary(block: Block) -> Canary:
+def _canary(block: CanaryBlock) -> KnownCheck:
     check = Check(
         program=block.program,
         challenge=Challenge(program=block.challenge, name=LABEL),
         limits=_CANARY_LIMITS,
         submitted=(),
     )
-    return Canary(name=block.name, check=check, expected=Reason(block.expected))
+    return KnownCheck(name=block.name, check=check, expected=Reason(block.expected))
 
 
 def _error(program: str, what: str, offset: int) -> Answer:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from farm_workers.images import protocol
-from farm_workers.images.child import Place, at_the_gate, limit, read, take_descriptors
+from farm_workers.images.child import Surroundings, at_the_gate, limit, read, take_descriptors
 from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
 from farm_workers.systems.metamath.block import examine
 from farm_workers.systems.metamath.canaries import canaries
@@ -34,13 +34,13 @@ def main() -> NoReturn:
     except (MalformedText, OSError, ValueError) as error:
         give_up(worker, error)
 
-    def work(_what: bytes, place: Place, files: Sequence[int]) -> int:
+    def work(_what: bytes, place: Surroundings, files: Sequence[int]) -> int:
         return _work(database, place, files)
 
     serve(worker, None, work, user=int(user), has_mounts=where == CELLS)
 
 
-def _work(database: Database, place: Place, files: Sequence[int]) -> int:
+def _work(database: Database, place: Surroundings, files: Sequence[int]) -> int:
     """Verify one proof in this process, which is to end: its answer is one JSON object on standard output."""
     if at_the_gate(files, protocol.TASK, list) is None:
         return 1
