@@ -19,6 +19,7 @@ from farm_workers.audit.names import dotted
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
+from farm_workers.environments.fit import Fit, engine
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
@@ -83,6 +84,13 @@ class Images:
         return image
 
 
+@pytest.fixture(scope="session")
+def plainer(core: LeanEnvironment) -> LeanEnvironment:
+    """The embedded environment whose forks elaborate command by command."""
+    fit = Fit(digest=core.digest, lean=core.toolchain, source="run", engine=engine(), way="commands")
+    return dataclasses.replace(core, fit=fit)
+
+
 @pytest.fixture
 def images() -> Images:
     return Images()
@@ -99,17 +107,15 @@ def _limits(program: Path) -> Limits:
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_program_gets_the_same_verdict_and_messages_each_way(
-    checker: Checker, core: LeanEnvironment, path: Path
+    checker: Checker, core: LeanEnvironment, plainer: LeanEnvironment, path: Path
 ) -> None:
-    reports = [
-        checker.check(Check(program=path.read_text(), limits=_limits(path)), core, way=way) for way in WAYS
-    ]
-    assert [(judge(r).outcome, judge(r).reason) for r in reports] == [
-        (judge(reports[0]).outcome, judge(reports[0]).reason)
-    ] * 3
-    if reports[0].run.limit is None:  # else they are those that came by then
-        assert reports[1].answer.messages == reports[0].answer.messages
-        assert reports[2].answer.messages == reports[0].answer.messages
+    check = Check(program=path.read_text(), limits=_limits(path))
+    cold, *others = (checker.check(check, core, way=way) for way in WAYS)
+    others.append(checker.check(check, plainer))
+    for report in others:
+        assert (judge(report).outcome, judge(report).reason) == (judge(cold).outcome, judge(cold).reason)
+        if cold.run.limit is None:  # else they are those that came by then
+            assert report.answer.messages == cold.answer.messages
 
 
 TRICKY = {
@@ -133,12 +139,13 @@ TRICKY = {
 
 @pytest.mark.parametrize("name", TRICKY)
 def test_a_tricky_text_gets_the_same_verdict_and_messages_each_way(
-    checker: Checker, core: LeanEnvironment, name: str
+    checker: Checker, core: LeanEnvironment, plainer: LeanEnvironment, name: str
 ) -> None:
-    cold, snapshot, forked = (checker.check(Check(program=TRICKY[name]), core, way=way) for way in WAYS)
-    assert reason(snapshot) == reason(forked) == reason(cold)
-    assert snapshot.answer.messages == cold.answer.messages
-    assert forked.answer.messages == cold.answer.messages
+    check = Check(program=TRICKY[name])
+    cold, *others = (checker.check(check, core, way=way) for way in WAYS)
+    for report in [*others, checker.check(check, plainer)]:
+        assert reason(report) == reason(cold)
+        assert report.answer.messages == cold.answer.messages
 
 
 def _content(module: BinaryIO | None) -> bytes | None:
@@ -154,12 +161,18 @@ _WITH_LIMITS = {path.parent.name: (path.read_text(), _limits(path)) for path in 
 _LINTED = "warning_only"
 
 
+@pytest.mark.parametrize("elaborates", ["by snapshots", "by commands"])
 @pytest.mark.parametrize("name", sorted({*_WITH_LIMITS} - {_LINTED}))
 def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
-    isolation: Isolation, leans: LeanRunner, core: LeanEnvironment, name: str
+    isolation: Isolation,
+    leans: LeanRunner,
+    core: LeanEnvironment,
+    plainer: LeanEnvironment,
+    name: str,
+    elaborates: str,
 ) -> None:
     text, limits = _WITH_LIMITS[name]
-    question = Question.of(text, core, limits, box.never)
+    question = Question.of(text, core if elaborates == "by snapshots" else plainer, limits, box.never)
     fresh = dataclasses.replace(question, way="cold")
     with leans.compiled(fresh) as cold, leans.compiled(question) as forked:
         assert (forked.report.run.exit_status, forked.report.run.limit) == (
