@@ -161,7 +161,7 @@ _WITH_LIMITS = {path.parent.name: (path.read_text(), _limits(path)) for path in 
 _LINTED = "warning_only"
 
 
-@pytest.mark.parametrize("elaborates", ["by snapshots", "by commands"])
+@pytest.mark.parametrize("elaborates", ["by_snapshots", "by_commands"])
 @pytest.mark.parametrize("name", sorted({*_WITH_LIMITS} - {_LINTED}))
 def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
     isolation: Isolation,
@@ -172,7 +172,7 @@ def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
     elaborates: str,
 ) -> None:
     text, limits = _WITH_LIMITS[name]
-    question = Question.of(text, core if elaborates == "by snapshots" else plainer, limits, box.never)
+    question = Question.of(text, core if elaborates == "by_snapshots" else plainer, limits, box.never)
     fresh = dataclasses.replace(question, way="cold")
     with leans.compiled(fresh) as cold, leans.compiled(question) as forked:
         assert (forked.report.run.exit_status, forked.report.run.limit) == (
