@@ -372,7 +372,7 @@ def _verdict_cells(job: Judged) -> tuple[str | Text, ...]:
 
 
 def print_line(job: Judged, attempts: Iterable[Mapping[Any, Any]]) -> None:
-    """Print one line whole: its program with line numbers, what Lean and the assembly said, every attempt."""
+    """Print one line whole: its program with line numbers, all messages and warnings, and every attempt."""
     print_lines([job])
     out.print(
         Syntax(visible(job.program), "lean", line_numbers=True, theme="ansi_dark", background_color="default")

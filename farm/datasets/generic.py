@@ -38,7 +38,7 @@ class Columns:
 
 
 def rows_of(path: Path, columns: Columns) -> Found:
-    """Yield the problems of a file with rows; a row without a statement is left out.
+    """Yield the problems of a file with rows, without rows that have no statement.
 
     Raises ManifestError for a file that cannot be read, and UsageError for a field that no row has.
     """

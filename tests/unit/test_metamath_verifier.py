@@ -36,7 +36,7 @@ def found(text: str, challenge: str | None = None, size: Size | None = None) -> 
 
 
 def said(text: str, challenge: str | None = None) -> str:
-    return str(examine(Database(BASE), text, challenge).get("said"))
+    return str(examine(Database(BASE), text, challenge).get("message"))
 
 
 def block(proof: str, *, within: str = "") -> str:
@@ -92,7 +92,7 @@ def test_a_wrong_proof_is_rejected(proof: str, why: str) -> None:
     told = examine(Database(BASE), block(proof), None)
 
     assert told["found"] == "wrong"
-    assert why in told["said"]
+    assert why in told["message"]
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ _ENDS = frozenset({"@{", "@.", "$@", "@)"})
 def block(text: str, name: str) -> tuple[str, Mapping[str, object]]:
     """Return the block that states a theorem, with ``?`` for its proof, and further fields of its line.
 
-    Comments are left out. A theorem with the label of one of its own hypotheses gets the file's name for a
-    label, and its line the field `label_mended`: labels have no meaning, and Metamath accepts none twice.
+    The block has no comments. A theorem with the label of one of its own hypotheses gets the file's name for
+    a label, and its line the field `label_mended`: labels have no meaning, and Metamath accepts none twice.
     Raises Unstated.
     """
     bare = _without_comments(_unwrapped(text)).strip()

@@ -30,7 +30,7 @@ class Found(TypedDict, total=False):
     """The findings about a block, as JSON; `examine` explains them."""
 
     found: str
-    said: str
+    message: str
     offset: int
     limit: str
     steps: int
@@ -40,8 +40,8 @@ class Found(TypedDict, total=False):
 def examine(database: Database, program: str, challenge: str | None, size: Size | None = None) -> Found:
     """Verify a program, a block with its proof, and return the findings as JSON values.
 
-    ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with ``said`` (the message) and, if
-    known, the ``offset`` of the place; ``bad_challenge`` with ``said``; or ``limit`` with the name of the
+    ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with a ``message`` and, if known, the
+    ``offset`` of the place; ``bad_challenge`` with a ``message``; or ``limit`` with the name of the
     limit.
     """
     stated = None
@@ -49,17 +49,17 @@ def examine(database: Database, program: str, challenge: str | None, size: Size 
         try:
             stated = read_block(database, challenge)
         except MalformedText as error:
-            return {"found": "bad_challenge", "said": str(error)}
+            return {"found": "bad_challenge", "message": str(error)}
     try:
         theorem = read_block(database, program)
     except MalformedText as error:
-        return {"found": "wrong", "said": str(error), "offset": error.offset}
-    if stated is not None and _said(stated) != _said(theorem):
-        return {"found": "mismatch", "said": _difference(stated, theorem)}
+        return {"found": "wrong", "message": str(error), "offset": error.offset}
+    if stated is not None and _claim(stated) != _claim(theorem):
+        return {"found": "mismatch", "message": _difference(stated, theorem)}
     return _proved(database, theorem, size)
 
 
-def _said(theorem: Theorem) -> tuple[object, ...]:
+def _claim(theorem: Theorem) -> tuple[object, ...]:
     """Return the claim of a theorem, without the places of its hypotheses in the database."""
     frame = theorem.frame
     hypotheses = [(each.label, each.variable, each.expression) for each in frame.hypotheses]
@@ -72,7 +72,7 @@ def _proved(database: Database, theorem: Theorem, size: Size | None) -> Found:
         proving.verify()
     except WrongProof as error:
         word = "incomplete" if isinstance(error, IncompleteProof) else "wrong"
-        return {"found": word, "said": str(error), "offset": theorem.proof_at + error.offset}
+        return {"found": word, "message": str(error), "offset": theorem.proof_at + error.offset}
     except ProofTooLarge as error:
         return {"found": "limit", "limit": str(error)}
     except MemoryError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-#: The longest proof, in characters: the longest of set.mm has a fifth of it.
+#: The most characters of a proof, five times as many as the longest of set.mm has.
 LONGEST_PROOF = 256 << 10
 LONGEST_BLOCK = LONGEST_PROOF + (256 << 10)
 

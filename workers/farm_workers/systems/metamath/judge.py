@@ -233,7 +233,7 @@ def _message(program: str, severity: str, kind: str, what: str, offset: int) -> 
 
 def _found(report: Report, check: Check, found: Found) -> Report:
     """Return the report with the verifier's findings."""
-    word, said, offset = found["found"], found.get("said", ""), found.get("offset", -1)
+    word, said, offset = found["found"], found.get("message", ""), found.get("offset", -1)
     if word == "limit":
         limit = "memory" if found["limit"] == "memory" else "cpu"
         return replace(report, run=replace(report.run, limit=limit))
