@@ -40,8 +40,8 @@ class Found(TypedDict, total=False):
 def examine(database: Database, program: str, challenge: str | None, size: Size | None = None) -> Found:
     """Verify a program, a block with its proof, and return the findings as JSON values.
 
-    ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with a ``message`` and, if known, the
-    ``offset`` of the place; ``bad_challenge`` with a ``message``; or ``limit`` with the name of the
+    ``found`` is ``accepted``; ``wrong``, ``incomplete`` or ``mismatch``, with a ``message`` and, if known,
+    the ``offset`` of the place; ``bad_challenge`` with a ``message``; or ``limit`` with the name of the
     limit.
     """
     stated = None
