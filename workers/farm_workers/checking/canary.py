@@ -31,7 +31,7 @@ _log = logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Canary:
+class LeanCanary:
     """A program with a known verdict: its text below the header, the expected reason, and its limits.
 
     With a `statement` the canary is judged on `tier`, as a proof of that statement. `also` holds the reasons
@@ -86,7 +86,7 @@ _OTHER = "theorem farm_canary : True → True := fun h => h\n"
 
 #: These canaries mean the same under `import Mathlib` and under the few declarations of the embedded library.
 PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
-    Canary(name=name, body=body, expected=expected, limits=limits)
+    LeanCanary(name=name, body=body, expected=expected, limits=limits)
     for name, body, expected, limits in (
         ("proved", "theorem farm_canary : True := True.intro\n", Reason.OK, _AMPLE),
         ("error", "theorem farm_canary : False := True.intro\n", Reason.ERROR, _AMPLE),
@@ -98,7 +98,7 @@ PROVED, ERROR, SORRY, TIMEOUT, MEMORY = (
 
 _TRUE = "theorem farm_canary : True := sorry\n"
 #: Shows that the audit can read the modules of this Lean; otherwise sound proofs would be rejected.
-AUDITED = Canary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
+AUDITED = LeanCanary(name="audited", body=PROVED.body, expected=Reason.OK, limits=_AMPLE, statement=_TRUE)
 REPLAYED = replace(AUDITED, name="replayed", tier=Tier.KERNEL)
 #: `decide +kernel` leaves the proof to the kernel, and `debug.skipKernelTC` makes Lean skip its kernel.
 REFUSED = replace(
@@ -215,7 +215,7 @@ def _remedy(examined: Examination) -> str:
     )
 
 
-def _told(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
+def _told(environment: LeanEnvironment, checker: Checker, canary: LeanCanary, way: str) -> Report:
     """Return the report of a canary; a wrong verdict that accepts no proof is judged once more.
 
     On a very busy machine a canary may hit another limit than the one that it tests. A canary that was
@@ -231,7 +231,7 @@ def _told(environment: LeanEnvironment, checker: Checker, canary: Canary, way: s
     return _report(environment, checker, canary, way)
 
 
-def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way: str) -> Report:
+def _report(environment: LeanEnvironment, checker: Checker, canary: LeanCanary, way: str) -> Report:
     ask = checker.ask_checker if canary is REFUSED_BY_CHECKER else checker.check
     check = canary.check(environment.header)
     if environment.has_second_kernel and canary.tier == Tier.KERNEL:
@@ -241,7 +241,7 @@ def _report(environment: LeanEnvironment, checker: Checker, canary: Canary, way:
 
 
 def _wrong(
-    environment: LeanEnvironment, answers: Iterable[tuple[tuple[Canary, str], Report]]
+    environment: LeanEnvironment, answers: Iterable[tuple[tuple[LeanCanary, str], Report]]
 ) -> tuple[str, ...]:
     """Return a description of each wrong verdict, which names all canaries that got it."""
     alike: dict[str, list[str]] = {}

@@ -10,7 +10,7 @@ from farm.connections import Connections
 from farm.errors import FarmError
 from farm.judging.assurance import Assurance
 from farm.judging.tiers import Tier
-from farm_workers.checking.canary import ERROR, OTHER, PROVED, REPLAYED, SORRY, Canary
+from farm_workers.checking.canary import ERROR, OTHER, PROVED, REPLAYED, SORRY, LeanCanary
 from farm_workers.lean.way import FIRST_LOAD
 
 #: These distinguish the verdicts; a starting worker has already judged the other canaries.
@@ -22,7 +22,7 @@ _COMPARED = (REPLAYED, OTHER)
 class ServedAnswer:
     """The verdict of the farm's workers on a known program."""
 
-    canary: Canary
+    canary: LeanCanary
     verdict: Verdict
 
     @property
@@ -71,7 +71,7 @@ def _tier(environment: str) -> Tier:
     return next((tier for tier in Tier if tier in served.get(environment, Tier)), Tier.KERNEL)
 
 
-def _items(canaries: Sequence[Canary], header: str) -> Iterator[dict[str, object]]:
+def _items(canaries: Sequence[LeanCanary], header: str) -> Iterator[dict[str, object]]:
     for canary in canaries:
         stated = {"formal_statement": canary.statement, "header": header} if canary.statement else {}
         yield {"name": canary.name, "program": header + canary.body, **stated}

@@ -15,7 +15,7 @@ from farm_workers.systems.system import Judge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KnownCheck:
+class Canary:
     """A check, and the reason that its verdict must have."""
 
     name: str
@@ -23,7 +23,7 @@ class KnownCheck:
     expected: Reason
 
 
-def wrong(canaries: Iterable[KnownCheck], judges: Judge, environment: Environment) -> tuple[str, ...]:
+def wrong(canaries: Iterable[Canary], judges: Judge, environment: Environment) -> tuple[str, ...]:
     """Return a sentence for each canary with a wrong verdict."""
     answers = [(canary, judges.check(canary.check, environment)) for canary in canaries]
     found = []

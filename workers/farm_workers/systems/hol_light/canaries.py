@@ -8,16 +8,16 @@ from farm.assembly.challenge import Challenge
 from farm.judging.job import Check
 from farm.judging.verdict import Reason
 from farm.limits import Limits
-from farm_workers.systems.canaries import KnownCheck
+from farm_workers.systems.canaries import Canary
 
 #: Ample limits: a busy machine must not change a canary's verdict.
 _AMPLE = replace(Limits(), wall_seconds=600.0, cpu_seconds=600.0)
 
 
-def _canary(name: str, goal: str, tactic: str, expected: Reason, limits: Limits = _AMPLE) -> KnownCheck:
+def _canary(name: str, goal: str, tactic: str, expected: Reason, limits: Limits = _AMPLE) -> Canary:
     program = f"prove(`{goal}`,\n{tactic}\n);;\n"
     check = Check(program=program, limits=limits, challenge=Challenge(program=goal, name=name))
-    return KnownCheck(name=name, check=check, expected=expected)
+    return Canary(name=name, check=check, expected=expected)
 
 
 RIGHT = _canary("right", goal="1 + 1 = 2", tactic="ARITH_TAC", expected=Reason.OK)

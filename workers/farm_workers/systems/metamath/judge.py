@@ -31,7 +31,7 @@ from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
 from farm_workers.systems import canaries
-from farm_workers.systems.canaries import KnownCheck
+from farm_workers.systems.canaries import Canary
 from farm_workers.systems.metamath import gate
 from farm_workers.systems.metamath.block import Found
 from farm_workers.systems.metamath.canaries import LABEL, CanaryBlock
@@ -170,7 +170,7 @@ class MetamathJudge:
         """Judge one canary, and return a sentence for a wrong verdict."""
         return canaries.wrong(self._canaries(environment)[:1], self, environment)
 
-    def _canaries(self, environment: MetamathEnvironment) -> list[KnownCheck]:
+    def _canaries(self, environment: MetamathEnvironment) -> list[Canary]:
         """Return the canaries of a database; raises FarmError if it gives none."""
         try:
             run, made = self._asked(environment, {"canaries": True}, _CANARY_LIMITS, box.never)
@@ -183,9 +183,7 @@ class MetamathJudge:
             )
         return [_canary(CanaryBlock(**each)) for each in made]
 
-    def _accepted_by_second(
-        self, known: Iterable[KnownCheck], environment: MetamathEnvironment
-    ) -> Iterator[str]:
+    def _accepted_by_second(self, known: Iterable[Canary], environment: MetamathEnvironment) -> Iterator[str]:
         """Yield a sentence for each wrong proof that ``metamath`` does not reject."""
         asked = [
             (canary.name, self.confirm(canary.check.program, environment))
@@ -210,14 +208,14 @@ class MetamathJudge:
         self._images.close()
 
 
-def _canary(block: CanaryBlock) -> KnownCheck:
+def _canary(block: CanaryBlock) -> Canary:
     check = Check(
         program=block.program,
         challenge=Challenge(program=block.challenge, name=LABEL),
         limits=_CANARY_LIMITS,
         submitted=(),
     )
-    return KnownCheck(name=block.name, check=check, expected=Reason(block.expected))
+    return Canary(name=block.name, check=check, expected=Reason(block.expected))
 
 
 def _error(program: str, what: str, offset: int) -> Answer:
