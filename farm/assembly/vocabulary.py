@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 COMMAND_LINE = re.compile(
     r"^[ \t]*(?:import|open|set_option|universe|variable|namespace|section|noncomputable|theorem|lemma"
@@ -43,13 +44,23 @@ _PROSE = re.compile(
 _MARKS = re.compile(r"[,:.!;](?:\s|$)")
 
 
+#: One pattern for all signs at the start of a line: each line of a manifest is looked at.
+_SIGN = re.compile(
+    "|".join(
+        sign.pattern for sign in (_MARKUP, _WORD_OF_A_SENTENCE, _CONTRACTION, _LABEL, _TWO_WORDS, _SENTENCE)
+    )
+)
+
+
 def looks_like_prose(text: str, start: int, end: int) -> bool:
     """Return whether the first line of a text that is not blank reads as prose or as markup, not as Lean."""
     line = text[start : min(end, start + _LINE)].lstrip().split("\n", 1)[0].rstrip()
-    if not line:
-        return False
-    signs = (_MARKUP, _WORD_OF_A_SENTENCE, _CONTRACTION, _LABEL, _TWO_WORDS, _SENTENCE)
-    return _begins_no_token(line[0]) or any(sign.match(line) for sign in signs) or _is_english(line)
+    return bool(line) and _reads_as_prose(line)
+
+
+@lru_cache(maxsize=256)  # of one answer the same line is asked about more than once
+def _reads_as_prose(line: str) -> bool:
+    return _begins_no_token(line[0]) or _SIGN.match(line) is not None or _is_english(line)
 
 
 def _begins_no_token(character: str) -> bool:

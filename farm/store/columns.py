@@ -31,7 +31,8 @@ def bytes_field(content: bytes) -> bytes:
 
 def text_field(text: str) -> bytes:
     """Return the field of a text; U+FFFD replaces characters that PostgreSQL cannot store."""
-    return bytes_field(storable(text).encode())
+    content = storable(text).encode()
+    return _length(len(content)) + content
 
 
 def spans_json(spans: Sequence[Sequence[int]]) -> str:
@@ -45,11 +46,13 @@ _SEGMENT = {4: '[%d, %d, "%s", %d]', 6: '[%d, %d, "%s", %d, %d, %d]'}
 
 
 def _spans_field(spans: Sequence[Sequence[int]]) -> bytes:
-    return bytes_field(spans_json(spans).encode())
+    content = spans_json(spans).encode()
+    return _length(len(content)) + content
 
 
 def _segments_field(segments: Sequence[Sequence[int | str]]) -> bytes:
-    return bytes_field(f"[{', '.join([_SEGMENT[len(s)] % tuple(s) for s in segments])}]".encode())
+    content = f"[{', '.join([_SEGMENT[len(s)] % tuple(s) for s in segments])}]".encode()
+    return _length(len(content)) + content
 
 
 def _warnings_field(warnings: Sequence[tuple[str, str, int, int]]) -> bytes:

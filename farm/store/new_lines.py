@@ -97,7 +97,9 @@ STAGED_COLUMNS = {**columns_of(_Place), **CHECK_COLUMNS, **columns_of(_Verdict)}
 #: Columns of a check that refer to the texts of `programs`.
 TEXT_COLUMNS = tuple(name for name in CHECK_COLUMNS if name.endswith("_sha256"))
 
-_job_fields, _check_fields = encoder(JOB_COLUMNS), encoder(STAGED_COLUMNS)
+_job_fields, _check_fields = encoder(JOB_COLUMNS), encoder({**columns_of(_Place), **CHECK_COLUMNS})
+_verdict_fields = encoder(columns_of(_Verdict))
+_NO_VERDICT = _verdict_fields(_UNJUDGED)
 
 
 def _verdict_columns(verdict: Verdict | None) -> _Verdict:
@@ -131,7 +133,8 @@ def block(lines: Iterable[tuple[int, NewLine]]) -> Block:
     for manifest, new in lines:
         place = (manifest, new.line)
         jobs.append(_job_fields((*place, *new.job)))
-        checks.append(_check_fields((*place, *new.check, *_verdict_columns(new.verdict))))
+        judged = _NO_VERDICT if new.verdict is None else _verdict_fields(_verdict_columns(new.verdict))
+        checks.append(_check_fields((*place, *new.check)) + judged)
         identities.append(new.check.identity)
         texts.update(new.texts)
     return Block(

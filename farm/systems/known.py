@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import assert_never
 
 from farm.kinds import Kind
 from farm.systems.system import System
 
 
+@cache
 def system(kind: str) -> System:
     """Return the record of a proof system; raises ValueError for an unknown kind."""
     known = Kind(kind)

@@ -115,8 +115,7 @@ class Preparer:
         if verdict is not None:  # no other program will be tried
             program = replace(program, restated=None, fallback=None)
         texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
-        check = self._check(environment, entry, texts, stated)
-        check = check._replace(image=system(kind).image(entry, program))
+        check = self._check(environment, entry, texts, stated, system(kind).image(entry, program))
         if self._options.share and verdict is None:
             check = check._replace(identity=cache_key(self._keys[environment], check))
         stored = [(each.sha256, each.source) for each in (*texts, stated) if each is not None]
@@ -128,8 +127,9 @@ class Preparer:
         entry: Entry,
         texts: tuple[Text, Text | None, Text | None],
         stated: StoredChallenge | None,
+        image: int,
     ) -> NewCheck:
-        """Return an entry's check without its image and its cache key."""
+        """Return an entry's check without its cache key."""
         first, last, second = texts
         limits = self._options.limits(entry.timeout)
         return NewCheck(
@@ -146,6 +146,7 @@ class Preparer:
             challenge_sha256=stated and stated.sha256,
             challenge_name=stated and stated.name,
             context_end=first.program.context_end,
+            image=image,
         )
 
     def _require(self, environment: str, entry: Entry) -> None:
