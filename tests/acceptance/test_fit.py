@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import Command
 from descriptions import with_older_kernel, without
+from farm_workers.binding import table
 from farm_workers.binding.description import encoded, shipped
 from farm_workers.binding.signatures import READ, Description, Member, Parameter, Shape
 from farm_workers.box.isolation import Isolation
@@ -25,24 +27,15 @@ RUN = shipped(4, 35)
 QUICK = Trials(forks=5, cold_runs=1, tricks=3)
 MOST = ("snapshots", "commands")
 
-Write = Callable[[Description], Path]
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Callable[[Description], Path]:
-    """Write descriptions as users would."""
-
-    def write(description: Description) -> Path:
-        path = tmp_path / "description.json"
-        path.write_text(encoded(replace(description, source=READ)))
-        return path
-
-    return write
+def written(description: Description) -> Description:
+    """Return a description as somebody writes it who has read Lean's sources."""
+    return replace(description, source=READ)
 
 
 def has_right_verdicts(isolation: Isolation, home: Path, environment: LeanEnvironment, fit: Fit) -> bool:
@@ -62,7 +55,7 @@ def test_the_embedded_lean_fits_in_its_best_way(
 
 
 def test_the_plainer_way_and_older_functions_of_the_kernel_fit_where_the_best_is_not_to_be_had(
-    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
+    core: LeanEnvironment, home: Path, isolation: Isolation
 ) -> None:
     given = written(with_older_kernel(without(RUN, "Lean.Language.Lean.process")))
     found = fitted(core, home, isolation, given=given)
@@ -73,7 +66,7 @@ def test_the_plainer_way_and_older_functions_of_the_kernel_fit_where_the_best_is
 
 @pytest.mark.parametrize("way", MOST)
 def test_each_way_fits_with_older_functions_of_the_kernel(
-    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write, way: str
+    core: LeanEnvironment, home: Path, isolation: Isolation, way: str
 ) -> None:
     given = written(with_older_kernel(RUN))
     found = fitted(core, home, isolation, given=given, trials=replace(QUICK, ways=(way,)))
@@ -81,7 +74,7 @@ def test_each_way_fits_with_older_functions_of_the_kernel(
 
 
 def test_a_lean_that_lacks_the_replay_is_not_forked_and_judged_all_the_same(
-    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
+    core: LeanEnvironment, home: Path, isolation: Isolation
 ) -> None:
     given = written(without(RUN, "Lean.Kernel.Environment.replay"))
     found = fitted(core, home, isolation, given=given, trials=QUICK)
@@ -91,7 +84,7 @@ def test_a_lean_that_lacks_the_replay_is_not_forked_and_judged_all_the_same(
 
 
 def test_a_lean_that_lacks_goals_is_forked_without_them(
-    core: LeanEnvironment, home: Path, isolation: Isolation, written: Write
+    core: LeanEnvironment, home: Path, isolation: Isolation
 ) -> None:
     given = written(without(RUN, "Std.Format.pretty"))
     found = fitted(core, home, isolation, given=given, trials=QUICK)
@@ -144,7 +137,6 @@ def test_a_description_that_is_not_true_ends_in_a_refusal_and_in_no_wrong_verdic
     core: LeanEnvironment,
     home: Path,
     isolation: Isolation,
-    written: Write,
     lie: str,
     description: Description,
 ) -> None:
@@ -177,6 +169,21 @@ def test_a_fit_is_kept_with_the_digest_until_the_engine_changes(
     assert fits.load(home, core.digest) is None
     path.write_text("{")
     assert fits.load(home, core.digest) is None
+
+
+def test_a_description_of_a_users_own_is_kept_only_if_it_fits(core: LeanEnvironment, tmp_path: Path) -> None:
+    farm, file = Command().having(FARM_HOME=str(tmp_path / "home")), tmp_path / "description.json"
+    kept = fits.path_of(tmp_path / "home", core.digest)
+    for content, words in ((None, "No such file"), ("{}", "not in the farm's format")):
+        if content is not None:
+            file.write_text(content)
+        refused = farm("environments", "fit", "core", "--description", file, seconds=120)
+        assert (refused.returncode, words in refused.stderr, kept.exists()) == (2, True, False), refused
+    file.write_text(encoded(without(RUN, table.WRITE_MODULE.name)))
+    lacking = farm("environments", "fit", "core", "--description", file, seconds=120)
+    assert (lacking.returncode, kept.exists()) == (1, False), lacking
+    assert "Lean.writeModule is not described" in lacking.stdout
+    assert "Nothing of this is kept" in lacking.stderr
 
 
 def test_a_release_that_the_tests_have_run_is_not_tried_again(

@@ -22,9 +22,8 @@ from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm_workers.box.isolation import Isolation
+    from farm_workers.binding.signatures import Description
     from farm_workers.environments.fit import Fit
-    from farm_workers.environments.lean_environment import LeanEnvironment
     from farm_workers.environments.making import Making, Source
     from farm_workers.machine.adding import Added, VerifiedEnvironment
     from farm_workers.machine.inventory import Listed
@@ -224,17 +223,20 @@ def fit(
     from farm.cli import terminal
     from farm_workers.environments.fit import path_of, save
     from farm_workers.machine.environments import installed
+    from farm_workers.machine.fitting import fitted
     from farm_workers.machine.opening import isolated
     from farm_workers.machine.probes import probed
     from farm_workers.systems.lean.judge import checker
 
-    settings = Settings.load()
+    settings, given, is_kept = Settings.load(), _description(description), True
     with isolated(settings) as isolation:
         found = installed(settings.home, settings.environments, isolation).lean(name)
-        known = None if again or description else found.fit
+        known = None if again or given else found.fit
         if known is None:
-            known = _fitted(found, settings, isolation, description)
-            save(settings.home, known)
+            known = fitted(found, settings.home, isolation, terminal.say, given=given)
+            is_kept = bool(known.way) or given is None
+            if is_kept:
+                save(settings.home, known)
         with checker(isolation, settings, 1) as judge:
             probes = probed(replace(found, fit=known), settings.home, judge, again=again)
     file = path_of(settings.home, known.digest)
@@ -242,28 +244,29 @@ def fit(
         facts = {"name": name, "fits": bool(known.way), "file": str(file), **known.document}
         print_json(**facts, probes=probes and asdict(probes))
     else:
-        _print_fit(name, known, file)
+        _print_fit(name, known)
         if probes:
             typer.echo(terminal.visible(f"probes: {probes.words}"))
+    if is_kept:
+        terminal.say(f"This is kept in {file}; restart the workers of this machine")
+    else:
+        terminal.say("Nothing of this is kept: a description of your own counts only if it fits")
     if not known.way:
         raise typer.Exit(1)
 
 
-def _fitted(
-    found: LeanEnvironment, settings: Settings, isolation: Isolation, description: Path | None
-) -> Fit:
-    """Return the fit; raises UsageError for a description that cannot be read."""
-    from farm.cli import terminal
-    from farm_workers.binding.description import NotDescribed
-    from farm_workers.machine.fitting import fitted
+def _description(path: Path | None) -> Description | None:
+    """Return the description in a file; raises UsageError for a file that is none."""
+    from farm_workers.binding.description import NotDescribed, decoded
 
     try:
-        return fitted(found, settings.home, isolation, terminal.say, given=description)
+        return None if path is None else decoded(path.read_text(encoding="utf-8"))
     except (NotDescribed, OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--description {description}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--description {path}: {why}; see docs/develop/add-a-lean-release.md") from error
 
 
-def _print_fit(name: str, known: Fit, file: Path) -> None:
+def _print_fit(name: str, known: Fit) -> None:
     from farm.cli import terminal
 
     typer.echo(f"{name}: {known.lean}, {known.words}")
@@ -276,7 +279,6 @@ def _print_fit(name: str, known: Fit, file: Path) -> None:
     typer.echo(f"{known.cases} programs judged; the audit read {known.modules} compiled modules{misfits}")
     for misfit in known.misfits:
         typer.echo(f"audit: {terminal.visible(misfit)}")
-    terminal.say(f"This is kept in {file}; restart the workers of this machine")
 
 
 def probe(

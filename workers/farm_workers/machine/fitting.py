@@ -28,8 +28,8 @@ from farm.log import logger
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.olean import MalformedOlean, opened
 from farm_workers.binding import modules
-from farm_workers.binding.description import decoded as read
 from farm_workers.binding.description import encoded
+from farm_workers.binding.signatures import Description
 from farm_workers.box import once as box
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
@@ -95,12 +95,11 @@ def fitted(
     isolation: Isolation,
     say: Say = _quiet,
     trials: Trials = _ALL,
-    given: Path | None = None,
+    given: Description | None = None,
 ) -> Fit:
     """Try how the Lean of an environment can be forked; only its description is written.
 
-    A `given` description counts instead of that of the toolchain's modules. Raises NotDescribed and OSError
-    if it cannot be read.
+    A `given` description counts instead of that of the toolchain's modules.
     """
     began = time.monotonic()
     library = environment.library
@@ -157,11 +156,11 @@ def _without(fit: Fit, why: str) -> Fit:
     return replace(fit, tried=(Tried(way=WAYS[0], fits=False, why=(why,)),))
 
 
-def _described(environment: LeanEnvironment, library: Path, home: Path, given: Path | None) -> str:
+def _described(environment: LeanEnvironment, library: Path, home: Path, given: Description | None) -> str:
     """Write the description of a toolchain to a file and return its path, "" for the farm's own."""
     if given is None and has_run(environment.toolchain):
         return ""
-    found = read(given.read_text(encoding="utf-8")) if given else modules.describe(library.parent)
+    found = given or modules.describe(library.parent)
     path = path_of(home, environment.digest).with_suffix(".description.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(encoded(found), encoding="utf-8")
