@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,13 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.checking.canary import examine
 from farm_workers.checking.checker import Checker
 from farm_workers.environments import fit as fits
+from farm_workers.environments.configured import Table
 from farm_workers.environments.fit import Fit
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.fitting import Trials, fitted, with_fit
 from toolchains import toolchain
+
+from farm.errors import SettingsError
 
 RUN = shipped(4, 35)
 QUICK = Trials(forks=5, cold_runs=1, tricks=3)
@@ -169,6 +173,34 @@ def test_a_fit_is_kept_with_the_digest_until_the_engine_changes(
     assert fits.load(home, core.digest) is None
     path.write_text("{")
     assert fits.load(home, core.digest) is None
+
+
+def test_a_fit_can_be_carried_to_another_machine_with_its_description(
+    core: LeanEnvironment, home: Path, isolation: Isolation, tmp_path: Path
+) -> None:
+    given = written(without(RUN, "Lean.Language.Lean.process"))
+    found = fitted(core, home, isolation, given=given, trials=QUICK)
+    fits.save(home, found)
+    carried = tmp_path / "image"
+    shutil.copytree(home / "fits", carried)
+    shutil.rmtree(home)
+    assert fits.load(home, core.digest) is None
+    there = fits.load(home, core.digest, str(carried))
+    assert there is not None
+    assert (there.way, Path(there.description).parent) == ("commands", carried)
+    with Checker(isolation, home=home, way="forked") as checker:
+        assert checker.cannot_fork(replace(core, fit=there)) == ""
+    Path(there.description).unlink()
+    assert fits.load(home, core.digest, str(carried)) is None
+
+
+def test_a_table_names_a_folder_of_fits(core: LeanEnvironment, tmp_path: Path) -> None:
+    made = toolchain(tmp_path / "lean", core)
+    table = {"lean": str(made.lean), "lean_path": list(core.lean_path)}
+    for path in ("relative", "/nowhere", str(made.lean)):
+        with pytest.raises(SettingsError, match=r"fits: .* is not the absolute path of a folder"):
+            Table("mine", {**table, "fits": path}).environment(tmp_path)
+    assert Table("mine", {**table, "fits": str(tmp_path)}).environment(tmp_path).fit is None
 
 
 def test_a_description_of_a_users_own_is_kept_only_if_it_fits(core: LeanEnvironment, tmp_path: Path) -> None:

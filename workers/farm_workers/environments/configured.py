@@ -23,7 +23,7 @@ from farm_workers.environments.toolchain import Toolchain, find, search_path
 
 _KEYS = frozenset(
     {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"}
-    | {"checker", "audit", "packages", "probes"}
+    | {"checker", "audit", "packages", "probes", "fits"}
 )
 
 
@@ -141,9 +141,15 @@ class Table:
             visible=tuple(self._folders("visible")),
             checker=parts.checker,
             audited=self._audited(),
-            fit=fits.load(home, identity),
+            fit=fits.load(home, identity, self._fits()),
             probes=self._probes(),
         )
+
+    def _fits(self) -> str:
+        path = self._text("fits") or ""
+        if path and not (Path(path).is_absolute() and Path(path).is_dir()):
+            raise SettingsError(f"fits: {path} is not the absolute path of a folder; fix or remove it")
+        return path
 
     def _probes(self) -> str:
         path = self._text("probes") or ""

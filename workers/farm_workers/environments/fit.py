@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from farm.files import write_whole
 #: The packages whose code decides whether a Lean fits.
 _ENGINE = ("audit", "binding", "images", "replay", "seal")
 _PACKAGES = Path(__file__).parent.parent
+#: The folder of fits in the farm's data folder.
+_FOLDER = "fits"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,16 +78,30 @@ class Fit:
 
 def path_of(home: Path, digest: str) -> Path:
     """Return the file of a fit, in the farm's data folder."""
-    return home / "fits" / f"{digest}.json"
+    return home / _FOLDER / f"{digest}.json"
 
 
-def load(home: Path, digest: str) -> Fit | None:
-    """Return the fit of an environment; None if there is none, or another release of the farm found it."""
+def load(home: Path, digest: str, brought: str = "") -> Fit | None:
+    """Return the fit of an environment from the data folder, else from a folder that was `brought` along.
+
+    It is None if there is none, or if another release of the farm found it.
+    """
+    folders = [home / _FOLDER, *([Path(brought)] if brought else [])]
+    return next((fit for folder in folders if (fit := _read(folder, digest)) is not None), None)
+
+
+def _read(folder: Path, digest: str) -> Fit | None:
     try:
-        found = decoded(Fit, json.loads(path_of(home, digest).read_text(encoding="utf-8")))
+        found = decoded(Fit, json.loads((folder / f"{digest}.json").read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None
-    return found if found.engine == engine() and found.digest == digest else None
+    if found.engine != engine() or found.digest != digest:
+        return None
+    if not found.description:
+        return found
+    # The two files can be carried elsewhere together.
+    description = folder / Path(found.description).name
+    return replace(found, description=str(description)) if description.exists() else None
 
 
 def save(home: Path, fit: Fit) -> Path:
