@@ -175,6 +175,42 @@ def test_a_fit_is_kept_with_the_digest_until_the_engine_changes(
     assert fits.load(home, core.digest) is None
 
 
+@pytest.fixture
+def unseen(core: LeanEnvironment, tmp_path: Path) -> LeanEnvironment:
+    """The embedded Lean as a toolchain of a release that the farm has never seen."""
+    made = toolchain(tmp_path / "lean", core)
+    (made.folder / "lib" / "lean" / "libleanshared.so").symlink_to(core.lean[0])
+    first, _, rest = made.lean.read_text().partition("exec '")
+    says = "Lean (version 4.36.0, x86_64-unknown-linux-gnu, commit abcdefabcdef, Release)"
+    made.lean.write_text(f"{first}test \"$1\" != --version || exec echo '{says}'\nexec '{rest}")
+    table = {
+        "lean": str(made.lean),
+        "lean_path": list(core.lean_path),
+        "visible": [*map(str, made.visible), str(Path(core.lean[0]).parent)],
+        "header": core.header,
+    }
+    return Table("next", table).environment(tmp_path)
+
+
+def test_a_release_that_was_never_seen_is_forked_once_it_is_described(
+    unseen: LeanEnvironment, home: Path, isolation: Isolation
+) -> None:
+    assert (unseen.toolchain, unseen.forks, unseen.tiers[0]) == ("Lean 4.36.0 (abcdefabcdef)", False, "audit")
+    undescribed = with_fit(unseen, home=home, isolation=isolation, way="forked")
+    assert isinstance(undescribed, LeanEnvironment)
+    assert undescribed.fit is not None
+    assert "no compiled module of Lean's own library" in undescribed.fit.words
+    assert (undescribed.forks, undescribed.tiers[0]) == (False, "audit")
+    found = fitted(unseen, home, isolation, given=written(RUN), trials=QUICK)
+    assert (found.way, found.lacking) == ("snapshots", {})
+    described = replace(unseen, fit=found)
+    assert (described.forks, described.tiers[0]) == (True, "kernel")
+    with Checker(isolation, home=home, way="forked") as checker:
+        assert checker.cannot_fork(described) == ""
+        assert examine(described, checker).wrong == ()
+        assert checker.cannot_fork(unseen).startswith("this Lean does not fit the farm")
+
+
 def test_a_fit_can_be_carried_to_another_machine_with_its_description(
     core: LeanEnvironment, home: Path, isolation: Isolation, tmp_path: Path
 ) -> None:
