@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 from sqlalchemy import URL, Engine, create_engine, make_url, text
@@ -20,7 +21,12 @@ from tests.pooler import pooling
 
 
 def pytest_configure() -> None:
-    """Heed interrupts: what a shell runs in the background ignores them, so would what the tests start."""
+    """Heed interrupts: what a shell runs in the background ignores them, so would what the tests start.
+
+    An example of a property has no deadline: beside other tests any may take longer than usual.
+    """
+    hypothesis.settings.register_profile("farm", deadline=None)
+    hypothesis.settings.load_profile("farm")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
