@@ -24,7 +24,7 @@ from farm.errors import SettingsError
 T = TypeVar("T")
 
 #: The ways to run Lean.
-WAYS = ("forked", "snapshot", "cold")
+WAYS = ("forked", "snapshot", "prepared", "cold")
 _LAST_PORT = 65535
 _RESERVED = "FARM_TEST_"  # the test suite's own
 # The variables that Kubernetes sets in every container for a service called `farm` or `farm-something`:
@@ -209,7 +209,7 @@ class Settings:
         "the CPUs it may use (by affinity, control groups, Slurm)")
     memory_mib: int = _setting(_count, 4096, COMMANDS | SERVICE, "memory limit of one check")
     way: str = _setting(
-        _choice(*WAYS), WAYS[0], WORKER, "how a worker runs Lean: `forked`, `snapshot`, `cold`; "
+        _choice(*WAYS), WAYS[0], WORKER, "how a worker runs Lean: `forked`, `snapshot`, `prepared`, `cold`; "
         "an unavailable way falls back to the next", in_chart=True)
     images: int | None = _setting(
         _count, None, WORKER, "maximum number of images in a worker, of headers and of contexts, "

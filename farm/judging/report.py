@@ -106,11 +106,11 @@ class Answer:
 class Report:
     """The facts of one check, without a judgement.
 
-    `way` names the start of Lean: ``forked``, ``snapshot`` or ``cold``, or ``none`` if Lean did not run.
-    `environment_error` describes a failure of the farm, as the run's `box_error` does. `text_error` is the
-    reason for which the worker did not run Lean on this text, and `text_place` its position. `hits` are the
-    policy's matches in the submission's spans, and `refused` is the hit for which the worker did not run
-    Lean. `challenge_error` describes a fault of the statement, whatever the proof is.
+    `way` names the start of Lean: ``forked``, ``snapshot``, ``prepared`` or ``cold``, or ``none`` if Lean did
+    not run. `environment_error` describes a failure of the farm, as the run's `box_error` does. `text_error`
+    is the reason for which the worker did not run Lean on this text, and `text_place` its position. `hits`
+    are the policy's matches in the submission's spans, and `refused` is the hit for which the worker did not
+    run Lean. `challenge_error` describes a fault of the statement, whatever the proof is.
 
     `tier` is the tier of the check. `audit` is the audit of the compiled module, None if the audit did not
     run or gave no answer. `kernel_limit` names the limit that ended the kernel without an answer: ``time``,

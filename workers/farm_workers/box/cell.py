@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 from farm.judging.report import Execution
 from farm_workers.box import procfs
@@ -41,6 +42,13 @@ class Cell(Measured):
 
     def _sampled(self) -> Usage:
         return procfs.usage(self._supervisor.pid)
+
+    def allow(self, more_mib: int) -> None:
+        """Limit the memory to what the cell uses now and `more_mib`. Raises OSError."""
+        kib = self.usage().memory_kib
+        self._limits = replace(self._limits, memory_mib=(kib >> 10) + more_mib)
+        if self._group:
+            self._group.allow(more_mib << 20)
 
     def kill(self) -> None:
         """Kill everything in the cell; may be called again."""

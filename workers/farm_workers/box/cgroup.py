@@ -69,6 +69,10 @@ class Group:
         self._killed_before, self._refused_before = self._killed(), self._refused()
         self._full_before = self._full()
 
+    def allow(self, more_bytes: int) -> None:
+        """Limit the memory to what the group uses now, with the page cache, and `more_bytes`."""
+        self._limit(int(self._read("memory", self.memory)) + more_bytes)
+
     def doors(self) -> list[int]:
         """Return file descriptors that the group keeps; a process that writes 0 to each joins it."""
         controllers = {folder: controller for controller, folder in self._folders.items()}

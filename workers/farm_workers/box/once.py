@@ -39,12 +39,19 @@ _CPUS = os.cpu_count() or 1
 
 #: Returns whether the check was cancelled.
 Cancelled = Callable[[], bool]
+#: Returns whether the command need not go on, given all that it has written to stdout.
+Suffices = Callable[[bytearray], bool]
 #: The box error of a cancelled check.
 CANCELLED = "the check was cancelled"
 
 
 def never() -> bool:
     """Return that the check is not cancelled."""
+    return False
+
+
+def nothing_suffices(_written: bytearray) -> bool:
+    """Return that the command is to go on to its end."""
     return False
 
 
@@ -115,10 +122,19 @@ class Watched(Protocol):
         """Kill the remaining processes and return how the command ended. Raises BoxFailed."""
 
 
-def watched(held: Watched, limits: Limits, isolation: Isolation, cancelled: Cancelled = never) -> Execution:
-    """Watch the tree to its end or to a limit, and return the facts when none of its processes is alive."""
+def watched(
+    held: Watched,
+    limits: Limits,
+    isolation: Isolation,
+    cancelled: Cancelled = never,
+    suffices: Suffices = nothing_suffices,
+) -> Execution:
+    """Watch the tree to its end or to a limit, and return the facts when none of its processes is alive.
+
+    It is also ended when its output on stdout `suffices`.
+    """
     watch = _Watch(held, limits, SLOWEST_LOOK if isolation.groups else FIRST_LOOK)
-    watch.until_over(cancelled)
+    watch.until_over(cancelled, suffices)
     return replace(watch.facts(held.ended()), isolation=isolation.name)
 
 
@@ -136,14 +152,18 @@ class _Watch:
         self._started = time.monotonic()
         self._wall_seconds = 0.0
 
-    def until_over(self, cancelled: Cancelled) -> None:
-        """Read all output and enforce the limits until the command and all of its tree have ended."""
+    def until_over(self, cancelled: Cancelled, suffices: Suffices) -> None:
+        """Read all output and enforce the limits until the whole tree has ended, or its output suffices."""
         poll = select.poll()  # unlike select it takes any descriptor
         poll.register(self._cell.over, select.POLLIN)
+        if suffices is not nothing_suffices:
+            poll.register(self._cell.stdout, select.POLLIN)
         next_look, over = self._next_look(self._started), False
         while not over and not self._late():
             seconds = _FULL_PIPE_SECONDS if self._drained() else next_look - time.monotonic()
-            over = bool(poll.poll(max(0.0, seconds) * 1000))
+            if suffices(self._output.kept["stdout"]):
+                break
+            over = self._is_over(poll, max(0.0, seconds))
             now = time.monotonic()
             if now >= next_look:
                 self._look(now, cancelled)
@@ -152,6 +172,13 @@ class _Watch:
         deadline = time.monotonic() + (_DRAIN_SECONDS if over else 0.0)
         while self._drained() and time.monotonic() < deadline:
             pass  # output written before the end is still in the pipes
+
+    def _is_over(self, poll: select.poll, seconds: float) -> bool:
+        """Wait for the end, or for output if that is waited for; return whether it is the end."""
+        found = dict(poll.poll(seconds * 1000))
+        if found.get(self._cell.stdout, 0) & select.POLLHUP:
+            poll.unregister(self._cell.stdout)  # it is closed, which would end each wait
+        return self._cell.over in found
 
     def _next_look(self, now: float) -> float:
         """Return when to look again: when a limit could be reached, or a cancellation must be noticed."""

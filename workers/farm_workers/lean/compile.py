@@ -1,4 +1,4 @@
-"""Asking step: has one program compiled by Lean, in one of three ways, and returns the facts."""
+"""Asking step: has one program compiled by Lean, in one of four ways, and returns the facts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,20 @@ from farm_workers.images.images import Images
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
+from farm_workers.lean.pool import Pool
+from farm_workers.lean.prepared import Prepared, is_possible
 from farm_workers.lean.snapshot import Snapshot
-from farm_workers.lean.way import COLD, FORKED, SNAPSHOT, WAYS, Doubtful, NotShared, Question, Reply
+from farm_workers.lean.way import (
+    COLD,
+    FORKED,
+    PREPARED,
+    SNAPSHOT,
+    WAYS,
+    Doubtful,
+    NotShared,
+    Question,
+    Reply,
+)
 
 _log = logger(__name__)
 
@@ -49,6 +61,8 @@ class LeanRunner:
         self.images = Images(isolation, lean_image, most=most_images, most_mib=images_mib)
         self._forked = Forked(isolation, self.images)
         self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
+        self.pool = Pool(isolation, most=most_images, most_mib=images_mib, others=self._images_kept)
+        self._prepared = Prepared(isolation, self.pool)
         self._cold = Cold(isolation)
         self._refused: Cache[bytes, Report] = Cache(
             most=_MOST_REFUSED, most_bytes=_MOST_REFUSED_BYTES, size=_text_bytes
@@ -56,13 +70,22 @@ class LeanRunner:
 
     def close(self) -> None:
         """End every process; the object cannot be used afterwards."""
+        self.pool.close()
         self.images.close()
 
+    def _images_kept(self) -> tuple[int, int]:
+        """Return the number of images, and their private memory in bytes."""
+        kept = self.images.kept()
+        return len(kept), sum(size for _, size in kept)
+
     def prewarm(self, environment: LeanEnvironment) -> None:
-        """Begin to make images of the environment's headers, if Lean is forked."""
-        if self.way == FORKED:
-            for header in environment.headers:
-                self.images.prewarm(environment, Recipe(header=header[: header_end(header)] + "\n"))
+        """Begin to import the environment's headers, if Lean is forked or prepared."""
+        for header in (header[: header_end(header)] + "\n" for header in environment.headers):
+            if self.way == FORKED:
+                self.images.prewarm(environment, Recipe(header=header))
+            elif self.way == PREPARED and is_possible(environment):
+                with contextlib.suppress(Doubtful):
+                    self.pool.prepare(environment, header)
 
     def cannot_fork(self, environment: LeanEnvironment) -> str:
         """Return why no image of the environment's header can be made, "" if it can."""
@@ -156,7 +179,17 @@ class LeanRunner:
         return again
 
     def _tried(self, question: Question) -> Reply:
-        ways = {FORKED: self._forked.compile, SNAPSHOT: self._snapshot.compile, COLD: self._cold.compile}
+        with self.pool.working():
+            return self._first_reply(question)
+
+    def _first_reply(self, question: Question) -> Reply:
+        """Return the reply of the first way that has no doubts."""
+        ways = {
+            FORKED: self._forked.compile,
+            SNAPSHOT: self._snapshot.compile,
+            PREPARED: self._prepared.compile,
+            COLD: self._cold.compile,
+        }
         for each in WAYS[WAYS.index(question.way or self.way) :]:
             try:
                 return ways[each](question)

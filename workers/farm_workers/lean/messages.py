@@ -104,6 +104,14 @@ def compile_command(
     return [*cold_command(environment), *load, "-o", str(output), *listing]
 
 
+def wait_command(environment: LeanEnvironment) -> list[str]:
+    """Return the command that imports a header and then waits for its program, as editors have it.
+
+    Lean reports each message at once: by default it would wait for more.
+    """
+    return [*environment.lean, *_ONE_CORE, "-Dserver.reportDelayMs=0", "--worker"]
+
+
 def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:
     """Return the command that writes the state after a header's imports to a file; Lean 4.32 or newer."""
     return [*environment.lean, *_ONE_CORE, f"--incr-header-save={snapshot}", str(header)]

@@ -15,8 +15,8 @@ from farm_workers.environments.paths import hiding
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse
 
-FORKED, SNAPSHOT, COLD = "forked", "snapshot", "cold"
-WAYS = (FORKED, SNAPSHOT, COLD)
+FORKED, SNAPSHOT, PREPARED, COLD = "forked", "snapshot", "prepared", "cold"
+WAYS = (FORKED, SNAPSHOT, PREPARED, COLD)
 
 #: Limits of the farm's own runs, above all the first read of a header: no limits of a line apply, and the
 #: largest libraries come slowly from a slow or remote disk.
