@@ -75,7 +75,7 @@ def test_processor_time_has_a_limit_of_its_own(prepared: Path) -> None:
     [
         (("--cpu", "0"), ("processor time", "above 0")),
         (("--cpu", "nan"), ("processor time", "above 0")),
-        (("--way", "warm"), ("--way warm", "forked, snapshot, cold")),
+        (("--way", "warm"), ("--way warm", "forked, snapshot, prepared, cold")),
     ],
 )
 def test_a_check_that_cannot_be_made_so_is_bad_usage(
