@@ -23,7 +23,12 @@ SORRY_KIND, HEARTBEAT_KIND = "hasSorry", "runtime.maxHeartbeats"
 
 def is_heartbeat(message: Message) -> bool:
     """Return whether a message reports that Lean's own limit of heartbeats ended an elaboration."""
-    return message.kind == HEARTBEAT_KIND or _HEARTBEATS.search(message.text) is not None
+    return message.kind == HEARTBEAT_KIND or says_heartbeats(message.text)
+
+
+def says_heartbeats(text: str) -> bool:
+    """Return whether Lean's words report that its limit of heartbeats ended an elaboration."""
+    return _HEARTBEATS.search(text) is not None
 
 
 def is_memory_limit(message: Message) -> bool:

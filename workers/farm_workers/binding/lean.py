@@ -42,8 +42,10 @@ _T = TypeVar("_T")
 
 #: A function of three words that Lean can call; its maker must keep a reference.
 Callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
-#: The same with one word.
-Replacement = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)
+#: The same with one word, and with the words of an action of the elaborator's two inner monads.
+Replacement = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * 1)
+InMeta = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * 5)
+InTerm = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * 7)
 
 #: A function of Lean: words in, a word out.
 Words = Callable[..., int]
@@ -204,6 +206,11 @@ class Lean:
         """Return the result of an action that has not failed; earlier releases keep a second word in it."""
         return self.constructor(0, [value] if self.binding.plain_actions else [value, NOTHING])
 
+    def reference(self, value: int) -> int:
+        """Return a new reference of Lean's (`IO.Ref`) to a value, which it takes over."""
+        made = self.runtime(table.NEW_REFERENCE)(value, NOTHING)
+        return made if self.binding.plain_actions else field(made, 0)
+
     def some(self, value: int) -> int:
         """Return `some` value."""
         return self.constructor(1, [value])
@@ -232,7 +239,7 @@ class Lean:
         return found
 
     def closure(self, function: ctypes._CFunctionType) -> int:
-        """Return a `Callback` or a `Replacement` as a Lean object."""
+        """Return a Python function of a type above as a Lean object."""
         address = ctypes.cast(function, ctypes.c_void_p).value or 0
         return self._closure(address, len(function.argtypes or ()), [])
 

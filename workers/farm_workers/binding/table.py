@@ -14,11 +14,16 @@ from farm_workers.binding.signatures import Shape
 
 
 class Gives(StrEnum):
-    """The kind of a function's result: a value, that of an action that can fail, or of one that cannot."""
+    """The kind of a function's result: a value, that of an action that can fail, or of one that cannot.
+
+    The errors of an `ACTION` are those of IO. An `OUTCOME` is the result of an action whose errors are the
+    elaborator's: it is returned as it is.
+    """
 
     VALUE = "value"
     ACTION = "action"
     PLAIN_ACTION = "plain action"
+    OUTCOME = "outcome"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ INITIALIZE = RuntimeFunction("lean_initialize", 0)
 INITIALIZERS_RUN = RuntimeFunction("lean_enable_initializer_execution", 0)
 INITIALIZED = RuntimeFunction("lean_io_mark_end_initialization", 0)
 NAME_NUMBER = RuntimeFunction("lean_name_mk_numeral", 2)
+NEW_REFERENCE = RuntimeFunction("lean_st_mk_ref", 2)  # the second word is the world, in some releases
 NAME_STRING = RuntimeFunction("lean_name_mk_string", 2)
 SET_HEARTBEATS = RuntimeFunction("lean_io_set_heartbeats", 2)
 START_TASKS = RuntimeFunction("lean_init_task_manager_using", 1)
@@ -305,6 +311,38 @@ EVALUATE = Function(
 )
 IS_TRUE = Constructor("Lean.Meta.NativeEqTrueResult", "success")
 
+# Tactics, one by one
+
+FRONTEND_STATE = Structure(
+    "Lean.Elab.Frontend.State", _taken("commandState", "parserState", "cmdPos", "commands")
+)
+IN_FRONTEND = Function(
+    name="Lean.Elab.Frontend.runCommandElabM", takes=_taken("x"), gives=Gives.OUTCOME, beyond=2
+)
+IN_COMMAND = Function(
+    name="Lean.Elab.Command.liftTermElabM", takes=_taken("x"), gives=Gives.OUTCOME, beyond=2
+)
+PARSE = Function(name="Lean.Parser.runParserCategory", takes=_taken("env", "catName", "input", "fileName"))
+RUN_TACTIC = Function(
+    name="Lean.Elab.Tactic.evalTactic", takes=_taken("[Syntax]"), gives=Gives.OUTCOME, beyond=8
+)
+OPEN_GOALS = Function(
+    name="Lean.Elab.Tactic.getUnsolvedGoals", takes=(), gives=Gives.OUTCOME, beyond=8
+)
+PRINT_GOAL = Function(name="Lean.Meta.ppGoal", takes=_taken("mvarId"), gives=Gives.OUTCOME, beyond=4)
+THROWN_WORDS = Function(name="Lean.Exception.toMessageData", takes=_taken("[Exception]"))
+WORDS_TEXT = Function(name="Lean.MessageData.toString", takes=_taken("msgData"), gives=Gives.PLAIN_ACTION)
+TACTIC_CONTEXT = Structure("Lean.Elab.Tactic.Context", (Taken("elaborator"), _byte("recover")))
+NAME_GENERATOR = Structure("Lean.NameGenerator", _taken("namePrefix", "idx"))
+_CORE = "Lean.Core.State"
+CORE_ENVIRONMENT, CORE_NAMES = StructureField(_CORE, "env"), StructureField(_CORE, "ngen")
+CORE_MESSAGES, CORE_TREES = StructureField(_CORE, "messages"), StructureField(_CORE, "infoState")
+MOST_HEARTBEATS = Function(name="Lean.Core.getMaxHeartbeats", takes=_taken("opts"))
+CONTEXT_OPTIONS = StructureField("Lean.Elab.CommandContextInfo", "options")
+HOLES = StructureField("Lean.Meta.State", "mctx")
+LEVEL_NAMES = StructureField("Lean.Elab.Term.State", "levelNames")
+DECLARATION = StructureField("Lean.Elab.ContextInfo", "parentDecl?")
+
 # The kernel
 
 REPLAY = Function(
@@ -377,6 +415,7 @@ class Ability(StrEnum):
     GOALS = "goals"
     EXAMPLES = "examples"
     COMPILED = "compiled"
+    SESSIONS = "sessions"
 
 
 _KERNEL: tuple[Entry | OneOf, ...] = (
@@ -444,6 +483,15 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
         *(FOLD_TREE, IS_TERM, ELABORATOR, INFO_SYNTAX, TERM_INFO, TERM, IS_BINDER, COMMAND_CONTEXT),
         *(CONTEXT_ENVIRONMENT, START, USED_CONSTANTS, REPLACED, FIND, OF_KERNEL, CONST),
         *_MODULES,
+    ),
+    Ability.SESSIONS: (
+        *(FRONTEND_STATE, IN_FRONTEND, IN_COMMAND, PARSE, RUN_TACTIC, OPEN_GOALS, PRINT_GOAL),
+        *(THROWN_WORDS, WORDS_TEXT, TACTIC_CONTEXT, NAME_GENERATOR, NEW_REFERENCE),
+        *(CORE_ENVIRONMENT, CORE_NAMES, CORE_MESSAGES, CORE_TREES, MOST_HEARTBEATS, CONTEXT_OPTIONS),
+        *(HOLES, LEVEL_NAMES, DECLARATION, RUN_META, NO_VARIABLES, SET_HEARTBEATS, TREES_ENABLED, PRETTY),
+        *(FOLD_TREE, IS_TACTIC, IS_TERM, ELABORATOR, INFO_SYNTAX, TACTIC_INFO, *BEFORE, TERM_INFO),
+        *(TERM_CONTEXT, EXPECTED_TYPE, COMMAND_CONTEXT, CONTEXT_HOLES, START, ADD_HOLE, SYNTAX_KIND),
+        *(MESSAGE_ARRAY, MESSAGE_WORDS, SEVERITY, ERROR, NO_MESSAGES, FIND, OF_KERNEL, INPUT),
     ),
     Ability.COMPILED: (FOLD_TREE, EVALUATE, RUN_META, NO_VARIABLES, SET_HEARTBEATS, IS_TRUE, FIND),
 }

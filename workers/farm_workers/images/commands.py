@@ -59,11 +59,11 @@ class Commands(Frontend):
     def _elaborated(self, program: str) -> bool:
         words = self.input(program), shared(self._parser), shared(self._state)
         self._done = self.lean.call(table.PROCESS_COMMANDS, *words)
-        return not self._printed(self.lean.get(table.MESSAGES, self._last_state()))
+        return not self._printed(self.lean.get(table.MESSAGES, self.last_state()))
 
     def last_environment(self) -> int:
         """Return the environment of the last program."""
-        return shared(self.lean.get(table.ENVIRONMENT, self._last_state()))
+        return shared(self.lean.get(table.ENVIRONMENT, self.last_state()))
 
     def last_command(self) -> int:
         """Return the syntax of the last command that Lean read, `NOTHING` if it read none."""
@@ -74,14 +74,15 @@ class Commands(Frontend):
 
     def trees(self) -> list[int]:
         """Return Lean's trees of the last program."""
-        trees = self.lean.get(table.TREES, self.lean.get(table.INFO_STATE, self._last_state()))
+        trees = self.lean.get(table.TREES, self.lean.get(table.INFO_STATE, self.last_state()))
         return elements(self.lean.call(table.TREES_ARRAY, shared(trees)))
 
     def messages(self) -> list[int]:
         """Return Lean's messages on the last program."""
-        return self._of(self.lean.get(table.MESSAGES, self._last_state()))
+        return self._of(self.lean.get(table.MESSAGES, self.last_state()))
 
-    def _last_state(self) -> int:
+    def last_state(self) -> int:
+        """Return Lean's state after the last program."""
         return self.lean.get(table.DONE_STATE, self._done)
 
     def _of(self, log: int) -> list[int]:

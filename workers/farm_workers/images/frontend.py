@@ -131,6 +131,10 @@ class Frontend(ABC):
         """Return the environment of the last program."""
 
     @abstractmethod
+    def last_state(self) -> int:
+        """Return Lean's state after the last program: a `Lean.Elab.Command.State`."""
+
+    @abstractmethod
     def last_command(self) -> int:
         """Return the syntax of the last command that Lean read, `NOTHING` if it read none."""
 

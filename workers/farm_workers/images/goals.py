@@ -41,7 +41,7 @@ _MOST_GOALS, _MOST_TOGETHER, _MOST_BYTES = 32, 16, 16_384
 _MOST_TEXT = 4097
 _SORRY_TACTIC, _SORRY_TERM = "Lean.Parser.Tactic.tacticSorry", "Lean.Elab.Term.elabSorry"
 _UNSOLVED, _HAS_SORRY = "Tactic.unsolvedGoals", "hasSorry"
-_COLUMNS = boxed(120)  # of `Std.Format`, as Lean's messages have them
+COLUMNS = boxed(120)  # of `Std.Format`, as Lean's messages have them
 _ZERO = boxed(0)
 
 
@@ -66,7 +66,7 @@ def _write(frontend: Frontend, program: str, name: str, seconds: float) -> int:
     return 0
 
 
-class _State(NamedTuple):
+class GoalsAt(NamedTuple):
     """Goals at an offset of the program: metavariables of a context."""
 
     offset: int
@@ -102,7 +102,7 @@ class Goals:
         self._lines = [0]
         for line in self._source.split(b"\n"):
             self._lines.append(self._lines[-1] + len(line) + 1)
-        self._sorries: list[_State] = []
+        self._sorries: list[GoalsAt] = []
         self._sorries_at: set[int] = set()
         self._errors: list[_Error] = []
         self._tactics: list[_Tactic] = []
@@ -112,9 +112,7 @@ class Goals:
         has_sorry = self._read_messages()
         if not self._errors and not has_sorry:
             return
-        visit = Callback(self._visit)
-        for tree in self._frontend.trees():
-            self._lean.call(table.FOLD_TREE, self._lean.closure(visit), NOTHING, shared(tree))
+        self._visit_all()
         states = [*self._sorries, *(state for error in self._errors for state in self._at(error))]
         told: set[tuple[int, str, str]] = set()
         for state in sorted(states, key=lambda state: state.offset):
@@ -126,6 +124,21 @@ class Goals:
                 line, column = self._place(state.offset)
                 said = {"line": line, "column": column, "kind": state.kind, "goal": goal[2]}
                 file.write(json.dumps(said) + "\n")
+
+    def sorries(self) -> list[GoalsAt]:
+        """Return the goals at each sorry of the program, in the order of their places."""
+        self._errors.clear()
+        self._visit_all()
+        return sorted(self._sorries, key=lambda state: state.offset)
+
+    def place(self, state: GoalsAt) -> tuple[int, int]:
+        """Return the line of a state, from 1, and its column, from 0, in code points."""
+        return self._place(state.offset)
+
+    def _visit_all(self) -> None:
+        visit = Callback(self._visit)
+        for tree in self._frontend.trees():
+            self._lean.call(table.FOLD_TREE, self._lean.closure(visit), NOTHING, shared(tree))
 
     def _read_messages(self) -> bool:
         """Note Lean's errors; return whether it warned of a sorry."""
@@ -185,10 +198,10 @@ class Goals:
 
     def _add_sorry(self, offset: int | None, context: int, metavariables: int, goals: int) -> None:
         if offset is not None:
-            self._sorries.append(_State(offset, "sorry", context, metavariables, goals))
+            self._sorries.append(GoalsAt(offset, "sorry", context, metavariables, goals))
             self._sorries_at.add(offset)
 
-    def _at(self, error: _Error) -> list[_State]:
+    def _at(self, error: _Error) -> list[GoalsAt]:
         """Return the goals of the innermost tactic at an error: before it, or those that it left unsolved."""
         around = [each for each in self._tactics if each.start <= error.offset < each.end]
         if not around:
@@ -197,21 +210,21 @@ class Goals:
         last = next(each for each in reversed(around) if each.end - each.start == least)
         before, after = (self._goals(last.info, each) for each in (table.BEFORE, table.AFTER))
         metavariables, goals = after if error.is_unsolved and after[1] != NOTHING else before
-        return [_State(error.offset, "error", last.context, metavariables, goals)]
+        return [GoalsAt(error.offset, "error", last.context, metavariables, goals)]
 
-    def _printed(self, state: _State) -> str:
+    def _printed(self, state: GoalsAt) -> str:
         """Return goals as Lean prints them, with an empty line between two."""
         goals = itertools.islice(members(state.goals), _MOST_TOGETHER)
         return "\n\n".join(self._printed_one(state, goal) for goal in goals)[:_MOST_TEXT]
 
-    def _printed_one(self, state: _State, goal: int) -> str:
+    def _printed_one(self, state: GoalsAt, goal: int) -> str:
         lean = self._lean
         command = lean.copy(lean.get(table.COMMAND_CONTEXT, state.context))
         lean.put(table.CONTEXT_HOLES, command, shared(state.metavariables))
         context = lean.copy(state.context)
         lean.put(table.COMMAND_CONTEXT, context, command)
         made = lean.call(table.PRINT_GOALS, context, lean.list([shared(goal)]))
-        return text(lean.call(table.PRETTY, made, _COLUMNS, _ZERO, _ZERO), _MOST_BYTES).strip("\n")
+        return text(lean.call(table.PRETTY, made, COLUMNS, _ZERO, _ZERO), _MOST_BYTES).strip("\n")
 
     def _start(self, syntax: int, canonical: int) -> int | None:
         return self._some(table.START, syntax, canonical)

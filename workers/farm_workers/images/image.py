@@ -154,6 +154,19 @@ class Image:
         asked = {"context": recipe.context}
         return fork(protocol.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
 
+    def session(self, request: Mapping[str, object], limits: Limits, theirs: socket.socket) -> Fork:
+        """Fork a session, whose socket is `theirs`. Raises ImageGone and BoxFailed."""
+        fork = Fork(
+            self._send,
+            protocol.SESSION,
+            request,
+            isolation=self.isolation,
+            limits=limits,
+            files=[theirs.fileno()],
+        )
+        events.forked(self._name, "session")
+        return fork
+
     def _send(self, what: bytes, files: Sequence[int]) -> None:
         if self._socket is None:
             raise BrokenPipeError("the image is closed")

@@ -18,8 +18,10 @@ from typing import TypedDict
 RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
 #: Orders to fork an image that reads more: a context, or a context's compiled module.
 ON_CONTEXT, ON_MODULE = b"C", b"M"
+#: The order to fork a session, which holds states of proofs.
+SESSION = b"S"
 #: The orders that run untrusted code, in a cell.
-IN_CELLS = frozenset({CHECK, ON_CONTEXT})
+IN_CELLS = frozenset({CHECK, ON_CONTEXT, SESSION})
 READY, GO, FAILED = b"ready", b"go", b"failed: "
 #: Written by a seal before it calls the kernel: white space, which may precede its answer in JSON.
 KERNEL_ASKED = b"\n"
@@ -34,7 +36,7 @@ SOCKET, REQUEST, STDOUT, STDERR, FOLDER = range(5)
 #: or its module.
 MODULE, CHALLENGE, SEALED = 4, 5, 6
 IMAGE = 5
-FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6}
+FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 6}
 
 #: The parts of its module that a check writes: all; the constants that the context does not declare; the
 #: same, and the context's own module.

@@ -50,6 +50,7 @@ from farm_workers.images.elaborating import described, loaded, ways
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
+from farm_workers.images.holding import hold_in
 from farm_workers.images.huge_pages import gather
 from farm_workers.images.pid_namespace import Keeper, Keepers
 from farm_workers.images.process import leave
@@ -94,6 +95,8 @@ def main() -> NoReturn:
             return check_in(frontend, place, files)
         if what == protocol.ON_CONTEXT:
             return _read_on(frontend, place, files)
+        if what == protocol.SESSION:
+            return hold_in(frontend, place, files)
         if what == protocol.ON_MODULE:
             return _take_in(frontend, compiler, kernel, place, files)
         return seal_in(frontend, compiler, kernel, place, files)
@@ -435,7 +438,7 @@ class ForkServer:
                 self._poll.register(fork.keeper, select.POLLIN)
                 fork.keeper.clear(said, fork.asker)
             else:
-                if fork.what == protocol.CHECK:
+                if fork.what in (protocol.CHECK, protocol.SESSION):
                     self._sweep()
                 os.write(fork.asker, said)
         except OSError as error:  # the keeper has ended, or the worker is gone

@@ -116,6 +116,10 @@ class Snapshots(Frontend):
         """Return the environment of the last program."""
         return self._environment(self._elaboration)
 
+    def last_state(self) -> int:
+        """Return Lean's state after the last program."""
+        return field(self._state(self._elaboration), 0)
+
     def last_command(self) -> int:
         """Return the syntax of the last command that Lean read, `NOTHING` if it read none."""
         processed = self._processed(self._elaboration)

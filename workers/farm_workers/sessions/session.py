@@ -1,0 +1,443 @@
+"""Session step, one session from outside: opens it in a cell, has its holders fork, and ends slow tactics."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import select
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from farm.judging.messages import says_heartbeats
+from farm.lean_text.header import header_end
+from farm.limits import Limits
+from farm_workers.box.copy import as_file
+from farm_workers.box.isolation import Isolation
+from farm_workers.box.supervisor import BoxFailed
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.fork import Fork, ImageGone
+from farm_workers.images.holding import END, ERROR, LOST, SKIPPED, STEP
+from farm_workers.images.image import NoImage
+from farm_workers.images.images import Images, NotWanted
+from farm_workers.images.recipe import Recipe
+from farm_workers.lean.messages import parse
+from farm_workers.sessions.outcome import (
+    CRASHED,
+    HEARTBEATS,
+    MEMORY,
+    TIMEOUT,
+    NoSession,
+    Outcome,
+    RootGoals,
+    SessionGone,
+    StateKey,
+)
+
+#: Seconds in which a session's program must be elaborated.
+OPEN_SECONDS = 60.0
+#: The most forks that hold states, and MiB of all processes of a session.
+MOST_HOLDERS, MOST_MIB = 64, 1024
+#: The most processes and threads of a session: a fork has a few threads of Lean's.
+_PROCESSES = 8 * MOST_HOLDERS
+#: The most bytes of the answer to one tactic: what is longer was not written by the farm.
+_MOST_BYTES = 4 << 20
+_CHUNK = 1 << 16
+#: An image may have ended since its last fork; its replacement is tried once.
+_TURNS = 2
+#: A killed fork is gone after this time, or the session is ended.
+_END_SECONDS = 1.0
+#: The outcomes that a fork may report; anything else was not written by the farm.
+_REPORTED = frozenset({"goals", "no_goals", ERROR, SKIPPED})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepLimits:
+    """The limits of each tactic: wall seconds, and Lean's heartbeats (None for those of the program)."""
+
+    seconds: float
+    heartbeats: int | None = None
+    first_success: bool = False
+
+
+class _Lines:
+    """Reads lines of JSON from a socket, each until a deadline."""
+
+    def __init__(self, given: socket.socket) -> None:
+        self._socket, self._read = given, bytearray()
+        given.setblocking(False)
+
+    def next(self, deadline: float) -> dict[str, object] | None:
+        """Return the next line, None at the end. Raises TimeoutError at the deadline, ValueError for no JSON."""
+        while (end := self._read.find(b"\n")) < 0:
+            if len(self._read) > _MOST_BYTES:
+                raise ValueError("a line that is too long")
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._socket], [], [], left)[0]:
+                raise TimeoutError
+            try:
+                read = self._socket.recv(_CHUNK)
+            except ConnectionResetError:
+                return None
+            if not read:
+                return None
+            self._read += read
+        line = bytes(self._read[:end])
+        del self._read[: end + 1]
+        found = json.loads(line)
+        if not isinstance(found, dict):
+            raise ValueError("a line that is no object")  # noqa: TRY004 - data, not a type of ours
+        return found
+
+
+class _Holder:
+    """A process that holds states; `states` are their keys in its order, `users` the steps that it forks for."""
+
+    def __init__(self, given: socket.socket, states: list[StateKey]) -> None:
+        self.socket, self.states = given, states
+        self.users = 0
+
+    def order(self, what: bytes, number: int, files: Sequence[int] = ()) -> None:
+        """Send an order. Raises SessionGone."""
+        try:
+            socket.send_fds(self.socket, [what + b"%08d" % number], list(files))
+        except OSError as error:
+            raise SessionGone("a holder of states has ended") from error
+
+
+class Session:
+    """One session; thread-safe. It lives until it is closed, and dies with its image.
+
+    Nothing that its processes say is believed: they run the code of tactics.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        environment: LeanEnvironment,
+        images: Images[LeanEnvironment],
+        isolation: Isolation,
+        cancelled: Callable[[], bool],
+        *,
+        memory_mib: int = MOST_MIB,
+    ) -> None:
+        """Elaborate the program, whose sorries are the roots. Raises NoSession and BoxFailed."""
+        self._lock, self._numbers = threading.Lock(), 0
+        self._most_kib = memory_mib << 10
+        self._places: dict[StateKey, tuple[_Holder, int]] = {}
+        self._holders: OrderedDict[_Holder, None] = OrderedDict()
+        self._files = contextlib.ExitStack()
+        limits = Limits(
+            wall_seconds=math.inf,
+            cpu_seconds=math.inf,
+            memory_mib=memory_mib,
+            processes=_PROCESSES,
+            output_kib=1024,
+        )
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._files.close)
+            key = environment, Recipe(header=program[: header_end(program)] + "\n")
+            ours = self._begun(key, program, images, limits, cancelled)
+            self.roots = self._opened(ours, program)
+            undo.pop_all()
+        self._root = _Holder(ours, [(number, ()) for number in range(len(self.roots))])
+        for number in range(len(self.roots)):
+            self._places[number, ()] = self._root, number
+
+    def _begun(
+        self,
+        key: tuple[LeanEnvironment, Recipe],
+        program: str,
+        images: Images[LeanEnvironment],
+        limits: Limits,
+        cancelled: Callable[[], bool],
+    ) -> socket.socket:
+        """Fork the session's first process; return the socket to it."""
+        try:
+            for _ in range(_TURNS):
+                with images.lease(*key, cancelled) as image:
+                    ours, theirs = socket.socketpair()
+                    self._files.enter_context(ours)
+                    try:
+                        with theirs:
+                            self._fork = image.session({"program": program}, limits, theirs)
+                    except ImageGone:
+                        images.replace(*key, image)
+                        continue
+                    self._files.callback(self._fork.close)
+                    self._fork.go()
+                    return ours
+        except NoImage as error:
+            raise NoSession(f"this Lean has no sessions: {error}") from error
+        except NotWanted:
+            raise NoSession("the session is not wanted any more") from None
+        raise BoxFailed("an image exited, and so did its replacement")
+
+    def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
+        try:
+            answer = _Lines(ours).next(time.monotonic() + OPEN_SECONDS)
+        except TimeoutError:
+            raise NoSession(f"the program is not elaborated within {OPEN_SECONDS:g} s") from None
+        except (ValueError, OSError) as error:
+            raise NoSession(f"the program spoiled the session's answer: {error}") from error
+        if answer is None:
+            limit = self._fork.breach()
+            raise NoSession(f"Lean ended while it read the program ({limit or 'a crash'})")
+        if "error" in answer:
+            raise NoSession(str(answer["error"]))
+        if not answer.get("accepted"):
+            raise NoSession("the program has errors", self._said(program))
+        roots = [_root(each) for each in _listed(answer.get("roots"))]
+        if not roots:
+            raise NoSession("the program has no sorry to begin at")
+        return roots
+
+    def _said(self, program: str) -> tuple[str, ...]:
+        """Return Lean's errors on the program."""
+        said = bytearray()
+        with contextlib.suppress(BlockingIOError):
+            while read := os.read(self._fork.stdout, _CHUNK):
+                said += read
+        messages = parse(bytes(said), b"", program=program, mark="").messages
+        return tuple(
+            f"{each.line}:{each.column}: {each.text}" for each in messages if each.severity == "error"
+        )
+
+    # Steps
+
+    def step(
+        self, key: StateKey, tactics: Sequence[str], limits: StepLimits
+    ) -> Iterator[Outcome]:
+        """Try tactics on a state; yield their outcomes in order, each as it comes.
+
+        A state that no process holds any more is made again from its tactics. Raises SessionGone when the
+        session's processes have ended, and LookupError for a state that cannot be made again.
+        """
+        done, succeeded = 0, False
+        while done < len(tactics):
+            if succeeded and limits.first_success:
+                yield Outcome(outcome=SKIPPED)
+                done += 1
+                continue
+            for outcome in self._run(key, tactics[done:], limits):
+                succeeded |= outcome.has_state
+                done += 1
+                yield outcome
+        self._make_room()
+
+    def _run(self, key: StateKey, tactics: Sequence[str], limits: StepLimits) -> Iterator[Outcome]:
+        """Try tactics in one fork, until it has tried all, or was ended with the last one yielded."""
+        with self._used(key) as (holder, index, path):
+            ours, theirs = socket.socketpair()
+            number = self._next_number()
+            try:
+                asked = {
+                    "state": index,
+                    "path": path,
+                    "tactics": list(tactics),
+                    "heartbeats": limits.heartbeats,
+                    "first_success": limits.first_success,
+                }
+                with theirs, as_file(json.dumps(asked).encode()) as request:
+                    holder.order(STEP, number, [theirs.fileno(), request])
+                keeps = yield from self._watched(ours, holder, number, key, len(path), tactics, limits)
+            except BaseException:
+                ours.close()
+                raise
+            if not keeps:
+                ours.close()
+
+    def _watched(
+        self,
+        ours: socket.socket,
+        holder: _Holder,
+        number: int,
+        key: StateKey,
+        before: int,
+        tactics: Sequence[str],
+        limits: StepLimits,
+    ) -> Iterator[Outcome]:
+        """Yield the outcomes of a fork's tactics; return whether it goes on as a holder of new states."""
+        lines, states = _Lines(ours), list[StateKey]()
+        root, above = key
+        try:
+            self._await_state(lines, key, (before + 1) * limits.seconds)
+        except TimeoutError:
+            self._ended(lines, holder, number)
+            raise LookupError("the state cannot be made again within its limits") from None
+        for tactic in tactics:
+            try:
+                found = lines.next(time.monotonic() + limits.seconds)
+            except TimeoutError:
+                self._ended(lines, holder, number)
+                said = f"the tactic did not end within {limits.seconds:g} s"
+                yield Outcome(outcome=TIMEOUT, message=said)
+                return False
+            except (ValueError, OSError):
+                self._ended(lines, holder, number)
+                yield Outcome(outcome=CRASHED, message="the tactic spoiled the answer of its process")
+                return False
+            if found is None:
+                yield self._crashed()
+                return False
+            outcome = _outcome(found)
+            if outcome.has_state:
+                states.append((root, (*above, tactic)))
+            yield outcome
+        if states:
+            self._hold(_Holder(ours, states))
+        return bool(states)
+
+    def _await_state(self, lines: _Lines, key: StateKey, seconds: float) -> None:
+        """Wait until a fork has reached the state. Raises TimeoutError, LookupError and SessionGone."""
+        try:
+            found = lines.next(time.monotonic() + seconds)
+        except (ValueError, OSError):
+            found = None
+        if found is None:
+            self._require_life()
+            raise LookupError("a process ended before it reached the state")
+        if found.get("outcome") == LOST:
+            raise LookupError(f"the state cannot be made again: {found.get('message')}")
+
+    def _ended(self, lines: _Lines, holder: _Holder, number: int) -> None:
+        """Have a fork killed by the one that forked it. Raises SessionGone if it does not die."""
+        holder.order(END, number)
+        deadline = time.monotonic() + _END_SECONDS
+        while True:
+            try:
+                if lines.next(deadline) is None:
+                    return
+            except ValueError:
+                continue
+            except (TimeoutError, OSError):
+                self.close()
+                raise SessionGone("a fork of the session could not be ended") from None
+
+    def _crashed(self) -> Outcome:
+        limit = self._fork.breach()
+        self._fork_is_over()
+        if limit == "memory":
+            return Outcome(outcome=MEMORY, message="the session's memory is used up")
+        return Outcome(outcome=CRASHED, message="the process ended while it ran the tactic")
+
+    def _fork_is_over(self) -> bool:
+        return bool(select.select([self._fork.over], [], [], 0)[0])
+
+    def _require_life(self) -> None:
+        if self._fork_is_over():
+            raise SessionGone("the processes of the session have ended")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its processes have ended."""
+        return self._fork_is_over()
+
+    def _next_number(self) -> int:
+        with self._lock:
+            self._numbers += 1
+            return self._numbers
+
+    # Holders
+
+    @contextlib.contextmanager
+    def _used(self, key: StateKey) -> Iterator[tuple[_Holder, int, list[str]]]:
+        """Give the holder of the nearest state above, the state's number there, and the tactics from there."""
+        root, tactics = key
+        with self._lock:
+            for kept in range(len(tactics), -1, -1):
+                place = self._places.get((root, tactics[:kept]))
+                if place is not None:
+                    break
+            else:
+                raise LookupError(f"the session has no root {root}")
+            holder, index = place
+            holder.users += 1
+            if holder in self._holders:
+                self._holders.move_to_end(holder)
+        try:
+            yield holder, index, list(tactics[kept:])
+        finally:
+            with self._lock:
+                holder.users -= 1
+
+    def _hold(self, holder: _Holder) -> None:
+        with self._lock:
+            self._holders[holder] = None
+            for index, key in enumerate(holder.states):
+                self._places.setdefault(key, (holder, index))
+
+    def _make_room(self) -> None:
+        """End the holders that were not used longest, while there are too many or they take too much memory."""
+        with self._lock:
+            crowded = len(self._holders) > MOST_HOLDERS
+        full = self._fork.usage().memory_kib > self._most_kib // 2
+        leaving = []
+        with self._lock:
+            most = min(MOST_HOLDERS, len(self._holders) // 2 if full else MOST_HOLDERS)
+            if crowded or full:
+                unused = [each for each in self._holders if not each.users]
+                leaving = unused[: max(0, len(self._holders) - most)]
+            for holder in leaving:
+                del self._holders[holder]
+                for key in holder.states:
+                    if self._places.get(key, (None, 0))[0] is holder:
+                        del self._places[key]
+        for holder in leaving:
+            holder.socket.close()
+
+    @property
+    def holders(self) -> int:
+        """The number of forks that hold states."""
+        return len(self._holders)
+
+    def usage_kib(self) -> int:
+        """Return the memory of its processes."""
+        return self._fork.usage().memory_kib
+
+    def close(self) -> None:
+        """End all processes of the session."""
+        with self._lock:
+            holders = list(self._holders)
+            self._holders.clear()
+            self._places.clear()
+        for holder in holders:
+            holder.socket.close()
+        self._files.close()
+
+
+def _listed(found: object) -> list[dict[str, object]]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _texts(found: object) -> tuple[str, ...]:
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def _root(found: dict[str, object]) -> RootGoals:
+    line, column = found.get("line"), found.get("column")
+    return RootGoals(
+        line=line if isinstance(line, int) else 0,
+        column=column if isinstance(column, int) else 0,
+        goals=_texts(found.get("goals")),
+    )
+
+
+def _outcome(found: dict[str, object]) -> Outcome:
+    """Return an outcome as a fork reported it, with nothing in it of another type."""
+    said, spent = found.get("outcome"), found.get("cpu_ms")
+    if said not in _REPORTED:
+        return Outcome(outcome=CRASHED, message="the tactic spoiled the answer of its process")
+    message = str(found.get("message", ""))
+    return Outcome(
+        outcome=HEARTBEATS if said == ERROR and says_heartbeats(message) else str(said),
+        goals=_texts(found.get("goals")),
+        messages=_texts(found.get("messages")),
+        message=message,
+        cpu_ms=float(spent) if isinstance(spent, int | float) and math.isfinite(spent) else 0.0,
+    )
