@@ -15,7 +15,7 @@ configured. Every failure is one of `farm.errors`; none is ever reported as a ve
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -29,8 +29,9 @@ from farm.broker import call
 from farm.client.caller import DEADLINE_SECONDS
 from farm.client.requests import Item, Options, checked
 from farm.client.results import Result
+from farm.client.states import State, Step
 from farm.connections import Connections
-from farm.errors import ServerDown
+from farm.errors import ServerDown, UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.judging.submit_options import SubmitOptions
@@ -41,9 +42,13 @@ from farm.manifest.entries import expand
 from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
 from farm.runs.revise import cancel
+from farm.runs.stepping import program_of
 from farm.runs.submit import submit, watch
 from farm.service.answers import result
 from farm.service.requests import MOST_ITEMS, Batch, batch_of
+from farm.sessions.front import Front, Kept
+from farm.sessions.states import proof_of
+from farm.sessions.wire import USUAL_SECONDS
 from farm.store.queries import Tally
 from farm.store.records import Judged
 
@@ -148,6 +153,80 @@ class Run:
         return cancel(self._connections.store, self.id)
 
 
+class Session:
+    """A proof in which tactics are tried step by step; made by `Farm.session`. A context manager.
+
+    Its methods are those of `farm.client.sessions.Session`. A state without goals is no proof: `prove` has
+    its whole text checked and sealed.
+    """
+
+    def __init__(self, front: Front, kept: Kept, check: Callable[..., Verdict]) -> None:
+        self._front, self._kept, self._check = front, kept, check
+        self.id, self.environment, self.roots = kept.id, kept.environment, kept.roots
+
+    @property
+    def root(self) -> State:
+        """The first state: that at the only sorry, or the first one, of the program."""
+        return self.roots[0]
+
+    def step(
+        self,
+        state: State | str,
+        tactics: Sequence[str] | str,
+        *,
+        seconds: float = USUAL_SECONDS,
+        heartbeats: int | None = None,
+        first_success: bool = False,
+    ) -> list[Step]:
+        """Try tactics on one state, and return the outcome of each; as `steps` does."""
+        listed = [tactics] if isinstance(tactics, str) else tactics
+        return self.steps(
+            [(state, listed)], seconds=seconds, heartbeats=heartbeats, first_success=first_success
+        )[0]
+
+    def steps(
+        self,
+        attempts: Sequence[tuple[State | str, Sequence[str]]],
+        *,
+        seconds: float = USUAL_SECONDS,
+        heartbeats: int | None = None,
+        first_success: bool = False,
+    ) -> list[list[Step]]:
+        """Try lists of tactics, each on a state; return the outcomes of each list.
+
+        `seconds` of wall time and Lean's `heartbeats` limit each tactic. With `first_success` a list ends
+        with its first tactic that does not fail. Raises UsageError, UnknownRun, QueueFull and ServerDown.
+        """
+        listed = [(each if isinstance(each, str) else each.id, tactics) for each, tactics in attempts]
+        return self._front.step(
+            self._kept, listed, seconds=seconds, heartbeats=heartbeats, first_success=first_success
+        )
+
+    def state(self, state: str) -> State:
+        """Return a state by its id. Raises UnknownRun."""
+        return self._front.state(self._kept, state)
+
+    def prove(self, state: State | str, *, timeout: float = 60.0) -> Verdict:
+        """Have the whole text of a state checked and sealed, like any proof, and return the verdict."""
+        if not self._kept.item.get("formal_statement"):
+            raise UsageError("a session on a program has no statement; fill its sorries, and check the text")
+        found = self.state(state) if isinstance(state, str) else state
+        item = {**self._kept.item, "proof": proof_of(found.tactics)}
+        return self._check(item, environment=self.environment, timeout=timeout)
+
+    def close(self) -> None:
+        """End the session's processes."""
+        self._front.end(self._kept)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
 class Farm:
     """The farm that the `FARM_*` variables name; for one process and many threads. A context manager.
 
@@ -238,6 +317,27 @@ class Farm:
         until = time.monotonic() + deadline
         found = [result for each in stored for result in self._awaited(*each, until)]
         return [replace(each, index=index) for index, each in enumerate(found)]
+
+    def session(
+        self,
+        program: str = "",
+        *,
+        formal_statement: str = "",
+        header: str = "",
+        context: str = "",
+        environment: str | None = None,
+    ) -> Session:
+        """Open a session on a statement, or on a program with a sorry for each open place.
+
+        Raises UsageError, with Lean's words, for a text that Lean refuses, QueueFull when no worker has room.
+        """
+        connections = self._connections
+        item = {"header": header, "context": context, "formal_statement": formal_statement}
+        text = program_of(program=program, **item)
+        name = environment or connections.settings.environment
+        connections.environments()
+        kept = connections.sessions.open(text, name, item={} if program else item)
+        return Session(connections.sessions, kept, self.check)
 
     def _stored(self, asked: Batch, options: SubmitOptions | None) -> Run:
         connections, settings = self._connections, self._connections.settings

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from celery import Celery
 
     from farm.completions import Completions
+    from farm.sessions.front import Front
     from farm.store.environments import ServedEnvironment
     from farm.store.postgres import Engine
     from farm.store.queries import Queries
@@ -104,8 +105,17 @@ class Connections:
 
         return Completions(self.urls[1])
 
+    @cached_property
+    def sessions(self) -> Front:
+        """The front to sessions on workers."""
+        from farm.sessions.front import Front
+
+        return Front(self.urls[1])
+
     def close(self) -> None:
         """Close the connections that were made."""
+        if "sessions" in self.__dict__:
+            self.sessions.close()
         if "completions" in self.__dict__:
             self.completions.close()
         if "engine" in self.__dict__:

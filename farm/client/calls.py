@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from farm.client import requests, results
 from farm.client.caller import Caller
 from farm.client.exchange import Call, Steps, ask
-from farm.client.requests import Request
+from farm.client.requests import Item, Request
 from farm.client.results import Batch, Environment
+from farm.client.sessions import AsyncSession, Session, opening
 
 #: Seconds until the deadline of a call that waits for no check.
 _SHORT_SECONDS = 60.0
@@ -35,6 +36,10 @@ class Calls(Caller):
     def environments(self) -> list[Environment]:
         """Return the Lean environments of the farm."""
         return self._once(_ENVIRONMENTS, results.parse_environments)
+
+    def session(self, item: Item, *, environment: str | None = None) -> Session:
+        """Open a session on a statement, or on a program with sorries, to try tactics step by step."""
+        return self._once(opening(item, environment), lambda answer: Session(answer, self._once))
 
     def _once(self, request: Request, parse: Callable[[Any], _T]) -> _T:
         call = self._call(request.wait_seconds + _SHORT_SECONDS)
@@ -61,6 +66,10 @@ class AsyncCalls(Caller):
     async def environments(self) -> list[Environment]:
         """Return the Lean environments of the farm."""
         return await self._once(_ENVIRONMENTS, results.parse_environments)
+
+    async def session(self, item: Item, *, environment: str | None = None) -> AsyncSession:
+        """Open a session on a statement, or on a program with sorries, to try tactics step by step."""
+        return await self._once(opening(item, environment), lambda answer: AsyncSession(answer, self._once))
 
     async def _once(self, request: Request, parse: Callable[[Any], _T]) -> _T:
         call = self._call(request.wait_seconds + _SHORT_SECONDS)

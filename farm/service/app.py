@@ -16,7 +16,7 @@ from farm.service.json_body import Json
 from farm.service.openapi import describe
 from farm.service.page.routes import page
 from farm.service.refusals import HANDLERS
-from farm.service.routers import batches, health, items
+from farm.service.routers import batches, health, items, sessions
 from farm.version import VERSION
 
 #: FastAPI's spans and logs would show bodies and errors, which quote proofs; the farm's own show neither.
@@ -48,7 +48,7 @@ def application(make_backend: Callable[[], Backend]) -> FastAPI:
         docs_url=None,  # these pages load their scripts from other hosts
         redoc_url=None,
     )
-    for module in (batches, items, health, nemo, kimina, sandbox_fusion, rewards):
+    for module in (batches, items, sessions, health, nemo, kimina, sandbox_fusion, rewards):
         app.include_router(module.router)
     describe(app)
     app.mount(ROOT, page(lambda: app.state.backend, app.openapi))

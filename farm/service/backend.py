@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from farm.broker import call
 from farm.client.results import Result
+from farm.client.states import State, Step
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, Forbidden, ManifestError, QueueFull, ServerDown, UnknownRun, UsageError
@@ -25,6 +26,7 @@ from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.auth.quotas import Quotas
 from farm.service.outage import Outage
 from farm.service.waiters import Waiter, Waiters
+from farm.sessions.front import Kept
 from farm.store import readings
 from farm.store.batches import Batch, ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
@@ -34,6 +36,8 @@ from farm.store.records import Item
 
 #: Threads that query PostgreSQL, each with its own connection.
 THREADS = 8
+#: Threads that wait for workers to step in sessions.
+SESSION_THREADS = 128
 #: The environments and the length of the queue are cached for so long.
 _FRESH_SECONDS = 1.0
 #: A batch whose client disconnected before the answer is cancelled after this time.
@@ -90,6 +94,7 @@ class Backend:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backend")
+        self._stepping = ThreadPoolExecutor(SESSION_THREADS, thread_name_prefix="sessions")
         self._environments: list[ServedEnvironment] = []
         self._queued = 0
         self._usage = Quotas()
@@ -110,6 +115,7 @@ class Backend:
         self._listener.stop()
         await self.waiters.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._stepping.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, items: Sequence[Item]) -> dict[Item, Any]:
         return await self._do(lambda: self._connections.queries.waited(items))
@@ -305,6 +311,67 @@ class Backend:
                 )
             )
         return answers
+
+    # Sessions
+
+    async def open_session(
+        self, program: str, environment: str | None, item: Mapping[str, str], key: Key
+    ) -> Kept:
+        """Open a session on a program. Raises `UnknownEnvironment`, `OverLimit`, `QueueFull`, `NotOpened`."""
+        await self.look()
+        name = environment or self._connections.settings.environment
+        if name not in {each.name for each in self._environments}:
+            there = ", ".join(sorted(each.name for each in self._environments)) or "none yet"
+            raise UnknownEnvironment(f"no environment is called {printable(name)!r}; there are: {there}")
+        front = self._connections.sessions
+        return await self._step(key, lambda: front.open(program, name, owner=key.id, item=item))
+
+    async def step(
+        self,
+        session: str,
+        attempts: Sequence[tuple[str, Sequence[str]]],
+        key: Key,
+        *,
+        seconds: float,
+        heartbeats: int | None,
+        first_success: bool,
+    ) -> list[list[Step]]:
+        """Try tactics on states. Raises `UnknownRun`, `OverLimit`, `QueueFull` and `UsageError`."""
+        front = self._connections.sessions
+
+        def stepped() -> list[list[Step]]:
+            kept = front.session(session, key.id)
+            return front.step(
+                kept, attempts, seconds=seconds, heartbeats=heartbeats, first_success=first_success
+            )
+
+        return await self._step(key, stepped)
+
+    async def session_state(self, session: str, state: str, key: Key) -> tuple[Kept, State]:
+        """Return a session and one of its states. Raises `UnknownRun`."""
+        front = self._connections.sessions
+
+        def found() -> tuple[Kept, State]:
+            kept = front.session(session, key.id)
+            return kept, front.state(kept, state)
+
+        return await self._in_session(found)
+
+    async def end_session(self, session: str, key: Key) -> None:
+        """End a session. Raises `UnknownRun`."""
+        front = self._connections.sessions
+        await self._in_session(lambda: front.end(front.session(session, key.id)))
+
+    async def _step(self, key: Key, step: Callable[[], _T]) -> _T:
+        """Do a step of a session, which counts as one proof of the key while it runs."""
+        self._usage.admit(key)
+        try:
+            return await self._in_session(step)
+        finally:
+            self._usage.release(key)
+
+    async def _in_session(self, step: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._stepping, step)
 
     async def leave(self, batch_id: str) -> None:
         """Cancel a batch whose client disconnected, unless a client asks for it within a minute."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -47,12 +46,12 @@ Open = Callable[..., Session]
 
 
 @pytest.fixture
-def open_(images: Images[LeanEnvironment], isolation: Isolation, core: LeanEnvironment) -> Iterator[Open]:
+def open_(images: Images[LeanEnvironment], core: LeanEnvironment) -> Iterator[Open]:
     """Open sessions on texts behind the header, and end them with the test."""
     opened = []
 
     def begin(text: str = f"{STATEMENT} := by sorry\n", **options: int) -> Session:
-        opened.append(Session(HEADER + text, core, images, isolation, box.never, **options))
+        opened.append(Session(HEADER + text, core, images, box.never, **options))
         return opened[-1]
 
     yield begin
@@ -110,7 +109,9 @@ def test_the_names_spaces_levels_and_options_of_the_place_hold_for_its_tactics(o
 
 
 def test_every_sorry_of_a_text_is_a_root(open_: Open) -> None:
-    session = open_("theorem a : True := by\n  sorry\ntheorem b (p : Prop) (h : p) : p ∧ True := ⟨sorry, sorry⟩\n")
+    session = open_(
+        "theorem a : True := by\n  sorry\ntheorem b (p : Prop) (h : p) : p ∧ True := ⟨sorry, sorry⟩\n"
+    )
     assert [(each.line, each.goals[0].rpartition("⊢ ")[2]) for each in session.roots] == [
         (4, "True"),
         (5, "p"),

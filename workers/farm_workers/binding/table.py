@@ -326,9 +326,7 @@ PARSE = Function(name="Lean.Parser.runParserCategory", takes=_taken("env", "catN
 RUN_TACTIC = Function(
     name="Lean.Elab.Tactic.evalTactic", takes=_taken("[Syntax]"), gives=Gives.OUTCOME, beyond=8
 )
-OPEN_GOALS = Function(
-    name="Lean.Elab.Tactic.getUnsolvedGoals", takes=(), gives=Gives.OUTCOME, beyond=8
-)
+OPEN_GOALS = Function(name="Lean.Elab.Tactic.getUnsolvedGoals", takes=(), gives=Gives.OUTCOME, beyond=8)
 PRINT_GOAL = Function(name="Lean.Meta.ppGoal", takes=_taken("mvarId"), gives=Gives.OUTCOME, beyond=4)
 THROWN_WORDS = Function(name="Lean.Exception.toMessageData", takes=_taken("[Exception]"))
 WORDS_TEXT = Function(name="Lean.MessageData.toString", takes=_taken("msgData"), gives=Gives.PLAIN_ACTION)

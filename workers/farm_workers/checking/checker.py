@@ -25,6 +25,7 @@ from farm_workers.checking.stages import Candidate, JudgedCandidate, failed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
+from farm_workers.sessions.sessions import Sessions
 
 #: A context needs three images: the header's, and two forks of it, one to compile proofs and one to seal.
 _IMAGES_OF_A_CONTEXT = 3
@@ -35,7 +36,7 @@ class Checker:
 
     `way` is the default way to run Lean. The arguments are those of `farm_workers.lean.compile.LeanRunner`;
     the default number of images is `concurrency` and two more. With `share_contexts` Lean reads a context
-    once for all checks that have it.
+    once for all checks that have it. `sessions` are proofs in which tactics are tried step by step.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Checker:
             images_mib=images_mib,
             snapshot_mib=snapshot_mib,
         )
+        self.sessions = Sessions(self._runner.images, most_mib=images_mib)
         challenges, boxed = Challenges(self._runner), Boxed(isolation)
         may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT
         contexts = Contexts(self._runner, challenges, may_share=may_share)
@@ -78,6 +80,7 @@ class Checker:
 
     def close(self) -> None:
         """End every process; no program may be checked after that."""
+        self.sessions.close()
         self._runner.close()
 
     def images(self) -> list[tuple[str, int]]:

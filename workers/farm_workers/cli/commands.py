@@ -56,7 +56,9 @@ Timeout = Annotated[float, Option(help="Seconds the check may take.")]
 MemoryMib = Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)]
 Way = Annotated[
     str | None,
-    Option(help="How Lean is run: forked, snapshot or cold; FARM_WAY by default.", show_default=False),
+    Option(
+        help="How Lean is run: forked, snapshot, prepared or cold; FARM_WAY by default.", show_default=False
+    ),
 ]
 ChallengeFile = Annotated[
     Path | None,
@@ -140,6 +142,7 @@ def _work(settings: Settings) -> None:
     from farm_workers.loop.context import CONNECTIONS
     from farm_workers.loop.process import new_context, serve
     from farm_workers.loop.starting import Starting
+    from farm_workers.loop.stepping import Stepping
     from farm_workers.machine.environments import require_names
     from farm_workers.machine.fitting import with_fit
     from farm_workers.machine.opening import OF_A_WORKER, demanded, opened
@@ -173,7 +176,12 @@ def _work(settings: Settings) -> None:
             pending=starting.pending,
         )
         app = broker.application(broker_url)
-        serve(context, app, grace_seconds=settings.grace_seconds, starting=starting)
+        stepping = Stepping(context, broker_url)
+        stepping.start()
+        try:
+            serve(context, app, grace_seconds=settings.grace_seconds, starting=starting)
+        finally:
+            stepping.stop()
 
 
 def _tell_of_probes(machine: Machine, home: Path, environment: Environment) -> None:

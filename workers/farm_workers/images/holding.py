@@ -138,7 +138,7 @@ class Holder:
         self._worker.close()
         for handle in self._forks:
             os.close(handle)
-        with open(request, encoding="utf-8") as file:  # noqa: PTH123
+        with open(request, encoding="utf-8") as file:
             asked: StepAsked = json.load(file)
         worker = socket_of(answers)
         self._frontend.begin()

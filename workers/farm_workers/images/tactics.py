@@ -164,9 +164,7 @@ class Tactics:
     def _fresh_core(self, state: int) -> int:
         """Return a state of core without messages, whose names are new and which keeps no trees."""
         lean = self._lean
-        names = lean.make(
-            table.NAME_GENERATOR, {"namePrefix": lean.name(_PREFIX), "idx": boxed(1)}
-        )
+        names = lean.make(table.NAME_GENERATOR, {"namePrefix": lean.name(_PREFIX), "idx": boxed(1)})
         trees = lean.copy(lean.get(table.CORE_TREES, state))
         lean.put(table.TREES_ENABLED, trees, 0)
         fresh = lean.copy(state)
@@ -258,9 +256,7 @@ class Tactics:
 
     def messages(self, state: State) -> list[str]:
         """Return what Lean said while it ran the last tactic, such as a suggestion."""
-        return [
-            self._said(self._lean.get(table.MESSAGE_WORDS, each)) for each in self._messages(state.core)
-        ]
+        return [self._said(self._lean.get(table.MESSAGE_WORDS, each)) for each in self._messages(state.core)]
 
     def without_messages(self, state: State) -> State:
         """Return a state to which Lean has said nothing yet."""
@@ -268,9 +264,7 @@ class Tactics:
             return state
         empty = shared(self._lean.constant(table.NO_MESSAGES))
         core = self._changed(state.core, table.CORE_MESSAGES, empty)
-        return State(
-            contexts=state.contexts, core=core, meta=state.meta, term=state.term, goals=state.goals
-        )
+        return State(contexts=state.contexts, core=core, meta=state.meta, term=state.term, goals=state.goals)
 
     def _messages(self, core: int) -> Sequence[int]:
         log = self._lean.get(table.CORE_MESSAGES, core)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,13 +25,18 @@ CONNECTIONS = 4
 
 
 class Threads:
-    """The worker slots: how many are occupied, and whether their threads may continue."""
+    """The worker slots: how many are occupied, and whether their threads may continue.
+
+    Checks take a slot for as long as checks wait, steps of sessions one at a time. A step that finds none
+    free gets the slot of the next check that ends, and gives it back: so the two take turns.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.busy = 0
         self.stopping = False
         self._lock = threading.Lock()
+        self._queue: deque[threading.Event] = deque()
         self._own: list[threading.Thread] = []
 
     @contextmanager
@@ -40,13 +46,45 @@ class Threads:
         None is free when Redis is back and calls threads while those that began without it still work.
         """
         with self._lock:
-            has_place = self.busy < self.size
+            has_place = self.busy < self.size and not self._queue
             self.busy += has_place
         try:
             yield has_place
         finally:
-            with self._lock:
-                self.busy -= has_place
+            if has_place:
+                self._release()
+
+    @contextmanager
+    def take_turn(self) -> Iterator[None]:
+        """Occupy a slot inside the block, after waiting for one."""
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def give_way(self) -> None:
+        """Let those who wait for this thread's slot have it first; returns at once if none does."""
+        if self._queue:
+            self._release()
+            self._acquire()
+
+    def _acquire(self) -> None:
+        with self._lock:
+            if self.busy < self.size and not self._queue:
+                self.busy += 1
+                return
+            turn = threading.Event()
+            self._queue.append(turn)
+        turn.wait()
+
+    def _release(self) -> None:
+        """Hand the slot to the one who waits longest, or free it."""
+        with self._lock:
+            if self._queue:
+                self._queue.popleft().set()
+            else:
+                self.busy -= 1
 
     def begin(self, work: Callable[[], None]) -> None:
         """Start `work` in a thread for each free slot, without a call."""

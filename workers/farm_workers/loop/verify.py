@@ -35,6 +35,7 @@ def work(context: Context) -> None:
             context.calling.set()
         while claim is not None:
             verify(context, claim)
+            context.threads.give_way()
             claim = _next(context)
 
 

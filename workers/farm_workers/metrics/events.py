@@ -6,7 +6,7 @@ Each function is called where the event happens, by any thread, and never raises
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -143,6 +143,14 @@ def forked(environment: str, purpose: str) -> None:
     """Count a fork of an image for a ``check`` or a ``seal``."""
     if _metrics is not None:
         _metrics.forks.labels(environment, purpose).inc()
+
+
+def stepped(environment: str, outcomes: Iterable[str], *, sessions: int) -> None:
+    """Count the outcomes of tactics, and note how many sessions there are."""
+    if _metrics is not None:
+        for each in outcomes:
+            _metrics.steps.labels(environment, each).inc()
+        _metrics.sessions.set(sessions)
 
 
 def killed(cause: str) -> None:

@@ -51,6 +51,10 @@ REFUSALS = (
 FAILURES = (Reason.BOX_FAILED, Reason.KILLED, Reason.BAD_ENVIRONMENT, Reason.NO_REPLY)
 #: The causes of killing a boxed process.
 _CAUSES = ("wall", "cpu", "memory", "processes", "cancelled", "out_of_memory")
+#: The outcomes of a tactic (`farm_workers.sessions.outcome`).
+STEP_OUTCOMES = tuple(
+    ["goals", "no_goals", "error", "timeout", "heartbeats", "memory", "crashed", "skipped", "lost"]
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +133,8 @@ class Metrics:
             self.seals: ("accepted", *REFUSALS),
             self.failures: FAILURES,
             self.images: ("made", "refused", "failed"),
-            self.forks: ("check", "seal"),
+            self.forks: ("check", "seal", "session"),
+            self.steps: STEP_OUTCOMES,
             self.canaries: ("passed", "failed"),
         }
         for counter, words in known.items():
@@ -162,6 +167,13 @@ class Metrics:
         )
         self.failures = self._counter(
             "farm_failures", "Attempts at which the farm failed.", "environment", "reason"
+        )
+
+        self.steps = self._counter(
+            "farm_steps", "Tactics that were tried on a state of a session.", "environment", "outcome"
+        )
+        self.sessions = Gauge(
+            "farm_sessions", "Sessions whose states are held by processes.", registry=self.registry
         )
 
     def _add_leases(self) -> None:

@@ -11,17 +11,16 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.judging.messages import says_heartbeats
 from farm.lean_text.header import header_end
 from farm.limits import Limits
 from farm_workers.box.copy import as_file
-from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.images.fork import Fork, ImageGone
+from farm_workers.images.fork import ImageGone
 from farm_workers.images.holding import END, ERROR, LOST, SKIPPED, STEP
 from farm_workers.images.image import NoImage
 from farm_workers.images.images import Images, NotWanted
@@ -96,7 +95,7 @@ class _Lines:
 
 
 class _Holder:
-    """A process that holds states; `states` are their keys in its order, `users` the steps that it forks for."""
+    """A process that holds states: their keys in its order, and how many steps it forks for."""
 
     def __init__(self, given: socket.socket, states: list[StateKey]) -> None:
         self.socket, self.states = given, states
@@ -121,7 +120,6 @@ class Session:
         program: str,
         environment: LeanEnvironment,
         images: Images[LeanEnvironment],
-        isolation: Isolation,
         cancelled: Callable[[], bool],
         *,
         memory_mib: int = MOST_MIB,
@@ -210,9 +208,7 @@ class Session:
 
     # Steps
 
-    def step(
-        self, key: StateKey, tactics: Sequence[str], limits: StepLimits
-    ) -> Iterator[Outcome]:
+    def step(self, key: StateKey, tactics: Sequence[str], limits: StepLimits) -> Iterator[Outcome]:
         """Try tactics on a state; yield their outcomes in order, each as it comes.
 
         A state that no process holds any more is made again from its tactics. Raises SessionGone when the
@@ -261,12 +257,12 @@ class Session:
         before: int,
         tactics: Sequence[str],
         limits: StepLimits,
-    ) -> Iterator[Outcome]:
+    ) -> Generator[Outcome, None, bool]:
         """Yield the outcomes of a fork's tactics; return whether it goes on as a holder of new states."""
         lines, states = _Lines(ours), list[StateKey]()
         root, above = key
         try:
-            self._await_state(lines, key, (before + 1) * limits.seconds)
+            self._await_state(lines, (before + 1) * limits.seconds)
         except TimeoutError:
             self._ended(lines, holder, number)
             raise LookupError("the state cannot be made again within its limits") from None
@@ -293,7 +289,7 @@ class Session:
             self._hold(_Holder(ours, states))
         return bool(states)
 
-    def _await_state(self, lines: _Lines, key: StateKey, seconds: float) -> None:
+    def _await_state(self, lines: _Lines, seconds: float) -> None:
         """Wait until a fork has reached the state. Raises TimeoutError, LookupError and SessionGone."""
         try:
             found = lines.next(time.monotonic() + seconds)
@@ -347,7 +343,7 @@ class Session:
 
     @contextlib.contextmanager
     def _used(self, key: StateKey) -> Iterator[tuple[_Holder, int, list[str]]]:
-        """Give the holder of the nearest state above, the state's number there, and the tactics from there."""
+        """Give the holder of the nearest state, its number there, and the tactics from there."""
         root, tactics = key
         with self._lock:
             for kept in range(len(tactics), -1, -1):
@@ -373,7 +369,7 @@ class Session:
                 self._places.setdefault(key, (holder, index))
 
     def _make_room(self) -> None:
-        """End the holders that were not used longest, while there are too many or they take too much memory."""
+        """End the holders that were not used longest, while they are too many or too large."""
         with self._lock:
             crowded = len(self._holders) > MOST_HOLDERS
         full = self._fork.usage().memory_kib > self._most_kib // 2

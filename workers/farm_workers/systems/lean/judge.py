@@ -13,6 +13,7 @@ from farm_workers.checking.canary import require_sound, trial
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.metrics import events
+from farm_workers.sessions.sessions import Sessions
 
 
 class LeanJudge:
@@ -40,6 +41,11 @@ class LeanJudge:
     def trial(self, environment: LeanEnvironment) -> tuple[str, ...]:
         """Judge one canary with a fresh Lean, and return its wrong verdict, () if the verdict is right."""
         return self._trial(environment)
+
+    @property
+    def sessions(self) -> Sessions:
+        """The proofs in which tactics are tried step by step."""
+        return self.checker.sessions
 
     def images(self) -> list[tuple[str, int]]:
         """Return the images that can fork."""

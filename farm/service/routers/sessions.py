@@ -1,0 +1,187 @@
+"""The HTTP calls about sessions, for provers: open one on a statement, step, look at states, prove, end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field, model_validator
+
+from farm.client.results import Result
+from farm.errors import UsageError
+from farm.runs.stepping import program_of
+from farm.service import requests
+from farm.service.dependencies import Reader, Submitter, TheBackend, wait
+from farm.service.json_body import Json, Route
+from farm.service.refusals import BAD_BODY, REFUSALS
+from farm.sessions import wire
+from farm.sessions.states import proof_of
+
+router = APIRouter(route_class=Route, responses=REFUSALS | BAD_BODY)
+
+Tactics = Annotated[list[requests.Text], Field(min_length=1, max_length=wire.MOST_TACTICS)]
+
+
+class Opening(requests.Exact):
+    """What a session is opened on: a `formal_statement`, or a `program` whose sorries are the open places."""
+
+    program: requests.Text = ""
+    header: requests.Text = ""
+    context: requests.Text = ""
+    formal_statement: requests.Text = ""
+    environment: requests.Word | None = None
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Opening:
+        requests.require_context(self.context, self.header)
+        return self
+
+
+class Attempt(requests.Exact):
+    """Tactics to try on a state."""
+
+    state: requests.Word
+    tactics: Tactics
+
+
+class Steps(requests.Exact):
+    """Tactics to try on one state, or on several; `seconds` and `heartbeats` limit each tactic.
+
+    With `first_success` each list ends with its first tactic that does not fail.
+    """
+
+    state: requests.Word | None = None
+    tactics: Tactics | None = None
+    steps: Annotated[list[Attempt], Field(default_factory=list, max_length=wire.MOST_LISTS)]
+    seconds: Annotated[float, Field(gt=0, le=wire.MOST_SECONDS, allow_inf_nan=False)] = wire.USUAL_SECONDS
+    heartbeats: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    first_success: bool = False
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Steps:
+        single = self.state is not None and self.tactics is not None
+        if single == bool(self.steps) or (self.state is None) != (self.tactics is None):
+            raise ValueError("give a state and tactics, or a list of those as steps")
+        return self
+
+    @property
+    def attempts(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """The states and the tactics to try on each."""
+        if self.state is not None and self.tactics is not None:
+            return [(self.state, self.tactics)]
+        return [(each.state, each.tactics) for each in self.steps]
+
+
+class Proving(requests.Exact):
+    """The state whose text is to be checked and sealed, and the options of that check."""
+
+    state: requests.Word
+    timeout: requests.BodyTimeout = 60.0
+    wait_seconds: requests.Wait = 120.0
+
+
+class StateShown(BaseModel):
+    """A state: its open goals, and the tactics that lead to it from its root."""
+
+    id: str
+    root: int
+    tactics: list[str]
+    goals: list[str]
+    line: int = 0
+    column: int = 0
+
+
+class SessionShown(BaseModel):
+    """An open session and its first states, one for each sorry."""
+
+    id: str
+    environment: str
+    states: list[StateShown]
+
+
+class StepShown(BaseModel):
+    """The outcome of a tactic; a state without goals is no proof before it is sealed."""
+
+    tactic: str
+    outcome: str
+    state: str | None
+    goals: list[str]
+    messages: list[str]
+    message: str
+    cpu_ms: float
+
+
+class StepsShown(BaseModel):
+    """The outcomes of each list of tactics."""
+
+    steps: list[list[StepShown]]
+
+
+class Ended(BaseModel):
+    """The session that has ended."""
+
+    id: str
+
+
+@router.post("/v1/sessions", response_model=SessionShown, status_code=201)
+async def open_session(opening: Opening, backend: TheBackend, key: Submitter) -> Response:
+    """Open a session, and return the states at the sorries of its program."""
+    program = program_of(
+        program=opening.program,
+        header=opening.header,
+        context=opening.context,
+        formal_statement=opening.formal_statement,
+    )
+    item = opening.model_dump(exclude={"environment"})
+    kept = await backend.open_session(program, opening.environment, item, key)
+    shown = {"id": kept.id, "environment": kept.environment, "states": [asdict(r) for r in kept.roots]}
+    return Json(shown, status_code=201)
+
+
+@router.post("/v1/sessions/{session}/steps", response_model=StepsShown)
+async def step(session: str, steps: Steps, backend: TheBackend, key: Submitter) -> Response:
+    """Try tactics on states, and return the outcome of each."""
+    found = await backend.step(
+        session,
+        steps.attempts,
+        key,
+        seconds=steps.seconds,
+        heartbeats=steps.heartbeats,
+        first_success=steps.first_success,
+    )
+    return Json({"steps": [[asdict(each) for each in one] for one in found]})
+
+
+@router.get("/v1/sessions/{session}/states/{state}", response_model=StateShown)
+async def get_state(session: str, state: str, backend: TheBackend, key: Reader) -> Response:
+    """Return a state of a session."""
+    _, found = await backend.session_state(session, state, key)
+    return Json(asdict(found))
+
+
+@router.post("/v1/sessions/{session}/prove", response_model=Result)
+async def prove(
+    request: Request, session: str, proving: Proving, backend: TheBackend, key: Submitter
+) -> Response:
+    """Have the whole text of a state checked and sealed like any proof; only that says `proved`."""
+    kept, state = await backend.session_state(session, proving.state, key)
+    if not kept.item.get("formal_statement"):
+        raise UsageError("a session on a program has no statement; fill its sorries, and send the whole text")
+    item = {**kept.item, "proof": proof_of(state.tactics)}
+    del item["program"]
+    batch = requests.batch_of(
+        [item], {"environment": kept.environment, "timeout": proving.timeout, "priority": "interactive"}, 0
+    )
+    stored = await backend.take(batch, key, traceparent=request.headers.get("traceparent"))
+    unjudged = [each for each in stored.items if each not in stored.judged]
+    await wait(request, backend, unjudged, proving.wait_seconds, stored.checks)
+    return Json((await backend.results(stored.items, key.id))[0])
+
+
+@router.delete("/v1/sessions/{session}", response_model=Ended)
+async def end_session(session: str, backend: TheBackend, key: Submitter) -> Response:
+    """End a session's processes, and forget its states."""
+    await backend.end_session(session, key)
+    return Json({"id": session})

@@ -1,0 +1,195 @@
+"""The worker's sessions: takes requests to step in proofs from Redis, in turn with checks, and answers them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from typing import cast
+
+from redis.exceptions import RedisError
+
+from farm.errors import FarmError
+from farm.kinds import Kind
+from farm.log import logger
+from farm.redis_client import client_of
+from farm.sessions import wire
+from farm_workers.box.supervisor import BoxFailed
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.loop.context import Context
+from farm_workers.metrics import events
+from farm_workers.sessions.outcome import CRASHED, NoSession, Outcome, SessionGone
+from farm_workers.sessions.session import Session, StepLimits
+from farm_workers.sessions.sessions import Sessions
+from farm_workers.systems.lean.judge import LeanJudge
+
+#: Redis must answer within this time; a request is waited for in turns of a second.
+_SOCKET_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 5.0, 1, 1.0
+#: An answer that nobody takes is dropped after this time.
+_ANSWER_SECONDS = 120
+#: A session whose processes end is opened again so often for one list of tactics.
+_TURNS = 2
+
+_log = logger(__name__)
+
+
+class Stepping:
+    """Serves the requests of sessions to one worker."""
+
+    def __init__(self, context: Context, broker_url: str) -> None:
+        self._client = client_of(broker_url, answer_seconds=_SOCKET_SECONDS)
+        self._context, self._worker = context, context.name
+        self._stopping, self._has_sessions = threading.Event(), False
+        self._free = threading.Semaphore(context.threads.size)
+        self._threads = [
+            threading.Thread(target=each, name=name, daemon=True)
+            for name, each in (("sessions", self._take_all), ("sessions-alive", self._stay))
+        ]
+
+    def _sessions(self) -> Sessions:
+        judge = self._context.judges.of(Kind.LEAN)
+        assert isinstance(judge, LeanJudge)  # noqa: S101 - that kind's
+        return judge.sessions
+
+    def start(self) -> None:
+        """Begin, in threads of its own."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Take no further request, and end all sessions."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(2 * _WAIT_SECONDS)
+        try:
+            self._client.delete(wire.alive(self._worker))
+        except (RedisError, OSError):
+            _log.debug("Redis is away; the worker's name expires there")
+        if self._has_sessions:
+            self._sessions().close()
+
+    def _stay(self) -> None:
+        """Keep the worker's name in Redis, and end idle sessions."""
+        while not self._stopping.wait(wire.ALIVE_EACH):
+            try:
+                self._client.set(wire.alive(self._worker), 1, ex=wire.ALIVE_SECONDS)
+                if self._has_sessions:
+                    self._sessions().sweep()
+            except (RedisError, OSError) as error:
+                _log.debug("Redis is away: %s", error)
+            except Exception:  # noqa: BLE001 # the thread's edge: else no session would end
+                _log.exception("Idle sessions could not be ended")
+
+    def _take_all(self) -> None:
+        while not (self._stopping.is_set() or self._context.threads.stopping):
+            try:
+                self._take_one()
+            except (RedisError, OSError) as error:
+                _log.debug("Requests of sessions cannot be taken: %s", error)
+                self._stopping.wait(_RETRY_SECONDS)
+            except Exception:  # noqa: BLE001 # the thread's edge: else no session would be served again
+                _log.exception("A request of a session could not be taken")
+
+    def _take_one(self) -> None:
+        """Take a request as soon as a thread is free for it."""
+        if not self._free.acquire(timeout=_WAIT_SECONDS):
+            return
+        begun = False
+        try:
+            lean = [name for name, each in self._context.fit.items() if isinstance(each, LeanEnvironment)]
+            places = [wire.of_worker(self._worker), *map(wire.of_environment, lean)]
+            found = cast("tuple[bytes, bytes] | None", self._client.blpop(places, timeout=_WAIT_SECONDS))
+            if found is None:
+                return
+            asked = cast("wire.Asked", json.loads(found[1]))
+            threading.Thread(target=self._serve, args=(asked,), name="session", daemon=True).start()
+            begun = True
+        finally:
+            if not begun:
+                self._free.release()
+
+    def _serve(self, asked: wire.Asked) -> None:
+        """Answer one request, in a slot of the worker's."""
+        try:
+            if asked["do"] == wire.CLOSE:
+                if self._has_sessions:
+                    self._sessions().end(asked["session"])
+                return
+            with self._context.threads.take_turn():
+                self._answer(asked, {"begun": True})
+                answer = self._answered(asked)
+            self._answer(asked, answer)
+        except (RedisError, OSError) as error:
+            _log.warning("An answer about a session could not be sent: %s", error)
+        except Exception:  # noqa: BLE001 # the thread's edge
+            _log.exception("A request of a session could not be answered")
+        finally:
+            self._free.release()
+            self._context.calling.set()  # a check may have waited for the slot
+
+    def _answer(self, asked: wire.Asked, answer: dict[str, object]) -> None:
+        said = json.dumps({"id": asked["id"], "worker": self._worker, **answer})
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.rpush(asked["answers"], said)
+            pipeline.expire(asked["answers"], _ANSWER_SECONDS)
+            pipeline.execute()
+
+    def _answered(self, asked: wire.Asked) -> dict[str, object]:
+        try:
+            return self._done(asked)
+        except NoSession as error:
+            return {"refused": str(error), "messages": list(error.messages)}
+        except (FarmError, BoxFailed, OSError, SessionGone, KeyError) as error:
+            return {"failed": f"{type(error).__name__}: {error}"}
+
+    def _done(self, asked: wire.Asked) -> dict[str, object]:
+        if asked["do"] == wire.OPEN:
+            with self._using(asked) as session:
+                self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
+                return {"roots": [asdict(each) for each in session.roots]}
+        limits = StepLimits(
+            seconds=asked["seconds"],
+            heartbeats=asked["heartbeats"],
+            first_success=asked["first_success"],
+        )
+        tried = [self._tried(asked, each, limits) for each in asked["attempts"]]
+        outcomes = [each.outcome for one in tried for each in one]
+        events.stepped(asked["environment"], outcomes, sessions=len(self._sessions()))
+        return {"tried": [[asdict(each) for each in one] for one in tried]}
+
+    def _using(self, asked: wire.Asked) -> AbstractContextManager[Session]:
+        environment = self._context.fit.get(asked["environment"])
+        if not isinstance(environment, LeanEnvironment):
+            raise NoSession(f"this worker does not serve the environment {asked['environment']} any more")
+        self._has_sessions = True
+        return self._sessions().using(
+            asked["session"], environment, lambda: self._program(asked), self._stopping.is_set
+        )
+
+    def _program(self, asked: wire.Asked) -> str:
+        """Return a session's program, and note that this worker has the session."""
+        found = cast("bytes | None", self._client.hget(wire.kept(asked["session"]), "program"))
+        if found is None:
+            raise NoSession("the session is not kept any more")
+        self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
+        return found.decode("utf-8", "surrogatepass")
+
+    def _tried(self, asked: wire.Asked, attempt: wire.Attempt, limits: StepLimits) -> list[Outcome]:
+        """Return the outcomes of a list of tactics; a session that ends meanwhile is opened again."""
+        outcomes: list[Outcome] = []
+        key = attempt["root"], tuple(attempt["path"])
+        for _ in range(_TURNS):
+            try:
+                with self._using(asked) as session:
+                    for outcome in session.step(key, attempt["tactics"][len(outcomes) :], limits):
+                        outcomes.append(outcome)
+                return outcomes
+            except SessionGone:
+                continue
+            except LookupError as error:
+                lost = Outcome(outcome="lost", message=str(error))
+                return [*outcomes, *[lost] * (len(attempt["tactics"]) - len(outcomes))]
+        gone = Outcome(outcome=CRASHED, message="the session's processes ended with this tactic")
+        rest = len(attempt["tactics"]) - len(outcomes)
+        return [*outcomes, *[gone] * rest]

@@ -1,0 +1,130 @@
+"""Session step, all sessions of a worker: opens each where it is asked for, and ends those that are idle."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.images import Images
+from farm_workers.sessions.session import Session
+
+#: Seconds after which an idle session's processes end.
+IDLE_SECONDS = 60.0
+#: The most sessions of a worker.
+MOST_SESSIONS = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A session, or the place of one that is being opened; `users` are the steps in it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    session: Session | None = None
+    users: int = 0
+    used_at: float = field(default_factory=time.monotonic)
+
+
+class Sessions:
+    """The sessions of one worker; thread-safe. `most_mib` is the memory that all may take together."""
+
+    def __init__(
+        self,
+        images: Images[LeanEnvironment],
+        *,
+        most_mib: int,
+        most: int = MOST_SESSIONS,
+    ) -> None:
+        self._images = images
+        self._most, self._most_kib = most, most_mib << 10
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    @contextlib.contextmanager
+    def using(
+        self,
+        name: str,
+        environment: LeanEnvironment,
+        program: Callable[[], str],
+        cancelled: Callable[[], bool],
+    ) -> Iterator[Session]:
+        """Give the session of a name, which is opened on its program if it is not there.
+
+        Raises NoSession and BoxFailed.
+        """
+        kept = self._taken(name)
+        try:
+            with kept.lock:
+                if kept.session is not None and kept.session.is_over:
+                    kept.session.close()
+                    kept.session = None
+                if kept.session is None:
+                    self._make_room()
+                    kept.session = Session(program(), environment, self._images, cancelled)
+            yield kept.session
+        finally:
+            with self._lock:
+                kept.users -= 1
+                kept.used_at = time.monotonic()
+                if kept.session is None and not kept.users:
+                    self._kept.pop(name, None)
+
+    def _taken(self, name: str) -> _Kept:
+        with self._lock:
+            kept = self._kept.setdefault(name, _Kept())
+            self._kept.move_to_end(name)
+            kept.users += 1
+        return kept
+
+    def end(self, name: str) -> None:
+        """End a session that no step uses; the others end when they are idle."""
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is None or kept.users:
+                return
+            del self._kept[name]
+        if kept.session is not None:
+            kept.session.close()
+
+    def sweep(self) -> None:
+        """End the sessions that were idle for a minute."""
+        now = time.monotonic()
+        with self._lock:
+            idle = [
+                name
+                for name, each in self._kept.items()
+                if not each.users and now - each.used_at > IDLE_SECONDS
+            ]
+        for name in idle:
+            self.end(name)
+
+    def _make_room(self) -> None:
+        """End unused sessions, the least recently used first, while there are too many or they are large."""
+        with self._lock:
+            opened = [(name, each) for name, each in self._kept.items() if each.session is not None]
+        sizes = {name: each.session.usage_kib() for name, each in opened if each.session is not None}
+        number, kib = len(sizes), sum(sizes.values())
+        for name, each in opened:
+            if number < self._most and kib < self._most_kib:
+                return
+            if not each.users:
+                self.end(name)
+                number, kib = number - 1, kib - sizes[name]
+
+    def __len__(self) -> int:
+        """Return the number of sessions."""
+        with self._lock:
+            return len(self._kept)
+
+    def close(self) -> None:
+        """End all sessions."""
+        with self._lock:
+            ending = list(self._kept.values())
+            self._kept.clear()
+        for each in ending:
+            if each.session is not None:
+                each.session.close()
