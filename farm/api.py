@@ -31,7 +31,7 @@ from farm.client.requests import Item, Options, checked
 from farm.client.results import Result
 from farm.client.states import State, Step
 from farm.connections import Connections
-from farm.errors import ServerDown, UsageError
+from farm.errors import ServerDown
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.judging.submit_options import SubmitOptions
@@ -42,12 +42,11 @@ from farm.manifest.entries import expand
 from farm.runs.batch import Items, store_batch
 from farm.runs.export import export
 from farm.runs.revise import cancel
-from farm.runs.stepping import program_of
+from farm.runs.stepping import item_of, program_of
 from farm.runs.submit import submit, watch
 from farm.service.answers import result
 from farm.service.requests import MOST_ITEMS, Batch, batch_of
 from farm.sessions.front import Front, Kept
-from farm.sessions.states import proof_of
 from farm.sessions.wire import USUAL_SECONDS
 from farm.store.queries import Tally
 from farm.store.records import Judged
@@ -206,12 +205,13 @@ class Session:
         """Return a state by its id. Raises UnknownRun."""
         return self._front.state(self._kept, state)
 
-    def prove(self, state: State | str, *, timeout: float = 60.0) -> Verdict:
-        """Have the whole text of a state checked and sealed, like any proof, and return the verdict."""
-        if not self._kept.item.get("formal_statement"):
-            raise UsageError("a session on a program has no statement; fill its sorries, and check the text")
-        found = self.state(state) if isinstance(state, str) else state
-        item = {**self._kept.item, "proof": proof_of(found.tactics)}
+    def prove(self, *states: State | str, timeout: float = 60.0) -> Verdict:
+        """Have the whole text of a state checked and sealed, like any proof, and return the verdict.
+
+        A session on a program takes a state for each of its sorries, in their order.
+        """
+        ids = [each if isinstance(each, str) else each.id for each in states]
+        item = item_of(self._kept, self._front.states(self._kept, ids))
         return self._check(item, environment=self.environment, timeout=timeout)
 
     def close(self) -> None:

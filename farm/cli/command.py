@@ -15,6 +15,7 @@ from farm.cli import (
     keys,
     metrics,
     operating,
+    proving,
     pruning,
     rechecking,
     reporting,
@@ -52,7 +53,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, revising, rechecking, pruning),
+    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving),
     *(serving, operating, keys, metrics),
 )
 for _module in _MODULES:

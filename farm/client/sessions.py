@@ -80,9 +80,9 @@ class Requests:
         """Return the request for a state."""
         return Request(method="GET", path=f"{self._path}/states/{quote(_id(place), safe='')}")
 
-    def prove_request(self, place: Place, options: Mapping[str, object]) -> Request:
-        """Return the request to have the whole text of a state checked and sealed."""
-        body = json.dumps({"state": _id(place), **options})
+    def prove_request(self, places: Sequence[Place], options: Mapping[str, object]) -> Request:
+        """Return the request to have the whole text of these states checked and sealed."""
+        body = json.dumps({"states": [_id(place) for place in places], **options})
         return Request(method="POST", path=f"{self._path}/prove", body=body, wait_seconds=_SPARE_SECONDS)
 
     def end_request(self) -> Request:
@@ -135,9 +135,12 @@ class Session(Requests):
         found: State = self._once(self.state_request(state), _state)
         return found
 
-    def prove(self, state: Place, **options: object) -> Result:
-        """Have the whole text of a state checked and sealed, like any proof, and return the result."""
-        found: Result = self._once(self.prove_request(state, options), parse_result)
+    def prove(self, *states: Place, **options: object) -> Result:
+        """Have the whole text of a state checked and sealed, like any proof, and return the result.
+
+        A session on a program takes a state for each of its sorries, in their order.
+        """
+        found: Result = self._once(self.prove_request(states, options), parse_result)
         return found
 
     def close(self) -> None:
@@ -194,9 +197,9 @@ class AsyncSession(Requests):
         found: State = await self._once(self.state_request(state), _state)
         return found
 
-    async def prove(self, state: Place, **options: object) -> Result:
-        """Have the whole text of a state checked and sealed, like any proof, and return the result."""
-        found: Result = await self._once(self.prove_request(state, options), parse_result)
+    async def prove(self, *states: Place, **options: object) -> Result:
+        """Have the whole text of a state checked and sealed, as `Session.prove` does."""
+        found: Result = await self._once(self.prove_request(states, options), parse_result)
         return found
 
     async def close(self) -> None:
@@ -220,6 +223,7 @@ def _state(answer: Mapping[str, Any]) -> State:
         goals=tuple(answer["goals"]),
         line=answer.get("line", 0),
         column=answer.get("column", 0),
+        is_term=answer.get("is_term", False),
     )
 
 

@@ -11,7 +11,7 @@ class State:
 
     `root` is the number of the sorry where the tactics begin; for the state of a root itself `line`, from 1,
     and `column`, from 0, are its place in the program. A state without goals is no proof: only a sealed check
-    of the whole text is (`prove`).
+    of the whole text is (`prove`). `is_term`: the sorry stands for a term, and not for a tactic.
     """
 
     id: str
@@ -20,6 +20,7 @@ class State:
     goals: tuple[str, ...]
     line: int = 0
     column: int = 0
+    is_term: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,16 +38,17 @@ class _LineError(Exception):
         self.problem, self.remedy, self.field = problem, remedy, field
 
 
-def read(path: Path, *, reassemble: bool = False) -> Iterator[Entry]:
+def read(path: Path, *, reassemble: bool = False, may_lack_answer: bool = False) -> Iterator[Entry]:
     """Yield the entries of one manifest, in bounded memory: `.jsonl`, `.jsonl.gz` or `.jsonl.zst`.
 
     At the first line that is wrong no more come, and ManifestError is raised when others have been looked
     for. With `reassemble`, a line needs its `formal_statement` and `generation` even when it has a
-    `predicted_proof`.
+    `predicted_proof`; with `may_lack_answer` it may lack its `generation`.
     """
     found, faults = None, Faults()
     with opened(path) as lines:
-        for found in entries(str(path), _looked_at(lines, faults), reassemble=reassemble):
+        looked_at = _looked_at(lines, faults)
+        for found in entries(str(path), looked_at, reassemble=reassemble, may_lack_answer=may_lack_answer):
             if isinstance(found, ManifestError):
                 faults.add(found)
             elif not faults:

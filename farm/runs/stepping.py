@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from farm.assembly.program import AssemblyOptions, assemble
+from farm.client.states import State
 from farm.errors import UsageError
 from farm.manifest.entry import Entry
+from farm.sessions.front import Kept
+from farm.sessions.states import filled, proof_of
 
 #: The answer that a statement gets while nothing of its proof is known.
 _UNKNOWN = "by\n  sorry\n"
@@ -30,3 +35,21 @@ def program_of(*, program: str, header: str, context: str, formal_statement: str
         context=context,
     )
     return assemble(entry, AssemblyOptions()).text
+
+
+def item_of(kept: Kept, states: Sequence[State]) -> dict[str, str]:
+    """Return the item that is checked to have states proved: the statement with its proof, or the program.
+
+    Raises UsageError for states that do not fit the session.
+    """
+    if sorted(each.root for each in states) != list(range(len(kept.roots))):
+        raise UsageError(
+            f"give one state for each of the session's {len(kept.roots)} roots, not {len(states)}"
+        )
+    if kept.item.get("formal_statement"):
+        given = {name: kept.item.get(name, "") for name in ("header", "context", "formal_statement")}
+        return {**given, "proof": proof_of(states[0].tactics)}
+    try:
+        return {"program": filled(kept.program, [(kept.roots[each.root], each.tactics) for each in states])}
+    except ValueError as error:
+        raise UsageError(f"the sorries of this program cannot be filled: {error}") from error

@@ -347,13 +347,13 @@ class Backend:
 
         return await self._step(key, stepped)
 
-    async def session_state(self, session: str, state: str, key: Key) -> tuple[Kept, State]:
-        """Return a session and one of its states. Raises `UnknownRun`."""
+    async def session_states(self, session: str, states: Sequence[str], key: Key) -> tuple[Kept, list[State]]:
+        """Return a session and some of its states. Raises `UnknownRun`."""
         front = self._connections.sessions
 
-        def found() -> tuple[Kept, State]:
+        def found() -> tuple[Kept, list[State]]:
             kept = front.session(session, key.id)
-            return kept, front.state(kept, state)
+            return kept, front.states(kept, states)
 
         return await self._in_session(found)
 

@@ -118,6 +118,7 @@ class Front:
                 goals=tuple(each["goals"]),
                 line=each["line"],
                 column=each["column"],
+                is_term=each["is_term"],
             )
             for number, each in enumerate(answer.get("roots", []))
         ]
@@ -152,7 +153,11 @@ class Front:
 
     def state(self, kept: Kept, state: str) -> State:
         """Return a state of a session. Raises UnknownRun."""
-        return self._states(kept.id, [state])[0]
+        return self.states(kept, [state])[0]
+
+    def states(self, kept: Kept, states: Sequence[str]) -> list[State]:
+        """Return states of a session. Raises UnknownRun."""
+        return self._states(kept.id, states)
 
     def step(
         self,
@@ -216,7 +221,7 @@ class Front:
 
     def _keep_states(self, session: str, states: Sequence[State]) -> None:
         fields = {
-            each.id: json.dumps([each.root, each.tactics, each.goals, each.line, each.column])
+            each.id: json.dumps([each.root, each.tactics, each.goals, each.line, each.column, each.is_term])
             for each in states
         }
         key = wire.states(session)
@@ -233,10 +238,16 @@ class Front:
         for state, each in zip(ids, found, strict=True):
             if each is None:
                 raise UnknownRun(f"the session has no state {state[:64]!r}")
-            root, tactics, goals, line, column = json.loads(each)
+            root, tactics, goals, line, column, is_term = json.loads(each)
             states.append(
                 State(
-                    id=state, root=root, tactics=tuple(tactics), goals=tuple(goals), line=line, column=column
+                    id=state,
+                    root=root,
+                    tactics=tuple(tactics),
+                    goals=tuple(goals),
+                    line=line,
+                    column=column,
+                    is_term=is_term,
                 )
             )
         return states

@@ -6,8 +6,13 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+from farm.client.states import State
+
 #: The characters of a state's id.
 _ID_CHARACTERS = 24
+_SORRY = "sorry"
+#: Behind it a closing parenthesis may be part of a comment, and stands on the next line.
+_COMMENT = "--"
 
 
 def state_id(program: str, environment: str, root: int, tactics: Sequence[str]) -> str:
@@ -28,7 +33,28 @@ def proof_of(tactics: Sequence[str]) -> str:
     return "by\n" + "\n".join(_block(tactic) for tactic in tactics) + "\n"
 
 
-def _block(tactic: str) -> str:
+def filled(program: str, holes: Sequence[tuple[State, Sequence[str]]]) -> str:
+    """Return a program with proofs in the place of its sorries; each hole is a root's state and its tactics.
+
+    Raises ValueError where no sorry stands.
+    """
+    lines = program.split("\n")
+    for root, tactics in sorted(holes, key=lambda each: (-each[0].line, -each[0].column)):
+        line = lines[root.line - 1]
+        before, behind = line[: root.column], line[root.column :]
+        if not behind.startswith(_SORRY):
+            raise ValueError(f"line {root.line}, column {root.column} has no {_SORRY}")
+        start = "(by" if root.is_term else "("
+        inner = "\n".join(_block(tactic, root.column + 2) for tactic in tactics)
+        text = f"{before}{start}\n{inner}\n{' ' * root.column}){behind.removeprefix(_SORRY)}"
+        lines[root.line - 1] = text
+    return "\n".join(lines)
+
+
+def _block(tactic: str, column: int = 2) -> str:
     first, *rest = tactic.strip("\n").split("\n")
-    lines = [f"  ({first}", *(f"   {line}" for line in rest), "  )"]
+    space = " " * column
+    if not rest and _COMMENT not in first:
+        return f"{space}({first})"
+    lines = [f"{space}({first}", *(f"{space} {line}" for line in rest), f"{space})"]
     return "\n".join(lines)

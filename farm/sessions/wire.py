@@ -58,10 +58,11 @@ class Tried(TypedDict):
 
 
 class Root(TypedDict):
-    """A sorry of the session's program."""
+    """A sorry of the session's program; `is_term`: it stands for a term, and not for a tactic."""
 
     line: int
     column: int
+    is_term: bool
     goals: Sequence[str]
 
 

@@ -10,14 +10,12 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from farm.client.results import Result
-from farm.errors import UsageError
-from farm.runs.stepping import program_of
+from farm.runs.stepping import item_of, program_of
 from farm.service import requests
 from farm.service.dependencies import Reader, Submitter, TheBackend, wait
 from farm.service.json_body import Json, Route
 from farm.service.refusals import BAD_BODY, REFUSALS
 from farm.sessions import wire
-from farm.sessions.states import proof_of
 
 router = APIRouter(route_class=Route, responses=REFUSALS | BAD_BODY)
 
@@ -75,9 +73,9 @@ class Steps(requests.Exact):
 
 
 class Proving(requests.Exact):
-    """The state whose text is to be checked and sealed, and the options of that check."""
+    """The states whose text is to be checked and sealed, one for each root, and the limits of that check."""
 
-    state: requests.Word
+    states: Annotated[list[requests.Word], Field(min_length=1, max_length=1000)]
     timeout: requests.BodyTimeout = 60.0
     wait_seconds: requests.Wait = 120.0
 
@@ -91,6 +89,7 @@ class StateShown(BaseModel):
     goals: list[str]
     line: int = 0
     column: int = 0
+    is_term: bool = False
 
 
 class SessionShown(BaseModel):
@@ -157,8 +156,8 @@ async def step(session: str, steps: Steps, backend: TheBackend, key: Submitter) 
 @router.get("/v1/sessions/{session}/states/{state}", response_model=StateShown)
 async def get_state(session: str, state: str, backend: TheBackend, key: Reader) -> Response:
     """Return a state of a session."""
-    _, found = await backend.session_state(session, state, key)
-    return Json(asdict(found))
+    _, found = await backend.session_states(session, [state], key)
+    return Json(asdict(found[0]))
 
 
 @router.post("/v1/sessions/{session}/prove", response_model=Result)
@@ -166,11 +165,8 @@ async def prove(
     request: Request, session: str, proving: Proving, backend: TheBackend, key: Submitter
 ) -> Response:
     """Have the whole text of a state checked and sealed like any proof; only that says `proved`."""
-    kept, state = await backend.session_state(session, proving.state, key)
-    if not kept.item.get("formal_statement"):
-        raise UsageError("a session on a program has no statement; fill its sorries, and send the whole text")
-    item = {**kept.item, "proof": proof_of(state.tactics)}
-    del item["program"]
+    kept, states = await backend.session_states(session, proving.states, key)
+    item = item_of(kept, states)
     batch = requests.batch_of(
         [item], {"environment": kept.environment, "timeout": proving.timeout, "priority": "interactive"}, 0
     )

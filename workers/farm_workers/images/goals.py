@@ -67,13 +67,14 @@ def _write(frontend: Frontend, program: str, name: str, seconds: float) -> int:
 
 
 class GoalsAt(NamedTuple):
-    """Goals at an offset of the program: metavariables of a context."""
+    """Goals at an offset of the program: metavariables of a context. `is_term`: a term is missing there."""
 
     offset: int
     kind: str
     context: int
     metavariables: int
     goals: int
+    is_term: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,16 +190,18 @@ class Goals:
         variables = lean.get(table.TERM_CONTEXT, info)
         words = lean.array([]), shared(field(expected, 0)), _ZERO, _ZERO
         with_goal = lean.call(table.ADD_HOLE, shared(here), shared(name), NOTHING, shared(variables), *words)
-        self._add_sorry(offset, context, with_goal, lean.list([name]))
+        self._add_sorry(offset, context, with_goal, lean.list([name]), is_term=True)
 
     def _goals(self, info: int, fields: tuple[StructureField, StructureField]) -> tuple[int, int]:
         """Return the metavariables and the goals of a tactic, before or after it."""
         metavariables, goals = fields
         return self._lean.get(metavariables, info), self._lean.get(goals, info)
 
-    def _add_sorry(self, offset: int | None, context: int, metavariables: int, goals: int) -> None:
+    def _add_sorry(
+        self, offset: int | None, context: int, metavariables: int, goals: int, *, is_term: bool = False
+    ) -> None:
         if offset is not None:
-            self._sorries.append(GoalsAt(offset, "sorry", context, metavariables, goals))
+            self._sorries.append(GoalsAt(offset, "sorry", context, metavariables, goals, is_term))
             self._sorries_at.add(offset)
 
     def _at(self, error: _Error) -> list[GoalsAt]:

@@ -47,11 +47,11 @@ class StepAsked(TypedDict):
     first_success: bool
 
 
-def hold_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> int:
+def hold_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> NoReturn:
     """Run as a session: elaborate its program, and hold the states at the sorries, to the end."""
     given = confined_image(place, files)
     if given is None:
-        return 1
+        os._exit(1)
     asked, worker = given
     limit(asked, place.data_bytes)
     try:
@@ -60,10 +60,16 @@ def hold_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> in
         tactics = Tactics(frontend)
     except LeanError as error:
         _say(worker, {"error": str(error)})
-        return 1
+        os._exit(1)
     _silence()
     said = [
-        {"line": each.line, "column": each.column, "goals": tactics.printed(each.state)} for each in roots
+        {
+            "line": each.line,
+            "column": each.column,
+            "is_term": each.is_term,
+            "goals": tactics.printed(each.state),
+        }
+        for each in roots
     ]
     _say(worker, {"accepted": accepted, "roots": said})
     Holder(frontend, tactics, [each.state for each in roots], worker).serve()

@@ -96,7 +96,7 @@ def main() -> NoReturn:
         if what == protocol.ON_CONTEXT:
             return _read_on(frontend, place, files)
         if what == protocol.SESSION:
-            return hold_in(frontend, place, files)
+            hold_in(frontend, place, files)
         if what == protocol.ON_MODULE:
             return _take_in(frontend, compiler, kernel, place, files)
         return seal_in(frontend, compiler, kernel, place, files)

@@ -44,7 +44,7 @@ _FIRST_HEARTBEATS = 1 << 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Contexts:
-    """The contexts of the elaborator's monads at one place of a program, and Lean's limit of heartbeats there.
+    """The contexts of the elaborator's monads at one place of a program, and its limit of heartbeats.
 
     The limit is that of the option ``maxHeartbeats``, in thousandths of its unit, 0 for none.
     """
@@ -73,11 +73,15 @@ class State:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Root:
-    """The state at a sorry of a program; `line` counts from 1, `column` from 0, in code points."""
+    """The state at a sorry of a program; `line` counts from 1, `column` from 0, in code points.
+
+    `is_term`: the sorry stands for a term, and not for a tactic.
+    """
 
     state: State
     line: int
     column: int
+    is_term: bool
 
 
 class TacticFailed(Exception):
@@ -103,7 +107,7 @@ class Tactics:
         found = []
         for each in goals.sorries():
             line, column = goals.place(each)
-            found.append(Root(state=self._root(each), line=line, column=column))
+            found.append(Root(state=self._root(each), line=line, column=column, is_term=each.is_term))
         return found
 
     def _root(self, at: GoalsAt) -> State:

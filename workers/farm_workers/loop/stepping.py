@@ -1,4 +1,4 @@
-"""The worker's sessions: takes requests to step in proofs from Redis, in turn with checks, and answers them."""
+"""The worker's sessions: takes requests to step in proofs from Redis, in turn with checks."""
 
 from __future__ import annotations
 
@@ -182,14 +182,13 @@ class Stepping:
         for _ in range(_TURNS):
             try:
                 with self._using(asked) as session:
-                    for outcome in session.step(key, attempt["tactics"][len(outcomes) :], limits):
-                        outcomes.append(outcome)
-                return outcomes
+                    outcomes.extend(session.step(key, attempt["tactics"][len(outcomes) :], limits))
             except SessionGone:
                 continue
             except LookupError as error:
                 lost = Outcome(outcome="lost", message=str(error))
                 return [*outcomes, *[lost] * (len(attempt["tactics"]) - len(outcomes))]
+            return outcomes
         gone = Outcome(outcome=CRASHED, message="the session's processes ended with this tactic")
         rest = len(attempt["tactics"]) - len(outcomes)
         return [*outcomes, *[gone] * rest]

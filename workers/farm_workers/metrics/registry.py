@@ -52,8 +52,8 @@ FAILURES = (Reason.BOX_FAILED, Reason.KILLED, Reason.BAD_ENVIRONMENT, Reason.NO_
 #: The causes of killing a boxed process.
 _CAUSES = ("wall", "cpu", "memory", "processes", "cancelled", "out_of_memory")
 #: The outcomes of a tactic (`farm_workers.sessions.outcome`).
-STEP_OUTCOMES = tuple(
-    ["goals", "no_goals", "error", "timeout", "heartbeats", "memory", "crashed", "skipped", "lost"]
+STEP_OUTCOMES = (
+    *("goals", "no_goals", "error", "timeout", "heartbeats", "memory", "crashed", "skipped", "lost"),
 )
 
 

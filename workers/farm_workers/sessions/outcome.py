@@ -34,10 +34,11 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RootGoals:
-    """A sorry of the session's program: its place, and the goals there."""
+    """A sorry of the session's program: its place, whether it stands for a term, and the goals there."""
 
     line: int
     column: int
+    is_term: bool
     goals: tuple[str, ...]
 
 

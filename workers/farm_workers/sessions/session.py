@@ -72,7 +72,7 @@ class _Lines:
         given.setblocking(False)
 
     def next(self, deadline: float) -> dict[str, object] | None:
-        """Return the next line, None at the end. Raises TimeoutError at the deadline, ValueError for no JSON."""
+        """Return the next line, None at the end. Raises TimeoutError, and ValueError for no JSON."""
         while (end := self._read.find(b"\n")) < 0:
             if len(self._read) > _MOST_BYTES:
                 raise ValueError("a line that is too long")
@@ -420,6 +420,7 @@ def _root(found: dict[str, object]) -> RootGoals:
     return RootGoals(
         line=line if isinstance(line, int) else 0,
         column=column if isinstance(column, int) else 0,
+        is_term=found.get("is_term") is True,
         goals=_texts(found.get("goals")),
     )
 
