@@ -2,8 +2,8 @@
 
 This is the loop of GPT-f and of miniF2F's *tidy* baseline: a queue of states, ordered by the sum of the
 scores of the tactics that led there; an expansion tries a list of tactics on the first of them. States whose
-goals were reached before are left out. Sources: Polu and Sutskever, 2020, arXiv:2009.03393; Zheng, Han and Polu,
-2021, arXiv:2109.00110.
+goals were reached before are left out. Sources: Polu and Sutskever, 2020, arXiv:2009.03393; Zheng, Han and
+Polu, 2021, arXiv:2109.00110.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from tests.bench.looking import looking
 from tests.bench.metrics import metrics
 from tests.bench.pruning import pruning
 from tests.bench.reporting import reports
+from tests.bench.sessions import sessions
 from tests.bench.texts import assembly, policy
 from tests.bench.tracing import traces
 
@@ -48,6 +49,7 @@ class Part(StrEnum):
     PRUNE = "prune"
     IMAGES = "images"
     CLASSES = "classes"
+    SESSIONS = "sessions"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -62,6 +64,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.PRUNE: pruning,
     Part.IMAGES: images,
     Part.CLASSES: classes,
+    Part.SESSIONS: sessions,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

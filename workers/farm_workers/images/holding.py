@@ -149,20 +149,24 @@ class Holder:
         worker = socket_of(answers)
         self._frontend.begin()
         try:
-            state = self._led(self._states[asked["state"]], asked["path"])
+            led = self._led(self._states[asked["state"]], asked["path"])
         except TacticFailed as error:
             _say(worker, {"outcome": LOST, "message": str(error)})
             return 1
         _say(worker, {"outcome": "ready"})
-        states = self._tried(state, asked, worker)
+        before = led[-1] if led else self._states[asked["state"]]
+        states = [*led, *self._tried(before, asked, worker)]
         if states:
             Holder(self._frontend, self._tactics, states, worker).serve()
         return 0
 
-    def _led(self, state: State, path: Sequence[str]) -> State:
+    def _led(self, state: State, path: Sequence[str]) -> list[State]:
+        """Return the states on a path, which are held as well: the path need not be taken again."""
+        states: list[State] = []
         for tactic in path:
             state = self._tactics.without_messages(self._tactics.step(state, tactic))
-        return state
+            states.append(state)
+        return states
 
     def _tried(self, before: State, asked: StepAsked, worker: socket.socket) -> list[State]:
         """Try the tactics one after the other, reporting each; return the new states."""

@@ -259,8 +259,8 @@ class Session:
         limits: StepLimits,
     ) -> Generator[Outcome, None, bool]:
         """Yield the outcomes of a fork's tactics; return whether it goes on as a holder of new states."""
-        lines, states = _Lines(ours), list[StateKey]()
-        root, above = key
+        lines, (root, above) = _Lines(ours), key
+        states = [(root, above[:kept]) for kept in range(len(above) - before + 1, len(above) + 1)]
         try:
             self._await_state(lines, (before + 1) * limits.seconds)
         except TimeoutError:
