@@ -46,12 +46,15 @@ from farm.runs.stepping import item_of, program_of
 from farm.runs.submit import submit, watch
 from farm.service.answers import result
 from farm.service.requests import MOST_ITEMS, Batch, batch_of
-from farm.sessions.front import Front, Kept
+from farm.sessions.front import Kept
 from farm.sessions.wire import USUAL_SECONDS
 from farm.store.queries import Tally
 from farm.store.records import Judged
 
 _log = logger(__name__)
+
+#: A session looks this often whether the farm's own servers still run.
+_LOOK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,8 +162,10 @@ class Session:
     its whole text checked and sealed.
     """
 
-    def __init__(self, front: Front, kept: Kept, check: Callable[..., Verdict]) -> None:
-        self._front, self._kept, self._check = front, kept, check
+    def __init__(self, connections: Connections, kept: Kept, check: Callable[..., Verdict]) -> None:
+        self._connections, self._front = connections, connections.sessions
+        self._kept, self._check = kept, check
+        self._looked_at = time.monotonic()
         self.id, self.environment, self.roots = kept.id, kept.environment, kept.roots
 
     @property
@@ -196,6 +201,10 @@ class Session:
         `seconds` of wall time and Lean's `heartbeats` limit each tactic. With `first_success` a list ends
         with its first tactic that does not fail. Raises UsageError, UnknownRun, QueueFull and ServerDown.
         """
+        if time.monotonic() - self._looked_at > _LOOK_SECONDS:
+            self._looked_at = time.monotonic()
+            self._connections.revived()  # the farm's own servers may have ended while nobody used them
+            self._connections.environments()
         listed = [(each if isinstance(each, str) else each.id, tactics) for each, tactics in attempts]
         return self._front.step(
             self._kept, listed, seconds=seconds, heartbeats=heartbeats, first_success=first_success
@@ -215,8 +224,9 @@ class Session:
         return self._check(item, environment=self.environment, timeout=timeout)
 
     def close(self) -> None:
-        """End the session's processes."""
-        self._front.end(self._kept)
+        """End the session's processes; those of a farm that is away end by themselves."""
+        with suppress(ServerDown):
+            self._front.end(self._kept)
 
     def __enter__(self) -> Session:
         return self
@@ -337,7 +347,7 @@ class Farm:
         name = environment or connections.settings.environment
         connections.environments()
         kept = connections.sessions.open(text, name, item={} if program else item)
-        return Session(connections.sessions, kept, self.check)
+        return Session(connections, kept, self.check)
 
     def _stored(self, asked: Batch, options: SubmitOptions | None) -> Run:
         connections, settings = self._connections, self._connections.settings

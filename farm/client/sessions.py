@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
+from farm.client.errors import ServiceFailed, Unanswered, Unreachable
 from farm.client.requests import Request
 from farm.client.results import Result, parse_result
 from farm.client.states import State, Step
@@ -144,8 +146,9 @@ class Session(Requests):
         return found
 
     def close(self) -> None:
-        """End the session's processes."""
-        self._once(self.end_request(), lambda answer: answer)
+        """End the session's processes; those of a service that is away end by themselves."""
+        with suppress(Unreachable, Unanswered, ServiceFailed):
+            self._once(self.end_request(), lambda answer: answer)
 
     def __enter__(self) -> Self:
         return self
@@ -203,8 +206,9 @@ class AsyncSession(Requests):
         return found
 
     async def close(self) -> None:
-        """End the session's processes."""
-        await self._once(self.end_request(), lambda answer: answer)
+        """End the session's processes, as `Session.close` does."""
+        with suppress(Unreachable, Unanswered, ServiceFailed):
+            await self._once(self.end_request(), lambda answer: answer)
 
     async def __aenter__(self) -> Self:
         return self

@@ -63,6 +63,8 @@ def search_all(
         raise UsageError(f"{manifest} has no line with a statement")
     texts = _texts(manifest)
     have = _searched(target)
+    if have:  # without a line that was cut off
+        write(target, [json.dumps(row) for row in have.values()])
     todo = [each for each in entries if each.line not in have]
     with target.open("a", encoding="utf-8") as out, ThreadPoolExecutor(at_once) as pool:
         begun = [

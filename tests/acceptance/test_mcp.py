@@ -49,7 +49,10 @@ def test_the_tools_say_what_they_take(served: Served) -> None:
         return (await client.list_tools()).tools
 
     tools = {tool.name: tool for tool in used(served, use)}
-    assert set(tools) == {"check_proof", "explain_verdict"}
+    assert set(tools) == {
+        *("check_proof", "explain_verdict", "list_environments"),
+        *("open_proof", "try_tactics", "show_state", "seal_proof"),
+    }
     assert "formal_statement: the theorem up to its" in (tools["check_proof"].description or "")
     assert tools["check_proof"].input_schema["required"] == ["answer"]
 
@@ -69,6 +72,33 @@ def test_a_proof_is_checked_and_its_verdict_explained(served: Served) -> None:
     assert said.startswith("rejected (error): The answer is no proof.")
     assert "answer:2:" in said
     assert "tier kernel" in said
+
+
+def test_a_proof_is_found_step_by_step_and_sealed(served: Served) -> None:
+    async def use(client: Client) -> Any:
+        opened = await called(client, "open_proof", **STATED)
+        (root,) = opened["states"]
+        tried = await called(
+            client,
+            "try_tactics",
+            session=opened["session"],
+            state=root["id"],
+            tactics=["exact h", "exact ⟨h.2, h.1⟩", "sorry"],
+        )
+        shown = await called(
+            client, "show_state", session=opened["session"], state=tried["result"][1]["state"]
+        )
+        sealed = [
+            await called(client, "seal_proof", session=opened["session"], states=[each["state"]])
+            for each in tried["result"][1:]
+        ]
+        return tried["result"], shown, sealed, await called(client, "list_environments")
+
+    tried, shown, (right, wrong), environments = used(served, use)
+    assert [each["outcome"] for each in tried] == ["error", "no_goals", "no_goals"]
+    assert (shown["tactics"], shown["goals"]) == (["exact ⟨h.2, h.1⟩"], [])
+    assert (right["verdict"], wrong["verdict"], wrong["reason"]) == ("proved", "rejected", "has_sorry")
+    assert [each["name"] for each in environments["result"]] == ["core"]
 
 
 def test_a_program_without_a_statement_is_told_to_be_weaker(served: Served) -> None:

@@ -77,7 +77,7 @@ class _Lines:
             if len(self._read) > _MOST_BYTES:
                 raise ValueError("a line that is too long")
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._socket], [], [], left)[0]:
+            if left <= 0 or not _is_readable(self._socket, left):
                 raise TimeoutError
             try:
                 read = self._socket.recv(_CHUNK)
@@ -323,7 +323,7 @@ class Session:
         return Outcome(outcome=CRASHED, message="the process ended while it ran the tactic")
 
     def _fork_is_over(self) -> bool:
-        return bool(select.select([self._fork.over], [], [], 0)[0])
+        return _is_readable(self._fork.over, 0)
 
     def _require_life(self) -> None:
         if self._fork_is_over():
@@ -405,6 +405,13 @@ class Session:
         for holder in holders:
             holder.socket.close()
         self._files.close()
+
+
+def _is_readable(file: socket.socket | int, seconds: float) -> bool:
+    """Return whether there is something to read within some seconds; of any descriptor, unlike `select`."""
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def _listed(found: object) -> list[dict[str, object]]:

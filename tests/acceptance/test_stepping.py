@@ -1,0 +1,275 @@
+"""Sessions through a whole farm: over HTTP with both clients, from Python, at a terminal, and by search."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from commands import HEADER, Command
+from processes import PATIENCE
+from trainer_service import Served, service
+
+from farm import Farm
+from farm.client import AsyncClient, Client, Invalid, NotFound
+from farm.errors import UnknownRun, UsageError
+
+STATEMENT = "theorem t (p q r : Prop) (hp : p) (hq : q) (hr : r) : (p ∧ q) ∧ r"
+ITEM = {"header": HEADER, "formal_statement": f"{STATEMENT} := by\n"}
+SKETCH = (
+    f"{HEADER}theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  constructor\n  · sorry\n  · exact sorry\n"
+)
+
+
+@pytest.fixture(scope="module")
+def served(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with service(farm, tmp_path_factory.mktemp("serve")) as found:
+        yield found
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[Client]:
+    with Client(deadline=120 * PATIENCE, **served.options) as found:
+        yield found
+
+
+@pytest.fixture
+def local(farm: Command, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
+    for name, value in farm.settings.items():
+        monkeypatch.setenv(name, str(value))
+    with Farm() as found:
+        yield found
+
+
+# Over HTTP
+
+
+def test_a_proof_is_found_over_http_and_sealed(client: Client) -> None:
+    with client.session(ITEM) as session:
+        first, wrong, done = session.step(session.root, ["constructor", "exact hr", "exact ⟨⟨hp, hq⟩, hr⟩"])
+        assert [each.outcome for each in (first, wrong, done)] == ["goals", "error", "no_goals"]
+        assert (wrong.state, bool(wrong.message), done.cpu_ms > 0) == (None, True, True)
+        assert first.state is not None
+        assert session.state(first.state).tactics == ("constructor",)
+        several = session.steps([(session.root, ["skip"]), (first.state, ["exact ⟨hp, hq⟩", "exact hr"])])
+        assert [[each.outcome for each in one] for one in several] == [["goals"], ["goals", "error"]]
+        result = session.prove(done.state or "")
+    assert (result.verdict, result.reward) == ("proved", 1.0)
+    with pytest.raises(NotFound):
+        session.step(session.root, ["skip"])
+
+
+def test_the_asynchronous_client_has_the_same_sessions(served: Served) -> None:
+    async def main() -> tuple[str | None, list[str]]:
+        async with (
+            AsyncClient(deadline=120 * PATIENCE, **served.options) as farm,
+            await farm.session(ITEM) as session,
+        ):
+            steps = await session.step(session.root, ["skip", "exact ⟨⟨hp, hq⟩, hr⟩"])
+            assert (await session.state(steps[0].state or "")).goals
+            listed = await session.steps([(session.root, ["skip"])])
+            result = await session.prove(steps[1].state or "")
+            return result.verdict, [each.outcome for each in listed[0]]
+
+    assert asyncio.run(main()) == ("proved", ["goals"])
+
+
+@pytest.mark.parametrize("tactic", ["sorry", "exact sorry", "admit", "exact t p q r hp hq hr"])
+def test_a_state_without_goals_is_no_proof(client: Client, tactic: str) -> None:
+    with client.session(ITEM) as session:
+        (step,) = session.step(session.root, tactic)
+        assert step.outcome == "no_goals"
+        assert session.prove(step.state or "").verdict == "rejected"
+
+
+def test_states_have_the_same_ids_in_every_session(client: Client) -> None:
+    with client.session(ITEM) as one, client.session(ITEM) as other:
+        assert one.id != other.id
+        assert one.root == other.root
+        assert one.step(one.root, "skip")[0].state == other.step(other.root, "skip")[0].state
+
+
+def test_many_sessions_at_once_are_served(served: Served) -> None:
+    async def one(farm: AsyncClient, number: int) -> str | None:
+        async with await farm.session(ITEM) as session:
+            steps = await session.step(session.root, [f"have k{number} : q := hq", "nonsense"])
+            assert [each.outcome for each in steps] == ["goals", "error"]
+            (done,) = await session.step(steps[0].state or "", f"exact ⟨⟨hp, k{number}⟩, hr⟩")
+            return done.state
+
+    async def main() -> list[str | None]:
+        async with AsyncClient(deadline=240 * PATIENCE, **served.options) as farm:
+            return await asyncio.gather(*(one(farm, number) for number in range(32)))
+
+    states = asyncio.run(main())
+    assert None not in states
+    assert len(set(states)) == 32
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({}, "give a formal_statement"),
+        ({**ITEM, "program": SKETCH}, "give a formal_statement"),
+        ({**ITEM, "formal_statement": "theorem t : Wrong := by"}, "has errors"),
+        ({"program": f"{HEADER}theorem t : True := True.intro\n"}, "no sorry"),
+        ({**ITEM, "header": "import Nowhere\n"}, "header"),
+        ({**ITEM, "answer": "rfl"}, "answer"),
+    ],
+)
+def test_what_no_session_can_begin_on_is_refused_with_the_reason(
+    client: Client, item: dict[str, str], words: str
+) -> None:
+    with pytest.raises(Invalid, match=words):
+        client.session(item)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 422),
+        ({"state": "x"}, 422),
+        ({"state": "x", "tactics": []}, 422),
+        ({"state": "x", "tactics": ["skip"] * 65}, 422),
+        ({"state": "x", "tactics": ["skip"], "seconds": 0}, 422),
+        ({"state": "x", "tactics": ["skip"], "seconds": 1e9}, 422),
+        ({"state": "x", "tactics": ["skip"], "steps": [{"state": "x", "tactics": ["skip"]}]}, 422),
+        ({"state": "x", "tactics": [1]}, 422),
+        ({"state": "x", "tactics": ["skip"]}, 404),
+        ({"steps": [{"state": "x", "tactics": ["skip"]}] * 65}, 422),
+    ],
+)
+def test_a_wrong_step_gets_one_clear_refusal(
+    client: Client, served: Served, body: dict[str, object], status: int
+) -> None:
+    options = served.options
+    with client.session(ITEM) as session:
+        answer = httpx.post(
+            f"{options['url']}/v1/sessions/{session.id}/steps",
+            json=body,
+            headers={"Authorization": f"Bearer {options['token']}"},
+            timeout=60 * PATIENCE,
+        )
+        assert (answer.status_code, bool(answer.json()["detail"])) == (status, True)
+
+
+def test_a_session_in_no_environment_and_one_that_is_unknown_are_not_found(client: Client) -> None:
+    with pytest.raises(NotFound, match="no environment"):
+        client.session(ITEM, environment="nowhere")
+    with client.session(ITEM) as session:
+        pass
+    with pytest.raises(NotFound, match="no session"):
+        session.step(session.root, "skip")
+
+
+# From Python
+
+
+def test_a_sketch_is_filled_hole_by_hole(local: Farm) -> None:
+    with local.session(SKETCH) as session:
+        assert [(each.line, each.is_term, each.goals[0].rpartition("⊢ ")[2]) for each in session.roots] == [
+            (6, False, "q"),
+            (7, True, "p"),
+        ]
+        (first,), (second,) = (
+            session.step(root, tactic)
+            for root, tactic in zip(session.roots, ["exact h.2", "exact h.1"], strict=True)
+        )
+        with pytest.raises(UsageError, match="one state for each"):
+            session.prove(first.state or "")
+        verdict = session.prove(first.state or "", second.state or "")
+    assert (verdict.verdict, verdict.reason) == ("proved", "ok")
+    assert "sorry" not in verdict.program
+
+
+def test_a_session_goes_on_after_its_worker_was_killed(
+    own_farm: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in own_farm.settings.items():
+        monkeypatch.setenv(name, str(value))
+    with Farm() as farm, farm.session(**ITEM) as session:
+        (first,) = session.step(session.root, "constructor")
+        for worker in workers(own_farm):
+            os.kill(worker, signal.SIGKILL)
+        (second,) = session.step(first.state or "", "exact ⟨hp, hq⟩")
+        assert second.outcome == "goals"
+        (third,) = session.step(second.state or "", "exact hr")
+        assert session.prove(third.state or "").verdict == "proved"
+
+
+def workers(farm: Command) -> list[int]:
+    """Return the processes of a farm's own worker."""
+    home = str(farm.settings["FARM_HOME"]).encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            if b"worker" in words.split(b"\0") and home in words + (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    assert found
+    return found
+
+
+def test_a_state_of_nobody_is_unknown(local: Farm) -> None:
+    with local.session(**ITEM) as session, pytest.raises(UnknownRun, match="no state"):
+        session.step("0" * 24, "skip")
+
+
+# Commands
+
+
+def test_a_person_proves_at_a_terminal(farm: Command, tmp_path: Path) -> None:
+    file = tmp_path / "sketch.lean"
+    file.write_text(SKETCH)
+    typed = "help\nexact h.1\nundo\ngoals\nexact h || exact h.2\nroot 2\nexact h.1\nscript\ndone\n"
+    said = farm("prove", file, stdin=typed.encode())
+    assert said.returncode == 0, said.stderr
+    assert "proved: ok" in said.stdout
+    assert farm("prove", file, stdin=b"quit\n").returncode == 3
+
+
+def test_a_search_proves_what_it_can_and_goes_on_where_it_was(farm: Command, tmp_path: Path) -> None:
+    manifest, output = tmp_path / "problems.jsonl", tmp_path / "answers.jsonl"
+    statements = {
+        "both": f"{STATEMENT} := by\n",
+        "either": "theorem u (p q : Prop) (h : p ∨ q) : q ∨ p := by\n",
+        "false": "theorem v (p : Prop) : p := by\n",
+        "bad": "theorem w : Nowhere := by\n",
+    }
+    rows = [{"name": name, "header": HEADER, "formal_statement": text} for name, text in statements.items()]
+    manifest.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    said = farm("search", manifest, "-o", output, "--expansions", 32, "--json")
+    assert said.returncode == 0, said.stderr
+    told = json.loads(said.stdout)
+    assert (told["lines"], told["proved"]) == (4, 2)
+    written = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [each["name"] for each in written] == list(statements)
+    assert [each.get("proof_status") for each in written] == ["completed", "completed", None, None]
+    assert "has errors" in written[3]["search"]["reason"]
+    output.write_text("".join(json.dumps(each) + "\n" for each in written[:2]) + '{"name": "fal')
+    again = farm("search", manifest, "-o", output, "--expansions", 32, "--json")
+    assert again.returncode == 0, again.stderr
+    assert [json.loads(line)["name"] for line in output.read_text().splitlines()] == list(statements)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--prover", "nowhere.txt"], "cannot be read"),
+        (["--strategy", "worst-first"], "none of best-first"),
+    ],
+)
+def test_a_search_that_cannot_be_made_so_is_bad_usage(
+    farm: Command, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    manifest = tmp_path / "problems.jsonl"
+    manifest.write_text(json.dumps({"name": "a", **ITEM}) + "\n")
+    said = farm("search", manifest, *arguments)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert words in said.stderr
