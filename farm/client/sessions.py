@@ -89,7 +89,7 @@ class Requests:
 
     def end_request(self) -> Request:
         """Return the request to end the session."""
-        return Request(method="DELETE", path=self._path)
+        return Request(method="DELETE", path=self._path, body="{}")
 
 
 class Session(Requests):

@@ -2,7 +2,7 @@
 
 This is the loop of GPT-f and of miniF2F's *tidy* baseline: a queue of states, ordered by the sum of the
 scores of the tactics that led there; an expansion tries a list of tactics on the first of them. States whose
-goals were reached before are left out. Sources: Polu and Sutskever, 2020, arXiv:2009.03393; Zheng, Han and
+goals were reached before are skipped. Sources: Polu and Sutskever, 2020, arXiv:2009.03393; Zheng, Han and
 Polu, 2021, arXiv:2109.00110.
 """
 
@@ -62,7 +62,10 @@ class Limits:
 
 @dataclass(kw_only=True, slots=True)
 class Found:
-    """The result of a search: the state without goals, None if there is none, and what the search took."""
+    """The result of a search: the last step, whose state has no goals, and the numbers of attempts.
+
+    `step` is None where the search ended without such a state.
+    """
 
     step: Step | None = None
     tactics: tuple[str, ...] = ()

@@ -20,13 +20,13 @@ from farm.search.provers import Prover
 from farm.sessions.front import NotOpened
 from farm.sessions.states import proof_of
 
-#: A state without goals that the seal refuses is left out so often before a search ends.
+#: A search ends after the seal has refused this many states without goals.
 _MOST_REFUSED = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """The result for one line: its proof, "" if none was sealed, the verdict, and what the search took."""
+    """The result for one line: its proof, "" without a sealed one, the verdict, and the search's numbers."""
 
     line: int
     generation: str

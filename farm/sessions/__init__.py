@@ -1,1 +1,1 @@
-"""Proofs step by step, for those who ask: sessions on workers, reached over the broker."""
+"""Proofs step by step: opens sessions on workers, which are reached over the broker."""

@@ -1,4 +1,4 @@
-"""Session step, the front: opens sessions on workers, steps in them, and keeps what makes them again.
+"""Session step, the front: opens sessions on workers, steps in them, and keeps their tactics.
 
 It has no state of its own but the requests under way, so any process of the farm serves any session.
 """
@@ -28,7 +28,7 @@ from farm.sessions.states import state_id
 ROOM_SECONDS = 20.0
 #: A request is given to another worker at most so often.
 _TURNS = 3
-#: What a step may take besides its tactics' limits: opening the session and making a state again.
+#: Seconds besides the tactics' limits, for opening a session and making a state again.
 _SPARE_SECONDS = 120.0
 _LOOK_SECONDS = 1
 #: Redis must answer within this time; an answer is waited for in turns of a second.
@@ -87,7 +87,7 @@ class Front:
         self._thread: threading.Thread | None = None
 
     def close(self) -> None:
-        """Give up what is under way, and end the thread that listens."""
+        """Give up all requests under way, and end the thread that listens."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join(2 * _LOOK_SECONDS)
@@ -211,7 +211,7 @@ class Front:
             asked = self._request(kept.id, kept.environment, wire.CLOSE)
             self._kept(lambda: self._client.rpush(wire.of_worker(worker.decode()), json.dumps(asked)))
 
-    # What is kept
+    # Redis
 
     def _kept(self, command: Callable[[], Any]) -> Any:
         try:

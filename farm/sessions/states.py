@@ -27,8 +27,8 @@ def state_id(program: str, environment: str, root: int, tactics: Sequence[str]) 
 def proof_of(tactics: Sequence[str]) -> str:
     """Return the text of a proof that runs these tactics one after the other.
 
-    Each stands on lines of its own; parentheses hold together what a step read as several tactics, and a
-    step of one tactic means the same in them.
+    Each stands on lines of its own; parentheses hold a sequence of tactics together, and a
+    single tactic means the same in them.
     """
     return "by\n" + "\n".join(_block(tactic) for tactic in tactics) + "\n"
 

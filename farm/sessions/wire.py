@@ -1,9 +1,9 @@
-"""Session step, the wire: the names and messages by which sessions are asked of workers over Redis.
+"""Session step, the wire: the names and messages with which services ask workers over Redis.
 
 A request is one JSON object on a list: that of a worker which has the session, or that of an environment,
 which all its workers take from. The worker answers on the list that the request names, first with the name of
 the worker that has begun, then with the result. Redis keeps a session's program and states for an hour, so
-any worker can make it again. Nobody believes what stands there: a proof counts when a check has sealed it.
+any worker can make it again. A proof counts only when a check has sealed it.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def test_a_url_may_stand_in_a_file(tmp_path: Path):
         ({"FARM_CONCURRENCY": "-1"}, ["FARM_CONCURRENCY='-1'", "whole number above 0"]),
         ({"FARM_MEMORY_MIB": "4GB"}, ["FARM_MEMORY_MIB='4GB'", "whole number above 0"]),
         ({"FARM_LOG_LEVEL": "loud"}, ["FARM_LOG_LEVEL='loud'", "debug", "error"]),
-        ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "forked, snapshot, cold"]),
+        ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "forked, snapshot, prepared, cold"]),
         ({"FARM_IMAGES": "0"}, ["FARM_IMAGES='0'", "whole number above 0"]),
         ({"FARM_SNAPSHOT_MIB": "8G"}, ["FARM_SNAPSHOT_MIB='8G'", "whole number above 0"]),
         ({"FARM_ISOLATION": "docker"}, ["FARM_ISOLATION='docker'", "rlimit, bwrap", "such as cgroup+bwrap"]),

@@ -149,6 +149,4 @@ def _of_site(found: list[str]) -> Refusal | None:
 def _of_type(found: list[str], method: str) -> Refusal | None:
     if method in _SAFE_METHODS or (len(found) == 1 and _JSON.fullmatch(found[0])):
         return None
-    if method == "DELETE" and not found:
-        return None  # it has no body, and a page cannot send one without asking the service first
     return Refusal(status=415, words="the body is not JSON; send it with Content-Type: application/json")

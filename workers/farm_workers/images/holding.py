@@ -5,7 +5,7 @@ the number of a fork; an order to step has a socket and a request. The fork runs
 JSON for each as it ends, and then holds the new states itself: it takes orders on that socket. A fork whose
 socket the worker closes ends; `END` kills one that runs a tactic for too long.
 
-Whatever runs here is code of the session's tactics: the worker believes nothing of it, and seals each proof.
+The tactics run their own code here, so the worker believes no answer, and seals each proof.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def hold_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> No
 
 
 def _silence() -> None:
-    """Lead the output of tactics nowhere: nobody reads it, and a full pipe would stop them."""
+    """Discard the output of tactics: a full pipe would stop them."""
     for stream in (1, 2):
         os.dup2(0, stream)
 

@@ -235,7 +235,7 @@ class Tactics:
         return self._lean.call(table.MOST_HEARTBEATS, shared(options)) >> 1
 
     def _grant(self, heartbeats: int) -> None:
-        """Give the next tactic so many heartbeats, any number if 0; those of earlier ones do not count.
+        """Give the next tactic this number of heartbeats, any number if 0, whatever was counted before.
 
         Lean compares how many were counted since the context was made with the limit of its default options
         (`ContextInfo.runCoreM` does not take the option over), so the count is set.
@@ -245,7 +245,7 @@ class Tactics:
         self._lean.runtime(table.SET_HEARTBEATS)(boxed(first), NOTHING)
 
     def _require_success(self, ended: int, core: int) -> None:
-        """Raise TacticFailed for what was thrown, and for errors that Lean noted and went on from."""
+        """Raise TacticFailed for a thrown error, and for errors after which Lean continued."""
         lean = self._lean
         errors = [
             lean.get(table.MESSAGE_WORDS, each)
@@ -259,11 +259,11 @@ class Tactics:
             raise TacticFailed("\n".join(said) or "the tactic failed")
 
     def messages(self, state: State) -> list[str]:
-        """Return what Lean said while it ran the last tactic, such as a suggestion."""
+        """Return Lean's messages of the last tactic, such as a suggestion."""
         return [self._said(self._lean.get(table.MESSAGE_WORDS, each)) for each in self._messages(state.core)]
 
     def without_messages(self, state: State) -> State:
-        """Return a state to which Lean has said nothing yet."""
+        """Return the state without Lean's messages."""
         if not self._messages(state.core):
             return state
         empty = shared(self._lean.constant(table.NO_MESSAGES))

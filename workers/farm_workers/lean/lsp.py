@@ -49,7 +49,7 @@ def _frame(**fields: object) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-#: All that Lean writes before a body, and the most bytes of it.
+#: The headers before a body, and their most bytes.
 _LENGTH = re.compile(rb"Content-Length: ([0-9]{1,9})\r\n\r\n")
 _MOST_LENGTH = 40
 
@@ -57,7 +57,7 @@ _MOST_LENGTH = 40
 class Answer:
     """The answer to the requests about one version of the document, as far as it has been written.
 
-    `is_broken` marks output that is not the protocol's: no more of it is read.
+    `is_broken` marks output that breaks the protocol; the rest is not read.
     """
 
     def __init__(self, version: int) -> None:
@@ -102,7 +102,7 @@ class Answer:
     def as_printed(self, text: str) -> bytes:
         """Return Lean's messages about a text in the form in which ``lean --json`` prints them.
 
-        Raises Doubtful if they have no form that the farm knows, or lack what ``lean --json`` prints.
+        Raises Doubtful for an unknown form, and for one without a field that ``lean --json`` prints.
         """
         value = _parsed(self._published)
         params = value.get("params")

@@ -18,7 +18,7 @@ from farm_workers.lean.way import Doubtful
 
 _log = logger(__name__)
 
-#: At most this many headers that checks asked for, or that cannot be imported, are cached.
+#: The most headers that are remembered: those of checks, and those that Lean cannot import.
 _MOST_HEADERS = 1000
 
 Key = tuple[LeanEnvironment, str]
@@ -35,9 +35,9 @@ class _Kept:
 class Pool:
     """Keeps at most `most` stock Leans that wait for a program; thread-safe.
 
-    The headers that checks asked for last share them. `others` returns how many images the worker has, and
+    The headers of the latest checks share them. `others` returns how many images the worker has, and
     their private memory in bytes: these come first, and together all take at most `most_mib`. An import is
-    begun only while a core is idle: where checks use all cores it would take from them what it saves.
+    begun only while a core is idle: on busy cores it would cost the checks as much as it saves.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Pool:
     def taken(self, environment: LeanEnvironment, header: str) -> Iterator[WaitingLean]:
         """Give a process that waits with a header, which ends with the block; another one is begun.
 
-        Raises Doubtful if there is none. A header is prepared from its second check on: it may have one only.
+        Raises Doubtful if there is none. A header is prepared from its second check on: many have one check.
         """
         key = _short((environment, header))
         if self._seen.get(key):
@@ -148,7 +148,7 @@ class Pool:
         return self._working + making < self._cores
 
     def _next(self, most: int, most_kib: int) -> Key | None:
-        """Return the header of the next process: of those with the fewest, the last that was asked for."""
+        """Return the header of the next process: the newest of the headers with the fewest processes."""
         if not self._kept or not self._fits(most - 1, most_kib):
             return None
         key = min(reversed(self._kept), key=lambda each: len(self._kept[each].leans))
@@ -159,7 +159,7 @@ class Pool:
         return number <= most and sum(len(kept.leans) * kept.kib for kept in self._kept.values()) <= most_kib
 
     def _make_room(self, most: int, most_kib: int) -> None:
-        """Forget the headers that were not asked for longest, and leave one place to one that has none."""
+        """Forget the least recently used headers, and keep a place free for a header without a process."""
         while len(self._kept) > max(most, 1):
             self._leave(kept := next(iter(self._kept.values())), list(kept.leans))
             self._kept.popitem(last=False)

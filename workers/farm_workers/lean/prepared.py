@@ -1,7 +1,7 @@
 """Prepared way: a stock Lean that has imported the header before the check came, for one check each.
 
 Such a process serves an editor (``lean --worker``): it reports all messages, but writes no module. So it
-answers where Lean refuses a program, and whatever else is said of a program a fresh Lean decides.
+answers where Lean refuses a program, and a fresh Lean decides about all others.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def is_possible(environment: LeanEnvironment) -> bool:
 def _refusal(question: Question, text: str, run: Execution, answer: Answer) -> Reply:
     """Return the reply of a Lean that has read the program to its end and reports errors.
 
-    What the program prints could be a forged answer: that gains it nothing, for every other reply, and so
+    The program could print a forged answer. That gains it nothing: every other reply, and so
     every one that is better than a refusal, is Doubtful.
     """
     if run.limit or run.box_error or run.output_cut or run.stderr or not answer.is_complete:

@@ -24,7 +24,7 @@ from farm_workers.lean.lsp import HEADER, PROGRAM, Answer, opening, program
 from farm_workers.lean.messages import wait_command
 from farm_workers.lean.way import FIRST_LOAD, Doubtful
 
-#: A waiting process has no time limits: the wait counts for nobody.
+#: A waiting process has no time limits: no check pays for the wait.
 _WAITING = replace(FIRST_LOAD, wall_seconds=math.inf, cpu_seconds=math.inf)
 #: The bytes of requests that a process takes at once; a longer program goes to a fresh Lean.
 _PIPE_BYTES = 1 << 20
@@ -74,7 +74,7 @@ class WaitingLean:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it is alive."""
+        """Whether all of its processes have ended."""
         return not self._thread.is_alive()
 
     def end(self) -> None:
@@ -87,7 +87,7 @@ class WaitingLean:
         self._thread.join()
 
     def check(self, text: str, limits: Limits, cancelled: box.Cancelled) -> tuple[Execution, Answer]:
-        """Give it its program, within limits that count from now; returns when nothing of it is alive.
+        """Give it its program, within limits that count from now; return when all its processes have ended.
 
         Raises Doubtful and BoxFailed.
         """
@@ -142,7 +142,7 @@ class WaitingLean:
         self.memory_kib = self._cell.usage().memory_kib
 
     def _heard(self, deadline: float) -> bytes:
-        """Return what Lean writes next. Raises Doubtful when it ends, or is not needed any more."""
+        """Return the next bytes of Lean's output. Raises Doubtful when Lean ends, or is needed no more."""
         stdout, over = self._cell.stdout, self._cell.over
         while not _is_readable(stdout, _LOOK_SECONDS):
             if _is_readable(over):
@@ -169,7 +169,7 @@ def _is_readable(descriptor: int, seconds: float = 0.0) -> bool:
 
 
 class _FromNow:
-    """A cell whose usage, and limits, count from now on: the import is nobody's."""
+    """A cell whose usage and limits count from now on, without the import."""
 
     def __init__(self, cell: Cell, limits: Limits) -> None:
         self._cell, self._before = cell, cell.usage()

@@ -15,7 +15,7 @@ StateKey = tuple[int, tuple[str, ...]]
 class Outcome:
     """The outcome of one tactic.
 
-    `goals` are the open goals as Lean prints them, `messages` what Lean said besides, `message` the reason of
+    `goals` are the open goals as Lean prints them, `messages` Lean's other words, `message` the reason of
     a failure. `cpu_ms` is processor time in milliseconds. A tactic that left ``no_goals`` has proved nothing
     yet: only a sealed check of the whole text does.
     """
@@ -43,7 +43,7 @@ class RootGoals:
 
 
 class NoSession(Exception):
-    """A session cannot be opened: says why, and with `messages` what Lean said of its program."""
+    """A session cannot be opened: says why; `messages` are Lean's errors on its program."""
 
     def __init__(self, words: str, messages: tuple[str, ...] = ()) -> None:
         super().__init__(words)

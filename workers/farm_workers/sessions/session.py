@@ -44,7 +44,7 @@ OPEN_SECONDS = 60.0
 MOST_HOLDERS, MOST_MIB = 64, 1024
 #: The most processes and threads of a session: a fork has a few threads of Lean's.
 _PROCESSES = 8 * MOST_HOLDERS
-#: The most bytes of the answer to one tactic: what is longer was not written by the farm.
+#: The most bytes of the answer to one tactic; the farm writes none that is longer.
 _MOST_BYTES = 4 << 20
 _CHUNK = 1 << 16
 #: An image may have ended since its last fork; its replacement is tried once.

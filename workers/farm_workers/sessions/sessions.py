@@ -1,4 +1,4 @@
-"""Session step, all sessions of a worker: opens each where it is asked for, and ends those that are idle."""
+"""Session step, all sessions of a worker: opens each at its first request, and ends idle ones."""
 
 from __future__ import annotations
 
