@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -181,6 +184,29 @@ def test_nothing_is_left_of_a_session_that_is_closed(open_: Open) -> None:
         tried(session, f"have k{number} : q := hq")
     session.close()
     eventually(lambda: {each.pid for each in family(os.getpid())} <= before)
+
+
+def test_a_process_that_is_killed_from_outside_costs_no_outcome(open_: Open) -> None:
+    session, stop = open_(), threading.Event()
+    mine = {each.pid for each in family(os.getpid())}
+    assert outcomes(session, "constructor") == ["goals"]
+
+    def kill() -> None:
+        while not stop.wait(0.05):
+            for each in family(os.getpid()):
+                if each.pid not in mine:  # the holders of states, and forks that run tactics
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(each.pid, signal.SIGKILL)
+                    break
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = [outcomes(session, "exact ⟨hp, hq⟩", "exact hr", on=("constructor",)) for _ in range(30)]
+    finally:
+        stop.set()
+        killer.join()
+    assert found == [["goals", "error"]] * 30
 
 
 # Programs that are none

@@ -24,8 +24,11 @@ from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
 from farm_workers.sessions.session import Session, StepLimits
 
+from farm.client.states import State, Step
 from farm.judging.ending import Ending, ending
 from farm.judging.job import Check
+from farm.search import best_first
+from farm.search.provers import tactics_in
 from farm.settings import Settings
 from tests.bench.checks.figures import Figure
 from tests.bench.checks.library import MODULES
@@ -42,6 +45,16 @@ set_option synthInstance.maxSize 100000000
 set_option maxHeartbeats 0
 """
 NEVER = "exact (inferInstance : Climbs 0)"
+#: Statements that are searched, and how many states of each are expanded.
+PROBLEMS = (
+    STATEMENT,
+    "theorem a (p q : Prop) (h : p ∨ q) : q ∨ p",
+    "theorem b (p q : Prop) : p → q → (q ∧ p) ∧ p = p",
+    "theorem c (p q r : Prop) (h : p ∧ q) (k : q → r) : r ∨ p",
+    "theorem d (p : Prop) : p",
+)
+_EXPANSIONS = 12
+_UNSOLVED = "unsolved goals\n"
 #: Tactics of one call, turns of each contender, states that are kept, and the limit of the endless tactic.
 _MANY, _TURNS, _KEPT, _SECONDS = 32, 15, 1000, 1.0
 _LIMITS = StepLimits(seconds=30.0)
@@ -117,6 +130,7 @@ class _Contest:
         with closing(self._opened()) as session:
             yield self._memory(session)
         yield self._after_endless()
+        yield from self._searches()
 
     def _in_turns(self, session: Session, at: Mapping[int, list[str]]) -> dict[str, list[float]]:
         taken: dict[str, list[float]] = {}
@@ -179,6 +193,27 @@ class _Contest:
             key="kept_states_mib", name=f"{_KEPT} kept states", unit="MiB", samples=(mib,), at_most=100
         )
 
+    def _searches(self) -> Iterator[Figure]:
+        """Measure the search by a list of tactics over sessions, and the same over whole programs."""
+        ratios = []
+        for statement in PROBLEMS:
+            program = f"{self._environment.header}{statement} := by sorry\n"
+            began = time.perf_counter()
+            with closing(Session(program, self._environment, self._images, box.never)) as session:
+                one = _searched(_ByState(session))
+            by_state = time.perf_counter() - began
+            began = time.perf_counter()
+            other = _searched(_ByText(self._checker, self._environment, statement))
+            ratios.append((time.perf_counter() - began) / by_state)
+            assert (one.step is None) == (other.step is None), (statement, one, other)
+        yield Figure(
+            key="search_over_text",
+            name="the same search by whole programs over sessions, time, same theorems found",
+            unit="",
+            samples=tuple(ratios),
+            at_least=5,
+        )
+
     def _after_endless(self) -> Figure:
         """Measure how long after the limit of an endless tactic the next tactic's answer comes."""
         with closing(self._opened(CLIMBS)) as session:
@@ -196,6 +231,73 @@ class _Contest:
             samples=(median(late),),
             at_most=100,
         )
+
+
+def _searched(session: best_first.Session) -> best_first.Found:
+    listed = tactics_in("tidy")
+    limits = best_first.Limits(expansions=_EXPANSIONS)
+    return best_first.Search(session, lambda _goals: listed, limits=limits).run()
+
+
+def _state(tactics: Sequence[str], goals: Sequence[str]) -> State:
+    return State(id=json.dumps(list(tactics)), root=0, tactics=tuple(tactics), goals=tuple(goals))
+
+
+class _ByState:
+    """A session as a search sees it, in this process."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.root = _state((), session.roots[0].goals)
+
+    def step(
+        self, state: str, tactics: Sequence[str], *, seconds: float, heartbeats: int | None
+    ) -> list[Step]:
+        """Try tactics on a state."""
+        path = tuple(json.loads(state))
+        limits = StepLimits(seconds=seconds, heartbeats=heartbeats)
+        found = self._session.step((0, path), tactics, limits)
+        return [
+            Step(
+                tactic=tactic,
+                outcome=each.outcome,
+                state=json.dumps([*path, tactic]) if each.has_state else None,
+                goals=each.goals,
+            )
+            for tactic, each in zip(tactics, found, strict=True)
+        ]
+
+
+class _ByText:
+    """The same over whole programs: each tactic elaborates all that stands before it."""
+
+    def __init__(self, checker: Checker, environment: LeanEnvironment, statement: str) -> None:
+        self._checker, self._environment, self._statement = checker, environment, statement
+        self.root = _state((), self._goals(["skip"]) or ())
+
+    def step(
+        self, state: str, tactics: Sequence[str], *, seconds: float, heartbeats: int | None
+    ) -> list[Step]:
+        """Try tactics on a state."""
+        del seconds, heartbeats
+        return [self._tried([*json.loads(state), tactic]) for tactic in tactics]
+
+    def _tried(self, tactics: list[str]) -> Step:
+        goals = self._goals(tactics)
+        if goals is None:
+            return Step(tactic=tactics[-1], outcome="error")
+        outcome = "goals" if goals else "no_goals"
+        return Step(tactic=tactics[-1], outcome=outcome, state=json.dumps(tactics), goals=goals)
+
+    def _goals(self, tactics: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the goals that tactics leave, None if one fails."""
+        body = "".join(f"  ({each})\n" for each in tactics)
+        program = f"{self._environment.header}{self._statement} := by\n{body}"
+        report = self._checker.check(Check(program=program), self._environment)
+        errors = [each.text for each in report.answer.messages if each.severity == "error"]
+        if any(not each.startswith(_UNSOLVED) for each in errors):
+            return None
+        return tuple(each.removeprefix(_UNSOLVED) for each in errors)
 
 
 @contextmanager

@@ -51,6 +51,8 @@ _CHUNK = 1 << 16
 _TURNS = 2
 #: A killed fork is gone after this time, or the session is ended.
 _END_SECONDS = 1.0
+#: In the place of a tactic's number: the path to the state was tried again.
+_PATH = -1
 #: The outcomes that a fork may report; anything else was not written by the farm.
 _REPORTED = frozenset({"goals", "no_goals", ERROR, SKIPPED})
 
@@ -62,6 +64,10 @@ class StepLimits:
     seconds: float
     heartbeats: int | None = None
     first_success: bool = False
+
+
+class _HolderGone(Exception):
+    """A process that held states has ended; its session goes on."""
 
 
 class _Lines:
@@ -102,11 +108,8 @@ class _Holder:
         self.users = 0
 
     def order(self, what: bytes, number: int, files: Sequence[int] = ()) -> None:
-        """Send an order. Raises SessionGone."""
-        try:
-            socket.send_fds(self.socket, [what + b"%08d" % number], list(files))
-        except OSError as error:
-            raise SessionGone("a holder of states has ended") from error
+        """Send an order. Raises OSError if the process has ended."""
+        socket.send_fds(self.socket, [what + b"%08d" % number], list(files))
 
 
 class Session:
@@ -214,16 +217,26 @@ class Session:
         A state that no process holds any more is made again from its tactics. Raises SessionGone when the
         session's processes have ended, and LookupError for a state that cannot be made again.
         """
-        done, succeeded = 0, False
+        done, succeeded, retried = 0, False, set[int]()
         while done < len(tactics):
             if succeeded and limits.first_success:
                 yield Outcome(outcome=SKIPPED)
                 done += 1
                 continue
-            for outcome in self._run(key, tactics[done:], limits):
-                succeeded |= outcome.has_state
-                done += 1
-                yield outcome
+            try:
+                for outcome in self._run(key, tactics[done:], limits):
+                    if outcome.outcome == CRASHED and done not in retried:
+                        retried.add(done)  # it may have been killed from outside
+                        break
+                    succeeded |= outcome.has_state
+                    done += 1
+                    yield outcome
+            except _HolderGone:
+                continue  # a state above it is held, at least the root
+            except LookupError:
+                if _PATH in retried:
+                    raise
+                retried.add(_PATH)
         self._make_room()
 
     def _run(self, key: StateKey, tactics: Sequence[str], limits: StepLimits) -> Iterator[Outcome]:
@@ -240,13 +253,25 @@ class Session:
                     "first_success": limits.first_success,
                 }
                 with theirs, as_file(json.dumps(asked).encode()) as request:
-                    holder.order(STEP, number, [theirs.fileno(), request])
+                    self._order(holder, STEP, number, [theirs.fileno(), request])
                 keeps = yield from self._watched(ours, holder, number, key, len(path), tactics, limits)
             except BaseException:
                 ours.close()
                 raise
             if not keeps:
                 ours.close()
+
+    def _order(self, holder: _Holder, what: bytes, number: int, files: Sequence[int] = ()) -> None:
+        """Send an order to a holder. Raises SessionGone, and `_HolderGone` if others are left."""
+        try:
+            holder.order(what, number, files)
+        except OSError as error:
+            if holder is self._root:
+                raise SessionGone("the processes of the session have ended") from error
+            with self._lock:
+                self._forget([holder])
+            holder.socket.close()
+            raise _HolderGone from error
 
     def _watched(
         self,
@@ -303,7 +328,8 @@ class Session:
 
     def _ended(self, lines: _Lines, holder: _Holder, number: int) -> None:
         """Have a fork killed by the one that forked it. Raises SessionGone if it does not die."""
-        holder.order(END, number)
+        with contextlib.suppress(_HolderGone):  # its forks have ended or will not be used
+            self._order(holder, END, number)
         deadline = time.monotonic() + _END_SECONDS
         while True:
             try:
@@ -379,13 +405,17 @@ class Session:
             if crowded or full:
                 unused = [each for each in self._holders if not each.users]
                 leaving = unused[: max(0, len(self._holders) - most)]
-            for holder in leaving:
-                del self._holders[holder]
-                for key in holder.states:
-                    if self._places.get(key, (None, 0))[0] is holder:
-                        del self._places[key]
+            self._forget(leaving)
         for holder in leaving:
             holder.socket.close()
+
+    def _forget(self, holders: Sequence[_Holder]) -> None:
+        """Forget the states that only these hold."""
+        for holder in holders:
+            self._holders.pop(holder, None)
+            for key in holder.states:
+                if self._places.get(key, (None, 0))[0] is holder:
+                    del self._places[key]
 
     @property
     def holders(self) -> int:
