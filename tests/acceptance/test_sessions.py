@@ -7,19 +7,24 @@ import os
 import signal
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
+from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
 from farm_workers.sessions.outcome import NoSession, Outcome
 from farm_workers.sessions.session import MOST_HOLDERS, Session, StepLimits
 
+from farm.judging.job import Check
+from farm.judging.verdict import judge
 from tests.processes import PATIENCE, eventually, family
 
 HEADER = "prelude\nimport Core\n"
@@ -35,6 +40,7 @@ set_option synthInstance.maxSize 100000000
 set_option maxHeartbeats 0
 """
 NEVER = "exact (inferInstance : Climbs 0)"
+NATIVE = tomllib.loads((resources.files("farm_workers.exploits") / "native.toml").read_text())["parts"]
 USUAL = StepLimits(seconds=10.0 * PATIENCE)
 ROOT = (0, ())
 
@@ -178,12 +184,17 @@ def test_holders_are_bounded_and_a_state_that_was_ended_comes_again(open_: Open)
 
 def test_nothing_is_left_of_a_session_that_is_closed(open_: Open) -> None:
     open_().close()
-    before = {each.pid for each in family(os.getpid())}
+    before, files = {each.pid for each in family(os.getpid())}, descriptors()
     session = open_()
     for number in range(5):
-        tried(session, f"have k{number} : q := hq")
+        tried(session, f"have k{number} : q := hq", "nonsense")
     session.close()
     eventually(lambda: {each.pid for each in family(os.getpid())} <= before)
+    eventually(lambda: descriptors() <= files)
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_a_process_that_is_killed_from_outside_costs_no_outcome(open_: Open) -> None:
@@ -207,6 +218,42 @@ def test_a_process_that_is_killed_from_outside_costs_no_outcome(open_: Open) -> 
         stop.set()
         killer.join()
     assert found == [["goals", "error"]] * 30
+
+
+# Tactics that run code of their own
+
+#: A tactic whose elaborator is the program's own code.
+CHEAT = """
+namespace Lean.Elab.Tactic
+def Tactic : Type := SYNTAXES → Done
+end Lean.Elab.Tactic
+@[extern "native"] opaque Lean.Elab.Tactic.evalTactic (stx ctx state : Lean.Syntax) : Done
+syntax (name := cheatTactic) "cheat!!" : tactic
+@[tactic cheatTactic] def cheatIt : Lean.Elab.Tactic.Tactic := fun _ _ _ _ _ _ _ _ _ now => ARM
+""".replace("SYNTAXES", " → ".join(["Lean.Syntax"] * 10))
+
+
+@pytest.mark.parametrize(
+    ("part", "arm", "outcome"),
+    [
+        ("exit", "exit now", "crashed"),
+        ("exit", "pause 1000000 now", "timeout"),
+        ("files", 'IO.FS.writeFile "/proc/self/fd/3" "no goals" now', "error"),
+        ("files", 'IO.FS.writeFile "own.txt" "left behind" now', "goals"),
+    ],
+)
+def test_a_tactic_that_runs_code_costs_itself_alone(
+    open_: Open, checker: Checker, core: LeanEnvironment, part: str, arm: str, outcome: str
+) -> None:
+    other = open_()
+    program = f"{NATIVE['elaborator']}{NATIVE[part]}{CHEAT.replace('ARM', arm)}{STATEMENT} := by sorry\n"
+    session = open_(program)
+    found = tried(session, "constructor", "cheat!!", "skip", limits=StepLimits(seconds=2.0))
+    assert [each.outcome for each in found] == ["goals", outcome, "goals"]
+    assert outcomes(session, "exact ⟨hp, hq⟩", on=("constructor",)) == ["goals"]
+    assert outcomes(other, "exact ⟨⟨hp, hq⟩, hr⟩", "nonsense") == ["no_goals", "error"]
+    true = Check(program=HEADER + "theorem t : True := True.intro\n")
+    assert judge(checker.check(true, core)).outcome == "proved"
 
 
 # Programs that are none
