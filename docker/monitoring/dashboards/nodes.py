@@ -127,6 +127,18 @@ _ENGINE = (
         unit="ops",
     ),
     Series(
+        "Tactics per second",
+        """Tactics that sessions tried, by outcome. Many timeouts waste slots: lower the provers' seconds for a
+        tactic; crashes and memory name tactics that end their processes.""",
+        Prom(per_second("farm_steps_total", by="outcome"), "{{outcome}}"),
+        unit="ops",
+    ),
+    Series(
+        "Sessions",
+        """Sessions whose states processes of a worker held at its last step. Idle ones end after a minute.""",
+        Prom("sum by (instance) (farm_sessions)", "{{instance}}"),
+    ),
+    Series(
         "Peak memory of checks",
         """95th percentile of the peak memory of checks, by environment. Slots times this must fit into a
         node's memory beside its images.""",
