@@ -18,6 +18,7 @@ from trainer_service import Served, service
 
 from farm import Farm
 from farm.client import AsyncClient, Client, Invalid, NotFound
+from farm.client.repl import Repl, Server, TacticFailure
 from farm.errors import UnknownRun, UsageError
 
 STATEMENT = "theorem t (p q r : Prop) (hp : p) (hq : q) (hr : r) : (p ∧ q) ∧ r"
@@ -166,6 +167,40 @@ def test_a_session_in_no_environment_and_one_that_is_unknown_are_not_found(clien
         pass
     with pytest.raises(NotFound, match="no session"):
         session.step(session.root, "skip")
+
+
+# As other tools' searches call it
+
+
+def test_a_search_for_the_public_repl_runs_on_the_farm(client: Client) -> None:
+    repl = Repl(client, header=HEADER)
+    first = repl.run({"cmd": "theorem one : True := True.intro\ntheorem s : True := by sorry"})
+    assert [each["goal"] for each in first["sorries"]] == ["⊢ True"]
+    begun = repl.run({"cmd": f"{STATEMENT} := by sorry", "env": first["env"]})
+    root = begun["sorries"][-1]["proofState"]
+    assert repl.run({"tactic": "exact hr", "proofState": root})["message"].startswith("Lean error:\n")
+    goals = repl.run({"tactic": "constructor", "proofState": root})
+    assert (len(goals["goals"]), goals["proofStatus"]) == (2, "Incomplete: open goals remain")
+    done = repl.run({"tactic": "exact ⟨⟨hp, hq⟩, hr⟩", "proofState": root})
+    assert (done["goals"], done["proofStatus"]) == ([], "Completed")
+    trivial = repl.run({"tactic": "trivial", "proofState": begun["sorries"][0]["proofState"]})
+    assert repl.prove(trivial["proofState"], done["proofState"]).verdict == "proved"
+    assert repl.run({"tactic": "skip", "proofState": 99}) == {"message": "Unknown proof state 99"}
+    assert repl.run({"cmd": "#eval 1", "env": 7}) == {"message": "Unknown environment."}
+    assert repl.run({"cmd": "theorem w : Nowhere := by sorry"})["messages"][0]["severity"] == "error"
+    repl.close()
+
+
+def test_a_search_for_pypantograph_runs_on_the_farm(client: Client) -> None:
+    server = Server(client, header=HEADER)
+    state = server.goal_start("∀ (p q : Prop), p → q → p ∧ q")
+    state = server.goal_tactic(state, "intro p q hp hq")
+    with pytest.raises(TacticFailure, match="unknown"):
+        server.goal_tactic(state, "nonsense")
+    state = server.goal_tactic(state, "exact ⟨hp, hq⟩")
+    assert state.is_solved
+    assert server.prove(state).verdict == "proved"
+    server.close()
 
 
 # From Python

@@ -128,14 +128,14 @@ _ENGINE = (
     ),
     Series(
         "Tactics per second",
-        """Tactics that sessions tried, by outcome. Many timeouts waste slots: lower the provers' seconds for a
-        tactic; crashes and memory name tactics that end their processes.""",
+        """Tactics that sessions tried, by outcome. Many timeouts waste slots: lower the provers' seconds for
+        a tactic. Crashes and memory count tactics that end their processes.""",
         Prom(per_second("farm_steps_total", by="outcome"), "{{outcome}}"),
         unit="ops",
     ),
     Series(
         "Sessions",
-        """Sessions whose states processes of a worker held at its last step. Idle ones end after a minute.""",
+        """Sessions whose states a worker's processes held at its last step. Idle ones end after a minute.""",
         Prom("sum by (instance) (farm_sessions)", "{{instance}}"),
     ),
     Series(
