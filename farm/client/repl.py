@@ -41,7 +41,8 @@ class _Sessions:
 
     def opened(self, text: str) -> list[tuple[int, State]]:
         """Open a session on a text, and return the number of each of its roots."""
-        session = self._client.session({"program": f"{self._header}\n{text}" if self._header else text}, environment=self._environment)
+        program = f"{self._header}\n{text}" if self._header else text
+        session = self._client.session({"program": program}, environment=self._environment)
         return [(self._noted(session, root.id), root) for root in session.roots]
 
     def stepped(self, number: int, tactic: str) -> tuple[int | None, Step]:
