@@ -1,4 +1,4 @@
-"""Every error the farm raises on purpose, in one tree.
+"""The errors that the farm raises on purpose; docs/reference/commands.md lists all exit statuses.
 
     FarmError                      exit 1: the farm itself failed
     ├── ServerDown                 PostgreSQL or Redis cannot be reached
@@ -7,6 +7,7 @@
     ├── OverLimit                  exit 4: an API key has reached a limit of its own
     ├── Forbidden                  an API key does not allow this request
     ├── NotExported                exit 5: verdicts are stored, and could not be written into a manifest
+    ├── EnvironmentDiffers         exit 7: an environment is not what was recorded
     └── UsageError                 exit 2: a command or a request cannot be carried out as given
         ├── SettingsError          a FARM_* variable or a configuration file is wrong
         ├── UnknownRun             no run has this id

@@ -15,7 +15,10 @@ from farm.judging.tiers import Tier
 
 
 class Ending(StrEnum):
-    """How a run ended; the first that applies, in this order."""
+    """How a run ended; the first that applies, in this order.
+
+    A process that ended with status 0 or 1 is judged by Lean's messages, before memory and crashes.
+    """
 
     #: Lean cannot read the text, or the policy rejects it: Lean did not run.
     UNREADABLE = "unreadable"

@@ -1,4 +1,6 @@
-"""The store step: every change of a check's state, each one transaction.
+"""The store step: the changes of a check's state by claims and verdicts, each one transaction.
+
+Sweeps take checks back (`farm.store.sweeping`), and cancellations end waiting ones (`farm.store.waiting`).
 
 PostgreSQL is the truth, and the queue: workers claim the first checks by class and turn, several at a time,
 each with an attempt number and a lease of its own. Only a statement that names this attempt finishes a check,
@@ -237,8 +239,8 @@ _BEGUN = f"""
     WHERE checks.id = locked.id
 """
 
-# The verdict stays in the identity when it would come out the same again, and was come to with what the
-# identity names.
+# A check keeps its identity, so that later lines share its verdict, if the verdict would come out the same
+# again and the worker had the environment and the version that the identity names.
 _FINISH = """
     WITH given AS (
         SELECT * FROM jsonb_to_recordset(CAST(%(given)s AS jsonb)) AS given (
