@@ -17,8 +17,9 @@ from processes import PATIENCE
 from trainer_service import Served, service
 
 from farm import Farm
-from farm.client import AsyncClient, Client, Invalid, NotFound
+from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound
 from farm.client.repl import Repl, Server, TacticFailure
+from farm.client.sessions import Session
 from farm.errors import UnknownRun, UsageError
 
 STATEMENT = "theorem t (p q r : Prop) (hp : p) (hq : q) (hr : r) : (p ∧ q) ∧ r"
@@ -167,6 +168,32 @@ def test_a_session_in_no_environment_and_one_that_is_unknown_are_not_found(clien
         pass
     with pytest.raises(NotFound, match="no session"):
         session.step(session.root, "skip")
+
+
+def test_a_key_sees_no_session_of_another_key(client: Client, served: Served, farm: Command) -> None:
+    said = farm("keys", "add", "prover", "--scope", "submit", "--scope", "read")
+    assert said.returncode == 0, said.stderr
+    token = said.stdout.split()[-1]
+    with client.session(ITEM) as session, Client(served.options["url"], token=token) as other:
+        with other.session(ITEM) as own:
+            assert own.step(own.root, "skip")[0].outcome == "goals"
+        foreign = Session({"id": session.id, "environment": "core", "states": []}, other._once)
+        for ask in (
+            lambda: foreign.step(session.root, "skip"),
+            lambda: foreign.state(session.root.id),
+            lambda: foreign.prove(session.root),
+            foreign.close,
+        ):
+            with pytest.raises(NotFound, match="no session"):
+                ask()
+        assert session.step(session.root, "skip")[0].outcome == "goals"
+
+
+def test_a_key_without_the_scope_cannot_step(served: Served, farm: Command) -> None:
+    said = farm("keys", "add", "reader", "--scope", "read")
+    token = said.stdout.split()[-1]
+    with Client(served.options["url"], token=token) as other, pytest.raises(Forbidden):
+        other.session(ITEM)
 
 
 # As other tools' searches call it
