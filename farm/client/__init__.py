@@ -39,10 +39,13 @@ from farm.client.results import (
     Result,
     Seconds,
 )
+from farm.client.sessions import AsyncSession, Session
+from farm.client.states import State, Step
 from farm.client.sync import Client
 
 __all__ = [
     "AsyncClient",
+    "AsyncSession",
     "Batch",
     "Client",
     "ClientError",
@@ -67,6 +70,9 @@ __all__ = [
     "Result",
     "Seconds",
     "ServiceFailed",
+    "Session",
+    "State",
+    "Step",
     "Tier",
     "TooLarge",
     "Unanswered",

@@ -7,13 +7,15 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from commands import HEADER, Command
-from processes import PATIENCE
+from processes import CODE, PATIENCE
 from trainer_service import Served, service
 
 from farm import Farm
@@ -231,6 +233,15 @@ def test_a_search_for_pypantograph_runs_on_the_farm(client: Client) -> None:
 
 
 # From Python
+
+
+def test_the_documented_search_finds_its_proof(farm: Command, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "use" / "sessions.md").read_text()
+    script = tmp_path / "example.py"
+    script.write_text(page.partition("```python\n")[2].partition("```")[0])
+    environment = {**farm.environment, "PYTHONPATH": CODE}
+    said = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert (said.stdout, said.returncode) == ("True\n", 0), said.stderr
 
 
 def test_a_sketch_is_filled_hole_by_hole(local: Farm) -> None:
