@@ -23,6 +23,7 @@ from farm.store.transitions import Store
 from tests.chaos.servers import Servers
 from tests.processes import PATIENCE, eventually
 
+SKETCH = HEADER + "theorem t : True := by sorry\n"
 USERS = Path(__file__).parents[2] / "docker" / "redis" / "users.acl"
 PASSWORD, ADMIN = "a-password", "an-administrator"
 KINDS = [PROVED, ENDLESS, WRONG, ENDLESS, PROVED, ENDLESS]
@@ -163,6 +164,11 @@ def test_the_documented_rights_are_enough_for_a_run_a_service_and_a_killed_worke
             assert submit.ended(seconds=100) == 0, submit.said
         answer = service.post({"program": HEADER + PROGRAMS[PROVED].format(n=99)}, wait_seconds=30)
         assert [item["verdict"] for item in answer["items"]] == ["proved"]
+        opened = service.ask("POST", "/v1/sessions", status=201, json={"program": SKETCH})
+        asked = {"state": opened["states"][0]["id"], "tactics": ["exact nothing", "trivial"]}
+        steps = service.ask("POST", f"/v1/sessions/{opened['id']}/steps", json=asked)["steps"]
+        assert [each["outcome"] for each in steps[0]] == ["error", "no_goals"]
+        service.ask("DELETE", f"/v1/sessions/{opened['id']}", json={})
         parts = {each["part"]: each["ok"] for each in farm.json("doctor")["parts"]}
         worker.process.terminate()
         assert worker.ended() == 0, worker.said
