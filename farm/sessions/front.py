@@ -105,7 +105,10 @@ class Front:
             "program": program,
             "item": json.dumps(dict(item or {})),
         }
-        self._kept(lambda: self._client.hset(wire.kept(session), mapping=dict[Any, Any](fields)))
+        with self._client.pipeline(transaction=False) as pipeline:  # no key is without an end
+            pipeline.hset(wire.kept(session), mapping=dict[Any, Any](fields))
+            pipeline.expire(wire.kept(session), wire.KEPT_SECONDS)
+            self._kept(pipeline.execute)
         answer = self._asked(session, environment, wire.OPEN, _SPARE_SECONDS)
         if "refused" in answer:
             self._kept(lambda: self._client.delete(wire.kept(session)))
@@ -179,8 +182,7 @@ class Front:
             {"root": state.root, "path": list(state.tactics), "tactics": list(tactics)}
             for state, (_, tactics) in zip(before, attempts, strict=True)
         ]
-        if any(len(each["path"]) >= wire.MOST_DEPTH for each in asked):
-            raise UsageError(f"a state has at most {wire.MOST_DEPTH} tactics")
+        _require_short(asked)
         count = sum(len(each["tactics"]) for each in asked)
         self._count(kept.id, count)
         answer = self._asked(
@@ -226,6 +228,7 @@ class Front:
         }
         key = wire.states(session)
         with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.hincrby(wire.kept(session), "characters", sum(map(len, fields.values())))
             if fields:
                 pipeline.hset(key, mapping=dict[Any, Any](fields))
             pipeline.expire(key, wire.KEPT_SECONDS)
@@ -256,6 +259,11 @@ class Front:
         tried = cast("int", self._kept(lambda: self._client.hincrby(wire.kept(session), "steps", tactics)))
         if tried > wire.MOST_STEPS:
             raise UsageError(f"a session tries at most {wire.MOST_STEPS} tactics; open another one")
+        kept = self._kept(lambda: self._client.hget(wire.kept(session), "characters"))
+        if int(kept or 0) > wire.MOST_KEPT_CHARACTERS:
+            raise UsageError(
+                f"a session keeps at most {wire.MOST_KEPT_CHARACTERS} characters of states; open another one"
+            )
 
     # Requests
 
@@ -375,6 +383,17 @@ def _require_possible(attempts: Sequence[tuple[str, Sequence[str]]], seconds: fl
             raise UsageError(f"try 1 to {wire.MOST_TACTICS} tactics on a state at once, not {len(tactics)}")
         if any(len(each) > wire.MOST_TACTIC_CHARACTERS for each in tactics):
             raise UsageError(f"a tactic has at most {wire.MOST_TACTIC_CHARACTERS} characters")
+
+
+def _require_short(attempts: Sequence[wire.Attempt]) -> None:
+    """Raise UsageError for states that would have too many tactics, or too long ones."""
+    for each in attempts:
+        if len(each["path"]) >= wire.MOST_DEPTH:
+            raise UsageError(f"a state has at most {wire.MOST_DEPTH} tactics")
+        if sum(map(len, each["path"])) + max(map(len, each["tactics"])) > wire.MOST_PATH_CHARACTERS:
+            raise UsageError(
+                f"the tactics of a state have at most {wire.MOST_PATH_CHARACTERS} characters together"
+            )
 
 
 def _step(kept: Kept, before: State, tactic: str, tried: wire.Tried) -> tuple[Step, State | None]:

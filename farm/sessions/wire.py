@@ -19,8 +19,12 @@ ALIVE_SECONDS, ALIVE_EACH = 5, 1.0
 MOST_TACTICS, MOST_TACTIC_CHARACTERS, MOST_LISTS = 64, 100_000, 64
 #: The most tactics of one state, and of one session.
 MOST_DEPTH, MOST_STEPS = 1000, 1_000_000
-#: The most and the usual seconds for each tactic.
-MOST_SECONDS, USUAL_SECONDS = 60.0, 5.0
+#: The most characters of one state's tactics, and of all that is kept of a session.
+MOST_PATH_CHARACTERS, MOST_KEPT_CHARACTERS = 1_000_000, 256_000_000
+#: The most and the usual seconds for each tactic, and the most for all of a call.
+MOST_SECONDS, USUAL_SECONDS, MOST_CALL_SECONDS = 60.0, 5.0, 900.0
+#: The most characters of goals and messages in the answer to a call.
+MOST_ANSWER_CHARACTERS = 32_000_000
 
 OPEN, STEP, CLOSE = "open", "step", "close"
 

@@ -10,6 +10,7 @@ The tactics run their own code here, so the worker believes no answer, and seals
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -22,19 +23,19 @@ from typing import NoReturn, TypedDict
 
 from farm_workers.binding.objects import LeanError
 from farm_workers.box.sockets import socket_of
-from farm_workers.images import protocol
 from farm_workers.images.child import Surroundings, confined_image, limit
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.process import leave
 from farm_workers.images.tactics import State, TacticFailed, Tactics
 
-#: Orders to a holder, each followed by the number of a fork.
+#: Orders to a holder, each followed by the number of a fork: so many bytes, for the socket keeps no bounds.
 STEP, END = b"s", b"e"
+ORDER_BYTES = 9
 #: The outcomes of a tactic that a fork reports.
 GOALS, NO_GOALS, ERROR, SKIPPED = "goals", "no_goals", "error", "skipped"
 #: The answer to a path that cannot be taken again.
 LOST = "lost"
-_MESSAGES, _MESSAGE_CHARACTERS = 16, 16_384
+MOST_MESSAGES, _MESSAGE_CHARACTERS = 16, 16_384
 
 
 class StepAsked(TypedDict):
@@ -93,22 +94,24 @@ class Holder:
     ) -> None:
         self._frontend, self._tactics = frontend, tactics
         self._states, self._worker = states, worker
-        self._forks: dict[int, tuple[int, int]] = {}
+        self._forks: dict[int, int] = {}
         self._poll = select.poll()
         self._poll.register(worker, select.POLLIN)
 
     def serve(self) -> NoReturn:
         """Take orders until the worker closes the socket, then end."""
         gc.freeze()
+        # The kernel reaps its forks, and the orphans of holders that ended before their own forks.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor != self._worker.fileno():
-                    self._reap(descriptor)
+                    self._forget(descriptor)
                 elif not self._take_order():
                     os._exit(0)
 
     def _take_order(self) -> bool:
-        order, files, _, _ = socket.recv_fds(self._worker, protocol.MOST_BYTES, 2)
+        order, files, _, _ = socket.recv_fds(self._worker, ORDER_BYTES, 2)
         if not order:
             return False
         number = int(order[1:])
@@ -120,20 +123,22 @@ class Holder:
             leave(lambda: self._step(*files))
         for file in files:
             os.close(file)
-        handle = os.pidfd_open(pid)
-        self._forks[handle] = pid, number
-        self._poll.register(handle, select.POLLIN)
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and is reaped
+            handle = os.pidfd_open(pid)
+            self._forks[handle] = number
+            self._poll.register(handle, select.POLLIN)
         return True
 
     def _end(self, number: int) -> None:
         """Kill a fork; one that has ended is not there any more."""
-        for handle, (_, known) in self._forks.items():
+        for handle, known in self._forks.items():
             if known == number:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it was reaped
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
 
-    def _reap(self, handle: int) -> None:
-        pid, _ = self._forks.pop(handle)
-        os.waitpid(pid, 0)
+    def _forget(self, handle: int) -> None:
+        """Forget a fork that has ended."""
+        del self._forks[handle]
         self._poll.unregister(handle)
         os.close(handle)
 
@@ -141,6 +146,7 @@ class Holder:
 
     def _step(self, answers: int, request: int) -> int:
         """Run the tactics of a request, then hold the new states."""
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # tactics may wait for processes of their own
         self._worker.close()
         for handle in self._forks:
             os.close(handle)
@@ -188,7 +194,7 @@ class Holder:
             after = self._tactics.step(before, tactic, heartbeats)
         except TacticFailed as error:
             return {"outcome": ERROR, "message": str(error)[:_MESSAGE_CHARACTERS]}
-        messages = self._tactics.messages(after)[:_MESSAGES]
+        messages = self._tactics.messages(after)[:MOST_MESSAGES]
         states.append(self._tactics.without_messages(after))
         outcome = NO_GOALS if after.is_closed else GOALS
         return {"outcome": outcome, "goals": self._tactics.printed(after), "messages": messages}

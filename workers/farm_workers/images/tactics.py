@@ -36,7 +36,7 @@ _FILE = "<tactic>"
 #: The number generator of a session's names: those of the elaborated program are taken.
 _PREFIX = "_farm_step"
 #: The most goals of a state that are printed, the bytes of each, and those of a message.
-MOST_GOALS, _MOST_BYTES = 64, 16_384
+MOST_GOALS, MOST_BYTES = 64, 16_384
 _ZERO, _FAILED = boxed(0), 1
 #: The count of heartbeats when a context is made, from which any limit can be granted.
 _FIRST_HEARTBEATS = 1 << 50
@@ -221,7 +221,7 @@ class Tactics:
         if tag(found) == 0:
             several = self._read(before, f"({tactic}\n)")
             if tag(several) == 0:
-                raise TacticFailed(text(field(found, 0), _MOST_BYTES))
+                raise TacticFailed(text(field(found, 0), MOST_BYTES))
             found = several
         return shared(field(found, 0))
 
@@ -275,7 +275,7 @@ class Tactics:
         return elements(self._lean.call(table.MESSAGE_ARRAY, shared(log)))
 
     def _said(self, words: int) -> str:
-        return text(self._lean.call(table.WORDS_TEXT, shared(words)), _MOST_BYTES)
+        return text(self._lean.call(table.WORDS_TEXT, shared(words)), MOST_BYTES)
 
     def _changed(self, place: int, part: table.StructureField, value: int) -> int:
         """Return a copy of an object with another value in one field."""
@@ -296,4 +296,4 @@ class Tactics:
         shown = lean.call(table.PRINT_GOAL, shared(goal), *map(shared, words))
         if tag(shown) == _FAILED:
             return "a goal that Lean cannot print"
-        return text(lean.call(table.PRETTY, shared(field(shown, 0)), COLUMNS, _ZERO, _ZERO), _MOST_BYTES)
+        return text(lean.call(table.PRETTY, shared(field(shown, 0)), COLUMNS, _ZERO, _ZERO), MOST_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import cast
@@ -17,9 +18,10 @@ from farm.redis_client import client_of
 from farm.sessions import wire
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.images.holding import ERROR
 from farm_workers.loop.context import Context
 from farm_workers.metrics import events
-from farm_workers.sessions.outcome import CRASHED, NoSession, Outcome, SessionGone
+from farm_workers.sessions.outcome import CRASHED, TIMEOUT, NoSession, Outcome, SessionGone
 from farm_workers.sessions.session import Session, StepLimits
 from farm_workers.sessions.sessions import Sessions
 from farm_workers.systems.lean.judge import LeanJudge
@@ -28,10 +30,36 @@ from farm_workers.systems.lean.judge import LeanJudge
 _SOCKET_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 5.0, 1, 1.0
 #: An answer that nobody takes is dropped after this time.
 _ANSWER_SECONDS = 120
-#: A session whose processes end is opened again so often for one list of tactics.
+#: A tactic with which the session's processes end is tried so often, each time in newly opened ones.
 _TURNS = 2
 
 _log = logger(__name__)
+
+_GONE = Outcome(outcome=CRASHED, message="the session's processes ended with this tactic")
+_LATE = Outcome(
+    outcome=TIMEOUT, message=f"the call took {wire.MOST_CALL_SECONDS:g} s; try fewer tactics at once"
+)
+
+
+class _Call:
+    """The limits of one call, besides those of each tactic: its time, and the characters of its answer."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + wire.MOST_CALL_SECONDS
+        self._left = wire.MOST_ANSWER_CHARACTERS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the call's time is over."""
+        return time.monotonic() > self._until
+
+    def told(self, outcome: Outcome) -> Outcome:
+        """Return an outcome, or a failure in its place once the answer is too long."""
+        self._left -= len(outcome.message) + sum(map(len, outcome.goals + outcome.messages))
+        if self._left > 0:
+            return outcome
+        words = f"the answer to the call is longer than {wire.MOST_ANSWER_CHARACTERS} characters"
+        return Outcome(outcome=ERROR, message=words, cpu_ms=outcome.cpu_ms)
 
 
 class Stepping:
@@ -40,6 +68,7 @@ class Stepping:
     def __init__(self, context: Context, broker_url: str) -> None:
         self._client = client_of(broker_url, answer_seconds=_SOCKET_SECONDS)
         self._context, self._worker = context, context.name
+        self._taken = 0
         self._stopping, self._has_sessions = threading.Event(), False
         self._free = threading.Semaphore(context.threads.size)
         self._threads = [
@@ -99,9 +128,13 @@ class Stepping:
         try:
             lean = [name for name, each in self._context.fit.items() if isinstance(each, LeanEnvironment)]
             places = [wire.of_worker(self._worker), *map(wire.of_environment, lean)]
+            # Redis takes from the first that has one: each is the first in turn, so that none starves.
+            first = self._taken % len(places)
+            places = places[first:] + places[:first]
             found = cast("tuple[bytes, bytes] | None", self._client.blpop(places, timeout=_WAIT_SECONDS))
             if found is None:
                 return
+            self._taken += 1
             asked = cast("wire.Asked", json.loads(found[1]))
             threading.Thread(target=self._serve, args=(asked,), name="session", daemon=True).start()
             begun = True
@@ -122,7 +155,7 @@ class Stepping:
             self._answer(asked, answer)
         except (RedisError, OSError) as error:
             _log.warning("An answer about a session could not be sent: %s", error)
-        except Exception:  # noqa: BLE001 # the thread's edge
+        except Exception:  # noqa: BLE001 # the thread's edge: a request without a name for its answer
             _log.exception("A request of a session could not be answered")
         finally:
             self._free.release()
@@ -138,7 +171,10 @@ class Stepping:
             return self._done(asked)
         except NoSession as error:
             return {"refused": str(error), "messages": list(error.messages)}
-        except (FarmError, BoxFailed, OSError, SessionGone, KeyError) as error:
+        except (FarmError, BoxFailed, OSError, SessionGone) as error:
+            return {"failed": f"{type(error).__name__}: {error}"}
+        except Exception as error:  # noqa: BLE001 # the request's edge: else its client would wait in vain
+            _log.exception("A request of a session failed")
             return {"failed": f"{type(error).__name__}: {error}"}
 
     def _done(self, asked: wire.Asked) -> dict[str, object]:
@@ -151,7 +187,8 @@ class Stepping:
             heartbeats=asked["heartbeats"],
             first_success=asked["first_success"],
         )
-        tried = [self._tried(asked, each, limits) for each in asked["attempts"]]
+        call = _Call()
+        tried = [self._tried(asked, each, limits, call) for each in asked["attempts"]]
         outcomes = [each.outcome for one in tried for each in one]
         events.stepped(asked["environment"], outcomes, sessions=len(self._sessions()))
         return {"tried": [[asdict(each) for each in one] for one in tried]}
@@ -173,20 +210,27 @@ class Stepping:
         self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
         return found.decode("utf-8", "surrogatepass")
 
-    def _tried(self, asked: wire.Asked, attempt: wire.Attempt, limits: StepLimits) -> list[Outcome]:
+    def _tried(
+        self, asked: wire.Asked, attempt: wire.Attempt, limits: StepLimits, call: _Call
+    ) -> list[Outcome]:
         """Return the outcomes of a list of tactics; a session that ends meanwhile is opened again."""
         outcomes: list[Outcome] = []
-        key = attempt["root"], tuple(attempt["path"])
-        for _ in range(_TURNS):
+        key, tactics = (attempt["root"], tuple(attempt["path"])), attempt["tactics"]
+        turns = 0
+        while len(outcomes) < len(tactics) and not call.is_over:
+            done = len(outcomes)
             try:
                 with self._using(asked) as session:
-                    outcomes.extend(session.step(key, attempt["tactics"][len(outcomes) :], limits))
+                    for each in session.step(key, tactics[done:], limits):
+                        outcomes.append(call.told(each))
+                        if call.is_over:
+                            break
             except SessionGone:
-                continue
+                turns = turns + 1 if len(outcomes) == done else 1
+                if turns == _TURNS:
+                    outcomes.append(_GONE)
+                    turns = 0
             except LookupError as error:
                 lost = Outcome(outcome="lost", message=str(error))
-                return [*outcomes, *[lost] * (len(attempt["tactics"]) - len(outcomes))]
-            return outcomes
-        gone = Outcome(outcome=CRASHED, message="the session's processes ended with this tactic")
-        rest = len(attempt["tactics"]) - len(outcomes)
-        return [*outcomes, *[gone] * rest]
+                return [*outcomes, *[lost] * (len(tactics) - len(outcomes))]
+        return [*outcomes, *[_LATE] * (len(tactics) - len(outcomes))]

@@ -8,6 +8,7 @@ import math
 import os
 import select
 import socket
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -21,10 +22,11 @@ from farm_workers.box.copy import as_file
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import ImageGone
-from farm_workers.images.holding import END, ERROR, LOST, SKIPPED, STEP
+from farm_workers.images.holding import END, ERROR, LOST, MOST_MESSAGES, SKIPPED, STEP
 from farm_workers.images.image import NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
+from farm_workers.images.tactics import MOST_BYTES, MOST_GOALS
 from farm_workers.lean.messages import parse
 from farm_workers.sessions.outcome import (
     CRASHED,
@@ -47,12 +49,19 @@ _PROCESSES = 8 * MOST_HOLDERS
 #: The most bytes of the answer to one tactic; the farm writes none that is longer.
 _MOST_BYTES = 4 << 20
 _CHUNK = 1 << 16
+#: The most roots of a program, and bytes of its messages that are read.
+MOST_ROOTS, _MOST_OUTPUT = 1000, 1 << 20
+#: The most seconds for making a state again: the path to it may work more slowly than before, on purpose.
+_PATH_SECONDS = 300.0
+#: The most milliseconds of processor time that a fork can report.
+_MOST_CPU_MS = 1e12
 #: An image may have ended since its last fork; its replacement is tried once.
 _TURNS = 2
 #: A killed fork is gone after this time, or the session is ended.
 _END_SECONDS = 1.0
 #: In the place of a tactic's number: the path to the state was tried again.
 _PATH = -1
+_SPOILED = "the program spoiled the session's answer"
 #: The outcomes that a fork may report; anything else was not written by the farm.
 _REPORTED = frozenset({"goals", "no_goals", ERROR, SKIPPED})
 
@@ -70,11 +79,37 @@ class _HolderGone(Exception):
     """A process that held states has ended; its session goes on."""
 
 
-class _Lines:
-    """Reads lines of JSON from a socket, each until a deadline."""
+class _Output:
+    """Reads pipes whose writer waits when they are full; keeps what the first one says, up to a limit."""
 
-    def __init__(self, given: socket.socket) -> None:
-        self._socket, self._read = given, bytearray()
+    def __init__(self, pipes: Sequence[int]) -> None:
+        self._said, self._first = bytearray(), pipes[0]
+        self.open = set(pipes)
+
+    def read(self, pipe: int) -> bool:
+        """Read once; return whether there may be more."""
+        with contextlib.suppress(BlockingIOError):
+            read = os.read(pipe, _CHUNK)
+            if pipe == self._first:
+                self._said += read[: _MOST_OUTPUT - len(self._said)]
+            if not read:
+                self.open.discard(pipe)
+            return bool(read)
+        return False
+
+    def rest(self) -> bytes:
+        """Return all that the first pipe has said; its writer may write without an end."""
+        for _ in range(_MOST_OUTPUT // _CHUNK):
+            if not self.read(self._first):
+                break
+        return bytes(self._said)
+
+
+class _Lines:
+    """Reads lines of JSON from a socket, each until a deadline, and some output meanwhile."""
+
+    def __init__(self, given: socket.socket, output: _Output | None = None) -> None:
+        self._socket, self._read, self._output = given, bytearray(), output
         given.setblocking(False)
 
     def next(self, deadline: float) -> dict[str, object] | None:
@@ -82,9 +117,7 @@ class _Lines:
         while (end := self._read.find(b"\n")) < 0:
             if len(self._read) > _MOST_BYTES:
                 raise ValueError("a line that is too long")
-            left = deadline - time.monotonic()
-            if left <= 0 or not _is_readable(self._socket, left):
-                raise TimeoutError
+            self._wait(deadline)
             try:
                 read = self._socket.recv(_CHUNK)
             except ConnectionResetError:
@@ -94,10 +127,41 @@ class _Lines:
             self._read += read
         line = bytes(self._read[:end])
         del self._read[: end + 1]
-        found = json.loads(line)
+        try:
+            found = json.loads(line)
+        except RecursionError:
+            raise ValueError("a line that is nested too deeply") from None
         if not isinstance(found, dict):
             raise ValueError("a line that is no object")  # noqa: TRY004 - data, not a type of ours
         return found
+
+    def _wait(self, deadline: float) -> None:
+        """Wait until there is something to read. Raises TimeoutError."""
+        while (left := deadline - time.monotonic()) > 0:
+            if self._output is None or not self._output.open:
+                if _is_readable(self._socket, left):
+                    return
+                continue
+            poll = select.poll()
+            for file in (self._socket.fileno(), *self._output.open):
+                poll.register(file, select.POLLIN)
+            found = dict(poll.poll(1000 * left))
+            if found.pop(self._socket.fileno(), None):
+                return
+            for pipe in found:
+                self._output.read(pipe)
+        raise TimeoutError
+
+    def discard(self, deadline: float) -> None:
+        """Discard all until the end. Raises TimeoutError and OSError."""
+        self._read.clear()
+        while (left := deadline - time.monotonic()) > 0 and _is_readable(self._socket, left):
+            try:
+                if not self._socket.recv(_CHUNK):
+                    return
+            except ConnectionResetError:
+                return
+        raise TimeoutError
 
 
 class _Holder:
@@ -129,7 +193,7 @@ class Session:
     ) -> None:
         """Elaborate the program, whose sorries are the roots. Raises NoSession and BoxFailed."""
         self._lock, self._numbers = threading.Lock(), 0
-        self._most_kib = memory_mib << 10
+        self._most_kib, self._is_gone = memory_mib << 10, False
         self._places: dict[StateKey, tuple[_Holder, int]] = {}
         self._holders: OrderedDict[_Holder, None] = OrderedDict()
         self._files = contextlib.ExitStack()
@@ -180,34 +244,30 @@ class Session:
         raise BoxFailed("an image exited, and so did its replacement")
 
     def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
+        output = _Output([self._fork.stdout, self._fork.stderr])
         try:
-            answer = _Lines(ours).next(time.monotonic() + OPEN_SECONDS)
+            answer = _Lines(ours, output).next(time.monotonic() + OPEN_SECONDS)
         except TimeoutError:
             raise NoSession(f"the program is not elaborated within {OPEN_SECONDS:g} s") from None
         except (ValueError, OSError) as error:
-            raise NoSession(f"the program spoiled the session's answer: {error}") from error
+            raise NoSession(f"{_SPOILED}: {error}") from error
         if answer is None:
             limit = self._fork.breach()
             raise NoSession(f"Lean ended while it read the program ({limit or 'a crash'})")
         if "error" in answer:
-            raise NoSession(str(answer["error"]))
+            raise NoSession(str(answer["error"])[:MOST_BYTES])
         if not answer.get("accepted"):
-            raise NoSession("the program has errors", self._said(program))
-        roots = [_root(each) for each in _listed(answer.get("roots"))]
-        if not roots:
+            raise NoSession("the program has errors", _errors(output.rest(), program))
+        listed = _listed(answer.get("roots"))
+        if not listed:
             raise NoSession("the program has no sorry to begin at")
-        return roots
-
-    def _said(self, program: str) -> tuple[str, ...]:
-        """Return Lean's errors on the program."""
-        said = bytearray()
-        with contextlib.suppress(BlockingIOError):
-            while read := os.read(self._fork.stdout, _CHUNK):
-                said += read
-        messages = parse(bytes(said), b"", program=program, mark="").messages
-        return tuple(
-            f"{each.line}:{each.column}: {each.text}" for each in messages if each.severity == "error"
-        )
+        if len(listed) > MOST_ROOTS:
+            raise NoSession(f"the program has more than {MOST_ROOTS} sorries")
+        lines = program.count("\n") + 1
+        try:
+            return [_root(each, lines) for each in listed]
+        except ValueError as error:
+            raise NoSession(f"{_SPOILED}: {error}") from error
 
     # Steps
 
@@ -243,7 +303,7 @@ class Session:
         """Try tactics in one fork, until it has tried all, or was ended with the last one yielded."""
         with self._used(key) as (holder, index, path):
             ours, theirs = socket.socketpair()
-            number = self._next_number()
+            number, keeps, leads = self._next_number(), False, True
             try:
                 asked = {
                     "state": index,
@@ -255,11 +315,23 @@ class Session:
                 with theirs, as_file(json.dumps(asked).encode()) as request:
                     self._order(holder, STEP, number, [theirs.fileno(), request])
                 keeps = yield from self._watched(ours, holder, number, key, len(path), tactics, limits)
-            except BaseException:
-                ours.close()
+            except LookupError:
+                leads = False
                 raise
-            if not keeps:
-                ours.close()
+            finally:
+                if not keeps:  # its code may run on, whatever it said
+                    with contextlib.suppress(_HolderGone, SessionGone):
+                        self._order(holder, END, number)
+                    ours.close()
+                if not leads:
+                    self._distrust(holder)
+
+    def _distrust(self, holder: _Holder) -> None:
+        """Forget a process that does not lead to the states that it said it has, unless it is the first."""
+        if holder is not self._root:
+            with self._lock:
+                self._forget([holder])
+            holder.socket.close()
 
     def _order(self, holder: _Holder, what: bytes, number: int, files: Sequence[int] = ()) -> None:
         """Send an order to a holder. Raises SessionGone, and `_HolderGone` if others are left."""
@@ -267,6 +339,7 @@ class Session:
             holder.order(what, number, files)
         except OSError as error:
             if holder is self._root:
+                self._is_gone = True
                 raise SessionGone("the processes of the session have ended") from error
             with self._lock:
                 self._forget([holder])
@@ -287,7 +360,7 @@ class Session:
         lines, (root, above) = _Lines(ours), key
         states = [(root, above[:kept]) for kept in range(len(above) - before + 1, len(above) + 1)]
         try:
-            self._await_state(lines, (before + 1) * limits.seconds)
+            self._await_state(lines, min((before + 1) * limits.seconds, _PATH_SECONDS))
         except TimeoutError:
             self._ended(lines, holder, number)
             raise LookupError("the state cannot be made again within its limits") from None
@@ -318,6 +391,8 @@ class Session:
         """Wait until a fork has reached the state. Raises TimeoutError, LookupError and SessionGone."""
         try:
             found = lines.next(time.monotonic() + seconds)
+        except TimeoutError:
+            raise
         except (ValueError, OSError):
             found = None
         if found is None:
@@ -330,16 +405,12 @@ class Session:
         """Have a fork killed by the one that forked it. Raises SessionGone if it does not die."""
         with contextlib.suppress(_HolderGone):  # its forks have ended or will not be used
             self._order(holder, END, number)
-        deadline = time.monotonic() + _END_SECONDS
-        while True:
-            try:
-                if lines.next(deadline) is None:
-                    return
-            except ValueError:
-                continue
-            except (TimeoutError, OSError):
-                self.close()
-                raise SessionGone("a fork of the session could not be ended") from None
+        try:
+            lines.discard(time.monotonic() + _END_SECONDS)
+        except (TimeoutError, OSError):
+            self.close()
+            self._is_gone = True
+            raise SessionGone("a fork of the session could not be ended") from None
 
     def _crashed(self) -> Outcome:
         limit = self._fork.breach()
@@ -358,7 +429,7 @@ class Session:
     @property
     def is_over(self) -> bool:
         """Whether its processes have ended."""
-        return self._fork_is_over()
+        return self._is_gone or self._fork_is_over()
 
     def _next_number(self) -> int:
         with self._lock:
@@ -426,6 +497,14 @@ class Session:
         """Return the memory of its processes."""
         return self._fork.usage().memory_kib
 
+    def cpu_seconds(self) -> float:
+        """Return the processor time of its processes until now."""
+        return self._fork.usage().cpu_seconds
+
+    def is_too_large(self) -> bool:
+        """Whether its processes exceed its limits of memory and number."""
+        return self._fork.breach() is not None
+
     def close(self) -> None:
         """End all processes of the session."""
         with self._lock:
@@ -444,34 +523,46 @@ def _is_readable(file: socket.socket | int, seconds: float) -> bool:
     return bool(poll.poll(1000 * seconds))
 
 
+def _errors(said: bytes, program: str) -> tuple[str, ...]:
+    """Return Lean's errors on the program."""
+    messages = parse(said, b"", program=program, mark="").messages
+    return tuple(f"{each.line}:{each.column}: {each.text}" for each in messages if each.severity == "error")
+
+
 def _listed(found: object) -> list[dict[str, object]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _texts(found: object) -> tuple[str, ...]:
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+def _texts(found: object, most: int) -> tuple[str, ...]:
+    if not isinstance(found, list):
+        return ()
+    return tuple(each[:MOST_BYTES] for each in found[:most] if isinstance(each, str))
 
 
-def _root(found: dict[str, object]) -> RootGoals:
+def _root(found: dict[str, object], lines: int) -> RootGoals:
+    """Return a root as the first process reported it. Raises ValueError for a place outside the program."""
     line, column = found.get("line"), found.get("column")
+    if not (isinstance(line, int) and isinstance(column, int) and 0 < line <= lines and column >= 0):
+        raise ValueError("a sorry outside the program")
     return RootGoals(
-        line=line if isinstance(line, int) else 0,
-        column=column if isinstance(column, int) else 0,
+        line=line,
+        column=min(column, sys.maxsize),
         is_term=found.get("is_term") is True,
-        goals=_texts(found.get("goals")),
+        goals=_texts(found.get("goals"), MOST_GOALS),
     )
 
 
 def _outcome(found: dict[str, object]) -> Outcome:
     """Return an outcome as a fork reported it, with nothing in it of another type."""
     said, spent = found.get("outcome"), found.get("cpu_ms")
-    if said not in _REPORTED:
+    if not isinstance(said, str) or said not in _REPORTED:
         return Outcome(outcome=CRASHED, message="the tactic spoiled the answer of its process")
-    message = str(found.get("message", ""))
+    message = found.get("message", "")
+    message = message[:MOST_BYTES] if isinstance(message, str) else ""
     return Outcome(
-        outcome=HEARTBEATS if said == ERROR and says_heartbeats(message) else str(said),
-        goals=_texts(found.get("goals")),
-        messages=_texts(found.get("messages")),
+        outcome=HEARTBEATS if said == ERROR and says_heartbeats(message) else said,
+        goals=_texts(found.get("goals"), MOST_GOALS),
+        messages=_texts(found.get("messages"), MOST_MESSAGES),
         message=message,
-        cpu_ms=float(spent) if isinstance(spent, int | float) and math.isfinite(spent) else 0.0,
+        cpu_ms=float(spent) if isinstance(spent, int | float) and 0 <= spent < _MOST_CPU_MS else 0.0,
     )

@@ -17,6 +17,9 @@ from farm_workers.sessions.session import Session
 IDLE_SECONDS = 60.0
 #: The most sessions of a worker.
 MOST_SESSIONS = 64
+#: Processor seconds between two sweeps after which a session that no step uses is ended: holders of states
+#: only wait, so whatever works was left behind by a tactic.
+IDLE_CPU_SECONDS = 0.5
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +30,7 @@ class _Kept:
     session: Session | None = None
     users: int = 0
     used_at: float = field(default_factory=time.monotonic)
+    swept_cpu: float | None = None
 
 
 class Sessions:
@@ -69,7 +73,7 @@ class Sessions:
         finally:
             with self._lock:
                 kept.users -= 1
-                kept.used_at = time.monotonic()
+                kept.used_at, kept.swept_cpu = time.monotonic(), None
                 if kept.session is None and not kept.users:
                     self._kept.pop(name, None)
 
@@ -91,16 +95,13 @@ class Sessions:
             kept.session.close()
 
     def sweep(self) -> None:
-        """End the sessions that were idle for a minute."""
+        """End the sessions that were idle for a minute, and those whose processes do not rest."""
         now = time.monotonic()
         with self._lock:
-            idle = [
-                name
-                for name, each in self._kept.items()
-                if not each.users and now - each.used_at > IDLE_SECONDS
-            ]
-        for name in idle:
-            self.end(name)
+            unused = [(name, each) for name, each in self._kept.items() if not each.users]
+        for name, each in unused:
+            if now - each.used_at > IDLE_SECONDS or _works(each):
+                self.end(name)
 
     def _make_room(self) -> None:
         """End unused sessions, the least recently used first, while there are too many or they are large."""
@@ -128,3 +129,12 @@ class Sessions:
         for each in ending:
             if each.session is not None:
                 each.session.close()
+
+
+def _works(kept: _Kept) -> bool:
+    """Whether the processes of an unused session exceed its limits, or worked since the last sweep."""
+    if kept.session is None:
+        return False
+    before, kept.swept_cpu = kept.swept_cpu, kept.session.cpu_seconds()
+    worked = before is not None and kept.swept_cpu - before > IDLE_CPU_SECONDS
+    return worked or kept.session.is_too_large()
