@@ -490,7 +490,7 @@ def test_many_tactics_that_end_their_session_cost_one_outcome_each(worker: Worke
 def test_orphans_of_ended_holders_are_reaped(worker: Worker) -> None:
     kept = worker.open(HONEST)
     state = kept.roots[0].id
-    for number in range(150):
+    for number in range(100):
         (step,) = worker.front.step(kept, [(state, [f"have k{number} : q := hq"])])[0]
         assert step.state
         state = step.state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -32,6 +33,8 @@ _SOCKET_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 5.0, 1, 1.0
 _ANSWER_SECONDS = 120
 #: A tactic with which the session's processes end is tried so often, each time in newly opened ones.
 _TURNS = 2
+#: In the place of a request: has the thread that takes requests see that the worker stops.
+_WAKE = b""
 
 _log = logger(__name__)
 
@@ -89,10 +92,12 @@ class Stepping:
     def stop(self) -> None:
         """Take no further request, and end all sessions."""
         self._stopping.set()
+        with contextlib.suppress(RedisError, OSError):  # else it ends after its wait
+            self._client.rpush(wire.of_worker(self._worker), _WAKE)
         for thread in self._threads:
             thread.join(2 * _WAIT_SECONDS)
         try:
-            self._client.delete(wire.alive(self._worker))
+            self._client.delete(wire.alive(self._worker), wire.of_worker(self._worker))
         except (RedisError, OSError):
             _log.debug("Redis is away; the worker's name expires there")
         if self._has_sessions:
@@ -132,7 +137,7 @@ class Stepping:
             first = self._taken % len(places)
             places = places[first:] + places[:first]
             found = cast("tuple[bytes, bytes] | None", self._client.blpop(places, timeout=_WAIT_SECONDS))
-            if found is None:
+            if found is None or found[1] == _WAKE:
                 return
             self._taken += 1
             asked = cast("wire.Asked", json.loads(found[1]))

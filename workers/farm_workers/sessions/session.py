@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
-import select
 import socket
 import sys
 import threading
@@ -28,6 +26,7 @@ from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
 from farm_workers.images.tactics import MOST_BYTES, MOST_GOALS
 from farm_workers.lean.messages import parse
+from farm_workers.sessions.lines import Lines, Output, is_readable
 from farm_workers.sessions.outcome import (
     CRASHED,
     HEARTBEATS,
@@ -46,11 +45,8 @@ OPEN_SECONDS = 60.0
 MOST_HOLDERS, MOST_MIB = 64, 1024
 #: The most processes and threads of a session: a fork has a few threads of Lean's.
 _PROCESSES = 8 * MOST_HOLDERS
-#: The most bytes of the answer to one tactic; the farm writes none that is longer.
-_MOST_BYTES = 4 << 20
-_CHUNK = 1 << 16
-#: The most roots of a program, and bytes of its messages that are read.
-MOST_ROOTS, _MOST_OUTPUT = 1000, 1 << 20
+#: The most roots of a program.
+MOST_ROOTS = 1000
 #: The most seconds for making a state again: the path to it may work more slowly than before, on purpose.
 _PATH_SECONDS = 300.0
 #: The most milliseconds of processor time that a fork can report.
@@ -77,91 +73,6 @@ class StepLimits:
 
 class _HolderGone(Exception):
     """A process that held states has ended; its session goes on."""
-
-
-class _Output:
-    """Reads pipes whose writer waits when they are full; keeps what the first one says, up to a limit."""
-
-    def __init__(self, pipes: Sequence[int]) -> None:
-        self._said, self._first = bytearray(), pipes[0]
-        self.open = set(pipes)
-
-    def read(self, pipe: int) -> bool:
-        """Read once; return whether there may be more."""
-        with contextlib.suppress(BlockingIOError):
-            read = os.read(pipe, _CHUNK)
-            if pipe == self._first:
-                self._said += read[: _MOST_OUTPUT - len(self._said)]
-            if not read:
-                self.open.discard(pipe)
-            return bool(read)
-        return False
-
-    def rest(self) -> bytes:
-        """Return all that the first pipe has said; its writer may write without an end."""
-        for _ in range(_MOST_OUTPUT // _CHUNK):
-            if not self.read(self._first):
-                break
-        return bytes(self._said)
-
-
-class _Lines:
-    """Reads lines of JSON from a socket, each until a deadline, and some output meanwhile."""
-
-    def __init__(self, given: socket.socket, output: _Output | None = None) -> None:
-        self._socket, self._read, self._output = given, bytearray(), output
-        given.setblocking(False)
-
-    def next(self, deadline: float) -> dict[str, object] | None:
-        """Return the next line, None at the end. Raises TimeoutError, and ValueError for no JSON."""
-        while (end := self._read.find(b"\n")) < 0:
-            if len(self._read) > _MOST_BYTES:
-                raise ValueError("a line that is too long")
-            self._wait(deadline)
-            try:
-                read = self._socket.recv(_CHUNK)
-            except ConnectionResetError:
-                return None
-            if not read:
-                return None
-            self._read += read
-        line = bytes(self._read[:end])
-        del self._read[: end + 1]
-        try:
-            found = json.loads(line)
-        except RecursionError:
-            raise ValueError("a line that is nested too deeply") from None
-        if not isinstance(found, dict):
-            raise ValueError("a line that is no object")  # noqa: TRY004 - data, not a type of ours
-        return found
-
-    def _wait(self, deadline: float) -> None:
-        """Wait until there is something to read. Raises TimeoutError."""
-        while (left := deadline - time.monotonic()) > 0:
-            if self._output is None or not self._output.open:
-                if _is_readable(self._socket, left):
-                    return
-                continue
-            poll = select.poll()
-            for file in (self._socket.fileno(), *self._output.open):
-                poll.register(file, select.POLLIN)
-            found = dict(poll.poll(1000 * left))
-            if found.pop(self._socket.fileno(), None):
-                return
-            for pipe in found:
-                self._output.read(pipe)
-        raise TimeoutError
-
-    def discard(self, deadline: float) -> None:
-        """Discard all until the end. Raises TimeoutError and OSError."""
-        self._read.clear()
-        while (left := deadline - time.monotonic()) > 0 and _is_readable(self._socket, left):
-            try:
-                if not self._socket.recv(_CHUNK):
-                    return
-            except ConnectionResetError:
-                return
-        raise TimeoutError
 
 
 class _Holder:
@@ -244,9 +155,9 @@ class Session:
         raise BoxFailed("an image exited, and so did its replacement")
 
     def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
-        output = _Output([self._fork.stdout, self._fork.stderr])
+        output = Output([self._fork.stdout, self._fork.stderr])
         try:
-            answer = _Lines(ours, output).next(time.monotonic() + OPEN_SECONDS)
+            answer = Lines(ours, output).next(time.monotonic() + OPEN_SECONDS)
         except TimeoutError:
             raise NoSession(f"the program is not elaborated within {OPEN_SECONDS:g} s") from None
         except (ValueError, OSError) as error:
@@ -357,7 +268,7 @@ class Session:
         limits: StepLimits,
     ) -> Generator[Outcome, None, bool]:
         """Yield the outcomes of a fork's tactics; return whether it goes on as a holder of new states."""
-        lines, (root, above) = _Lines(ours), key
+        lines, (root, above) = Lines(ours), key
         states = [(root, above[:kept]) for kept in range(len(above) - before + 1, len(above) + 1)]
         try:
             self._await_state(lines, min((before + 1) * limits.seconds, _PATH_SECONDS))
@@ -387,7 +298,7 @@ class Session:
             self._hold(_Holder(ours, states))
         return bool(states)
 
-    def _await_state(self, lines: _Lines, seconds: float) -> None:
+    def _await_state(self, lines: Lines, seconds: float) -> None:
         """Wait until a fork has reached the state. Raises TimeoutError, LookupError and SessionGone."""
         try:
             found = lines.next(time.monotonic() + seconds)
@@ -401,7 +312,7 @@ class Session:
         if found.get("outcome") == LOST:
             raise LookupError(f"the state cannot be made again: {found.get('message')}")
 
-    def _ended(self, lines: _Lines, holder: _Holder, number: int) -> None:
+    def _ended(self, lines: Lines, holder: _Holder, number: int) -> None:
         """Have a fork killed by the one that forked it. Raises SessionGone if it does not die."""
         with contextlib.suppress(_HolderGone):  # its forks have ended or will not be used
             self._order(holder, END, number)
@@ -420,7 +331,7 @@ class Session:
         return Outcome(outcome=CRASHED, message="the process ended while it ran the tactic")
 
     def _fork_is_over(self) -> bool:
-        return _is_readable(self._fork.over, 0)
+        return is_readable(self._fork.over, 0)
 
     def _require_life(self) -> None:
         if self._fork_is_over():
@@ -514,13 +425,6 @@ class Session:
         for holder in holders:
             holder.socket.close()
         self._files.close()
-
-
-def _is_readable(file: socket.socket | int, seconds: float) -> bool:
-    """Return whether there is something to read within some seconds; of any descriptor, unlike `select`."""
-    poll = select.poll()
-    poll.register(file, select.POLLIN)
-    return bool(poll.poll(1000 * seconds))
 
 
 def _errors(said: bytes, program: str) -> tuple[str, ...]:
