@@ -162,11 +162,13 @@ class Session:
     its whole text checked and sealed.
     """
 
-    def __init__(self, connections: Connections, kept: Kept, check: Callable[..., Verdict]) -> None:
+    def __init__(
+        self, connections: Connections, kept: Kept, roots: tuple[State, ...], check: Callable[..., Verdict]
+    ) -> None:
         self._connections, self._front = connections, connections.sessions
         self._kept, self._check = kept, check
         self._looked_at = time.monotonic()
-        self.id, self.environment, self.roots = kept.id, kept.environment, kept.roots
+        self.id, self.environment, self.roots = kept.id, kept.environment, roots
 
     @property
     def root(self) -> State:
@@ -220,7 +222,7 @@ class Session:
         A session on a program takes a state for each of its sorries, in their order.
         """
         ids = [each if isinstance(each, str) else each.id for each in states]
-        item = item_of(self._kept, self._front.states(self._kept, ids))
+        item = item_of(self._front.source(self._kept), self._front.states(self._kept, ids))
         return self._check(item, environment=self.environment, timeout=timeout)
 
     def close(self) -> None:
@@ -346,8 +348,8 @@ class Farm:
         text = program_of(program=program, **item)
         name = environment or connections.settings.environment
         connections.environments()
-        kept = connections.sessions.open(text, name, item={} if program else item)
-        return Session(connections, kept, self.check)
+        kept, roots = connections.sessions.open(text, name, item={} if program else item)
+        return Session(connections, kept, roots, self.check)
 
     def _stored(self, asked: Batch, options: SubmitOptions | None) -> Run:
         connections, settings = self._connections, self._connections.settings

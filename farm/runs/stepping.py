@@ -8,7 +8,7 @@ from farm.assembly.program import AssemblyOptions, assemble
 from farm.client.states import State
 from farm.errors import UsageError
 from farm.manifest.entry import Entry
-from farm.sessions.front import Kept
+from farm.sessions.front import Source
 from farm.sessions.states import filled, proof_of
 
 #: The answer that a statement gets while nothing of its proof is known.
@@ -37,19 +37,20 @@ def program_of(*, program: str, header: str, context: str, formal_statement: str
     return assemble(entry, AssemblyOptions()).text
 
 
-def item_of(kept: Kept, states: Sequence[State]) -> dict[str, str]:
+def item_of(source: Source, states: Sequence[State]) -> dict[str, str]:
     """Return the item that is checked to have states proved: the statement with its proof, or the program.
 
     Raises UsageError for states that do not fit the session.
     """
-    if sorted(each.root for each in states) != list(range(len(kept.roots))):
+    if sorted(each.root for each in states) != list(range(len(source.roots))):
         raise UsageError(
-            f"give one state for each of the session's {len(kept.roots)} roots, not {len(states)}"
+            f"give one state for each of the session's {len(source.roots)} roots, not {len(states)}"
         )
-    if kept.item.get("formal_statement"):
-        given = {name: kept.item.get(name, "") for name in ("header", "context", "formal_statement")}
+    if source.item.get("formal_statement"):
+        given = {name: source.item.get(name, "") for name in ("header", "context", "formal_statement")}
         return {**given, "proof": proof_of(states[0].tactics)}
+    holes = [(source.roots[each.root], each.tactics) for each in states]
     try:
-        return {"program": filled(kept.program, [(kept.roots[each.root], each.tactics) for each in states])}
+        return {"program": filled(source.program, holes)}
     except ValueError as error:
         raise UsageError(f"the sorries of this program cannot be filled: {error}") from error

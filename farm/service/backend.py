@@ -21,6 +21,7 @@ from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.runs.batch import Items, store_batch
 from farm.runs.revise import cancel
+from farm.runs.stepping import item_of as item_of_states
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.auth.quotas import Quotas
@@ -316,8 +317,11 @@ class Backend:
 
     async def open_session(
         self, program: str, environment: str | None, item: Mapping[str, str], key: Key
-    ) -> Kept:
-        """Open a session on a program. Raises `UnknownEnvironment`, `OverLimit`, `QueueFull`, `NotOpened`."""
+    ) -> tuple[Kept, tuple[State, ...]]:
+        """Open a session on a program; return it with its roots.
+
+        Raises `UnknownEnvironment`, `OverLimit`, `QueueFull` and `NotOpened`.
+        """
         await self.look()
         name = environment or self._connections.settings.environment
         if name not in {each.name for each in self._environments}:
@@ -347,13 +351,21 @@ class Backend:
 
         return await self._step(key, stepped)
 
-    async def session_states(self, session: str, states: Sequence[str], key: Key) -> tuple[Kept, list[State]]:
-        """Return a session and some of its states. Raises `UnknownRun`."""
+    async def session_state(self, session: str, state: str, key: Key) -> State:
+        """Return a state of a session. Raises `UnknownRun`."""
+        front = self._connections.sessions
+        return await self._in_session(lambda: front.state(front.session(session, key.id), state))
+
+    async def session_item(self, session: str, states: Sequence[str], key: Key) -> tuple[str, dict[str, str]]:
+        """Return a session's environment, and the item whose check proves states of it.
+
+        Raises `UnknownRun` and `UsageError`.
+        """
         front = self._connections.sessions
 
-        def found() -> tuple[Kept, list[State]]:
+        def found() -> tuple[str, dict[str, str]]:
             kept = front.session(session, key.id)
-            return kept, front.states(kept, states)
+            return kept.environment, item_of_states(front.source(kept), front.states(kept, states))
 
         return await self._in_session(found)
 

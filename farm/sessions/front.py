@@ -22,7 +22,7 @@ from farm.errors import QueueFull, ServerDown, UnknownRun, UsageError
 from farm.log import logger
 from farm.redis_client import client_of
 from farm.sessions import wire
-from farm.sessions.states import state_id
+from farm.sessions.states import digest_of, state_id
 
 #: A request that no worker has begun after this time is refused: there is no room.
 ROOM_SECONDS = 20.0
@@ -47,11 +47,17 @@ class NotOpened(UsageError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A session as it is kept for an hour: the text that it was opened with, its roots and its owner."""
+    """A session that is kept for an hour after its last use; `digest` is that of its program."""
 
     id: str
-    owner: str
     environment: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """What a session was opened on: the program, the item behind it, and the states at its sorries."""
+
     program: str
     item: Mapping[str, str]
     roots: tuple[State, ...]
@@ -96,9 +102,10 @@ class Front:
 
     def open(
         self, program: str, environment: str, *, owner: str = "", item: Mapping[str, str] | None = None
-    ) -> Kept:
-        """Open a session on a program, whose sorries are the first states. Raises NotOpened."""
+    ) -> tuple[Kept, tuple[State, ...]]:
+        """Open a session on a program; return it and the states at the sorries. Raises NotOpened."""
         session = secrets.token_hex(12)
+        kept = Kept(id=session, environment=environment, digest=digest_of(program, environment))
         fields = {
             "owner": owner,
             "environment": environment,
@@ -115,7 +122,7 @@ class Front:
             raise NotOpened(answer["refused"], answer.get("messages", []))
         roots = [
             State(
-                id=state_id(program, environment, number, ()),
+                id=state_id(kept.digest, number, ()),
                 root=number,
                 tactics=(),
                 goals=tuple(each["goals"]),
@@ -126,33 +133,24 @@ class Front:
             for number, each in enumerate(answer.get("roots", []))
         ]
         self._keep_states(session, roots)
-        self._kept(lambda: self._client.hset(wire.kept(session), "roots", json.dumps([r.id for r in roots])))
-        return Kept(
-            id=session,
-            owner=owner,
-            environment=environment,
-            program=program,
-            item=item or {},
-            roots=tuple(roots),
-        )
+        opened = {"roots": json.dumps([each.id for each in roots]), "digest": kept.digest}
+        self._kept(lambda: self._client.hset(wire.kept(session), mapping=dict[Any, Any](opened)))
+        return kept, tuple(roots)
 
     def session(self, session: str, owner: str = "") -> Kept:
         """Return a session that is kept. Raises UnknownRun."""
-        found = self._kept(lambda: self._client.hgetall(wire.kept(session)))
-        said = {key.decode(): value.decode("utf-8", "surrogatepass") for key, value in found.items()}
-        if said.get("owner") != owner or "roots" not in said:
-            raise UnknownRun(
-                f"no session has the id {session[:64]!r}; sessions are kept for an hour after their last use"
-            )
-        states = self._states(session, json.loads(said["roots"]))
-        return Kept(
-            id=session,
-            owner=owner,
-            environment=said["environment"],
-            program=said["program"],
-            item=json.loads(said["item"]),
-            roots=tuple(states),
-        )
+        owned, environment, digest = self._fields(session, "owner", "environment", "digest")
+        if environment is None or digest is None or owned != owner:  # without a digest it is being opened
+            raise _unknown(session)
+        return Kept(id=session, environment=environment, digest=digest)
+
+    def source(self, kept: Kept) -> Source:
+        """Return what a session was opened on. Raises UnknownRun."""
+        program, item, roots = self._fields(kept.id, "program", "item", "roots")
+        if program is None or item is None or roots is None:
+            raise _unknown(kept.id)
+        states = self._states(kept.id, json.loads(roots))
+        return Source(program=program, item=json.loads(item), roots=tuple(states))
 
     def state(self, kept: Kept, state: str) -> State:
         """Return a state of a session. Raises UnknownRun."""
@@ -177,19 +175,19 @@ class Front:
         first tactic that does not fail.
         """
         _require_possible(attempts, seconds)
-        before = self._states(kept.id, [state for state, _ in attempts])
+        before, worker = self._begun(kept.id, [state for state, _ in attempts])
         asked: list[wire.Attempt] = [
             {"root": state.root, "path": list(state.tactics), "tactics": list(tactics)}
             for state, (_, tactics) in zip(before, attempts, strict=True)
         ]
         _require_short(asked)
         count = sum(len(each["tactics"]) for each in asked)
-        self._count(kept.id, count)
         answer = self._asked(
             kept.id,
             kept.environment,
             wire.STEP,
             _SPARE_SECONDS + seconds * (count + sum(len(each["path"]) for each in asked)),
+            worker=worker,
             attempts=asked,
             seconds=seconds,
             heartbeats=heartbeats,
@@ -202,7 +200,7 @@ class Front:
             steps = [_step(kept, state, *each) for each in zip(one["tactics"], tried, strict=True)]
             found.append([each for each, _ in steps])
             new += [reached for _, reached in steps if reached is not None]
-        self._keep_states(kept.id, new)
+        self._keep_states(kept.id, new, tried=count)
         return found
 
     def end(self, kept: Kept) -> None:
@@ -221,7 +219,15 @@ class Front:
         except (RedisError, OSError) as error:
             raise ServerDown(f"Redis does not answer: {error}; sessions wait until it does") from error
 
-    def _keep_states(self, session: str, states: Sequence[State]) -> None:
+    def _fields(self, session: str, *names: str) -> list[str | None]:
+        """Return what is kept of a session under these names."""
+        found = cast(
+            "list[bytes | None]", self._kept(lambda: self._client.hmget(wire.kept(session), list(names)))
+        )
+        return [None if each is None else each.decode("utf-8", "surrogatepass") for each in found]
+
+    def _keep_states(self, session: str, states: Sequence[State], *, tried: int = 0) -> None:
+        """Keep states that were reached by so many tactics."""
         fields = {
             each.id: json.dumps([each.root, each.tactics, each.goals, each.line, each.column, each.is_term])
             for each in states
@@ -229,41 +235,29 @@ class Front:
         key = wire.states(session)
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.hincrby(wire.kept(session), "characters", sum(map(len, fields.values())))
+            pipeline.hincrby(wire.kept(session), "steps", tried)
             if fields:
                 pipeline.hset(key, mapping=dict[Any, Any](fields))
             pipeline.expire(key, wire.KEPT_SECONDS)
             pipeline.expire(wire.kept(session), wire.KEPT_SECONDS)
             self._kept(pipeline.execute)
 
-    def _states(self, session: str, ids: Sequence[str]) -> list[State]:
-        found = cast("list[bytes | None]", self._kept(lambda: self._client.hmget(wire.states(session), ids)))
-        states = []
-        for state, each in zip(ids, found, strict=True):
-            if each is None:
-                raise UnknownRun(f"the session has no state {state[:64]!r}")
-            root, tactics, goals, line, column, is_term = json.loads(each)
-            states.append(
-                State(
-                    id=state,
-                    root=root,
-                    tactics=tuple(tactics),
-                    goals=tuple(goals),
-                    line=line,
-                    column=column,
-                    is_term=is_term,
-                )
-            )
-        return states
-
-    def _count(self, session: str, tactics: int) -> None:
-        tried = cast("int", self._kept(lambda: self._client.hincrby(wire.kept(session), "steps", tactics)))
-        if tried > wire.MOST_STEPS:
+    def _begun(self, session: str, ids: Sequence[str]) -> tuple[list[State], str]:
+        """Return states to try tactics on, and the session's worker. Raises UnknownRun and UsageError."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.hmget(wire.states(session), list(ids))
+            pipeline.hmget(wire.kept(session), ["worker", "steps", "characters"])
+            found, (worker, steps, characters) = self._kept(pipeline.execute)
+        if int(steps or 0) >= wire.MOST_STEPS:
             raise UsageError(f"a session tries at most {wire.MOST_STEPS} tactics; open another one")
-        kept = self._kept(lambda: self._client.hget(wire.kept(session), "characters"))
-        if int(kept or 0) > wire.MOST_KEPT_CHARACTERS:
+        if int(characters or 0) > wire.MOST_KEPT_CHARACTERS:
             raise UsageError(
                 f"a session keeps at most {wire.MOST_KEPT_CHARACTERS} characters of states; open another one"
             )
+        return _read(ids, found), (worker or b"").decode()
+
+    def _states(self, session: str, ids: Sequence[str]) -> list[State]:
+        return _read(ids, self._kept(lambda: self._client.hmget(wire.states(session), list(ids))))
 
     # Requests
 
@@ -277,9 +271,16 @@ class Front:
         }
 
     def _asked(
-        self, session: str, environment: str, do: str, wait_seconds: float, **more: object
+        self,
+        session: str,
+        environment: str,
+        do: str,
+        wait_seconds: float,
+        *,
+        worker: str = "",
+        **more: object,
     ) -> wire.Answered:
-        """Send a request and wait for its answer."""
+        """Send a request, to the worker that has the session if one has it, and wait for its answer."""
         asked = cast("wire.Asked", {**self._request(session, environment, do), **more})
         pending = _Pending(asked, Future(), time.monotonic() + wait_seconds)
         with self._lock:
@@ -288,7 +289,7 @@ class Front:
                 self._thread = threading.Thread(target=self._listen, name="sessions", daemon=True)
                 self._thread.start()
         try:
-            self._send(pending)
+            self._send(pending, worker)
             answer = pending.future.result()
         finally:
             with self._lock:
@@ -297,17 +298,21 @@ class Front:
             raise ServerDown(f"the session's worker failed: {answer['failed']}; try again")
         return answer
 
-    def _send(self, pending: _Pending) -> None:
-        """Put a request on the list of the worker that has the session, if it lives, else of any."""
-        asked = pending.asked
-        found = cast(
-            "bytes | None", self._kept(lambda: self._client.hget(wire.kept(asked["session"]), "worker"))
-        )
-        worker = found.decode() if found else ""
-        lives = bool(worker) and bool(self._kept(lambda: self._client.exists(wire.alive(worker))))
-        pending.where = wire.of_worker(worker) if lives else wire.of_environment(asked["environment"])
-        pending.worker, pending.waits_since = worker if lives else "", time.monotonic()
-        self._kept(lambda: self._client.rpush(pending.where, json.dumps(asked)))
+    def _send(self, pending: _Pending, worker: str) -> None:
+        """Put a request on the list of a worker, if it lives, else of the environment."""
+        asked = json.dumps(pending.asked)
+        pending.where, pending.worker = wire.of_worker(worker), ""
+        pending.waits_since = time.monotonic()
+        if worker:
+            with self._client.pipeline(transaction=False) as pipeline:
+                pipeline.rpush(pending.where, asked)
+                pipeline.exists(wire.alive(worker))
+                _, lives = self._kept(pipeline.execute)
+            if lives or not self._kept(lambda: self._client.lrem(pending.where, 0, asked)):
+                pending.worker = worker  # it lives, or has taken the request
+                return
+        pending.where = wire.of_environment(pending.asked["environment"])
+        self._kept(lambda: self._client.rpush(pending.where, asked))
 
     def _listen(self) -> None:
         """Take answers, and look after requests that get none."""
@@ -362,7 +367,7 @@ class Front:
             return
         pending.turns += 1
         self._client.lrem(pending.where, 0, json.dumps(pending.asked))
-        self._send(pending)
+        self._send(pending, "")
 
     def _give_up(self, error: Exception) -> None:
         with self._lock:
@@ -370,6 +375,33 @@ class Front:
         for each in waiting:
             with contextlib.suppress(Exception):  # it was answered a moment ago
                 each.future.set_exception(error)
+
+
+def _unknown(session: str) -> UnknownRun:
+    return UnknownRun(
+        f"no session has the id {session[:64]!r}; sessions are kept for an hour after their last use"
+    )
+
+
+def _read(ids: Sequence[str], found: Sequence[bytes | None]) -> list[State]:
+    """Return states as they are kept. Raises UnknownRun."""
+    states = []
+    for state, each in zip(ids, found, strict=True):
+        if each is None:
+            raise UnknownRun(f"the session has no state {state[:64]!r}")
+        root, tactics, goals, line, column, is_term = json.loads(each)
+        states.append(
+            State(
+                id=state,
+                root=root,
+                tactics=tuple(tactics),
+                goals=tuple(goals),
+                line=line,
+                column=column,
+                is_term=is_term,
+            )
+        )
+    return states
 
 
 def _require_possible(attempts: Sequence[tuple[str, Sequence[str]]], seconds: float) -> None:
@@ -402,7 +434,7 @@ def _step(kept: Kept, before: State, tactic: str, tried: wire.Tried) -> tuple[St
     if tried["outcome"] in ("goals", "no_goals"):
         path = (*before.tactics, tactic)
         reached = State(
-            id=state_id(kept.program, kept.environment, before.root, path),
+            id=state_id(kept.digest, before.root, path),
             root=before.root,
             tactics=path,
             goals=tuple(tried["goals"]),

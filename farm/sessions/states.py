@@ -15,12 +15,17 @@ _SORRY = "sorry"
 _COMMENT = "--"
 
 
-def state_id(program: str, environment: str, root: int, tactics: Sequence[str]) -> str:
-    """Return the id of a state: a digest of the program, the environment, the root and the tactics.
+def digest_of(program: str, environment: str) -> str:
+    """Return the digest of what a session is opened on."""
+    return hashlib.sha256(json.dumps([program, environment]).encode()).hexdigest()
+
+
+def state_id(digest: str, root: int, tactics: Sequence[str]) -> str:
+    """Return the id of a state: a digest of what its session was opened on, its root and its tactics.
 
     Equal states of two sessions have the same id.
     """
-    words = json.dumps([program, environment, root, list(tactics)], ensure_ascii=True)
+    words = json.dumps([digest, root, list(tactics)])
     return hashlib.sha256(words.encode()).hexdigest()[:_ID_CHARACTERS]
 
 

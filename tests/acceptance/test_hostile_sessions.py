@@ -14,6 +14,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from farm_workers.sessions.outcome import NoSession, SessionGone
 from farm_workers.sessions.session import MOST_ROOTS, Session, StepLimits
 from farm_workers.systems.lean.judge import LeanJudge
 
-from farm.client.states import Step
+from farm.client.states import State, Step
 from farm.errors import QueueFull, ServerDown, UsageError
 from farm.judging.job import Check
 from farm.judging.verdict import judge
@@ -359,6 +360,18 @@ def test_a_first_process_that_lies_opens_no_session(opening: str, why: str) -> N
 # Code of tactics in a farm's worker
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session and its roots."""
+
+    kept: Kept
+    roots: tuple[State, ...]
+
+    @property
+    def id(self) -> str:
+        return self.kept.id
+
+
 class Worker:
     """A worker's sessions as services reach them, without a database; and a check on the same images."""
 
@@ -376,11 +389,11 @@ class Worker:
         self.stepping = Stepping(cast("Context", context), broker_url)
         self.front = Front(broker_url)
 
-    def open(self, program: str) -> Kept:
-        return self.front.open(program, "core")
+    def open(self, program: str) -> Opened:
+        return Opened(*self.front.open(program, "core"))
 
-    def step(self, kept: Kept, *tactics: str, seconds: float = 2.0) -> list[Step]:
-        return self.front.step(kept, [(kept.roots[0].id, tactics)], seconds=seconds)[0]
+    def step(self, opened: Opened, *tactics: str, seconds: float = 2.0) -> list[Step]:
+        return self.front.step(opened.kept, [(opened.roots[0].id, tactics)], seconds=seconds)[0]
 
     def proves(self, program: str) -> str | None:
         return judge(self.checker.check(Check(program=program), self._core)).outcome
@@ -450,7 +463,7 @@ def test_a_tactic_that_does_harm_costs_itself_alone(worker: Worker, name: str) -
     state = worker.step(other, "constructor")[0].state
     (kept_other,) = (each.session for each in worker.sessions._kept.values())
     assert worker.proves(HONEST.replace("by sorry", "⟨⟨hp, hq⟩, hr⟩")) == "proved"
-    worker.front.end(worker.open(HONEST))
+    worker.front.end(worker.open(HONEST).kept)
     eventually(lambda: len(worker.sessions) == 1)
     images, files = worker.checker.images(), descriptors()
     kept = worker.open(cheating(HARM[name]))
@@ -461,12 +474,12 @@ def test_a_tactic_that_does_harm_costs_itself_alone(worker: Worker, name: str) -
     assert found[1] in {"goals", "error", "crashed", "timeout", "memory", "no_goals"}
     # The same session, another one that was there before, and a check on the same image.
     assert [each.outcome for each in worker.step(kept, "skip", "exact hr")] == ["goals", "error"]
-    (done,) = worker.front.step(other, [(state or "", ["exact ⟨hp, hq⟩", "exact hr"])])
+    (done,) = worker.front.step(other.kept, [(state or "", ["exact ⟨hp, hq⟩", "exact hr"])])
     assert [each.outcome for each in done] == ["goals", "error"]
     assert kept_other in [each.session for each in worker.sessions._kept.values()]
     assert worker.proves(HONEST.replace("by sorry", "⟨⟨hp, hq⟩, hr⟩")) == "proved"
     assert {each for each, _ in worker.checker.images()} >= {each for each, _ in images}
-    worker.front.end(kept)
+    worker.front.end(kept.kept)
     eventually(lambda: len(worker.sessions) == 1)
     eventually(lambda: descriptors() <= files + _CONNECTIONS)
 
@@ -491,7 +504,7 @@ def test_orphans_of_ended_holders_are_reaped(worker: Worker) -> None:
     kept = worker.open(HONEST)
     state = kept.roots[0].id
     for number in range(100):
-        (step,) = worker.front.step(kept, [(state, [f"have k{number} : q := hq"])])[0]
+        (step,) = worker.front.step(kept.kept, [(state, [f"have k{number} : q := hq"])])[0]
         assert step.state
         state = step.state
     (session,) = (each.session for each in worker.sessions._kept.values())
@@ -682,7 +695,7 @@ def test_the_tactics_of_a_state_are_bounded_together(worker: Worker, monkeypatch
     kept = worker.open(HONEST)
     first = worker.step(kept, "have k : q := hq")[0]
     with pytest.raises(UsageError, match="at most 30 characters"):
-        worker.front.step(kept, [(first.state or "", ["have l : q := hq"])])
+        worker.front.step(kept.kept, [(first.state or "", ["have l : q := hq"])])
 
 
 def test_what_is_kept_of_a_session_is_bounded(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

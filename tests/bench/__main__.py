@@ -30,7 +30,7 @@ from tests.bench.looking import looking
 from tests.bench.metrics import metrics
 from tests.bench.pruning import pruning
 from tests.bench.reporting import reports
-from tests.bench.sessions import sessions
+from tests.bench.sessions import larger_header, over_http, sessions
 from tests.bench.texts import assembly, policy
 from tests.bench.tracing import traces
 
@@ -50,6 +50,8 @@ class Part(StrEnum):
     IMAGES = "images"
     CLASSES = "classes"
     SESSIONS = "sessions"
+    SESSIONS_HTTP = "sessions-http"
+    SESSIONS_LARGE = "sessions-large"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -65,6 +67,8 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.IMAGES: images,
     Part.CLASSES: classes,
     Part.SESSIONS: sessions,
+    Part.SESSIONS_HTTP: over_http,
+    Part.SESSIONS_LARGE: larger_header,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

@@ -22,6 +22,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import EMBEDDED, LeanEnvironment, environment_variables
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
+from farm_workers.machine.environments import installed
 from farm_workers.sessions.session import Session, StepLimits
 
 from farm.client.states import State, Step
@@ -30,6 +31,9 @@ from farm.judging.job import Check
 from farm.search import best_first
 from farm.search.provers import tactics_in
 from farm.settings import Settings
+from tests.bench.around.serving import served
+from tests.bench.around.site import farm_at_work
+from tests.bench.around.workers import farm_worker
 from tests.bench.checks.figures import Figure
 from tests.bench.checks.library import MODULES
 from tests.bench.checks.subject import subject
@@ -100,6 +104,67 @@ def sessions() -> Iterator[Figure]:
         _bare(environment) as bare,
     ):
         yield from _Contest(environment, isolation, images, checker, bare).figures()
+
+
+def larger_header() -> Iterator[Figure]:
+    """Measure a step on a header of 250 000 declarations over one of 25 000; compiles the library once."""
+    settings = Settings.load()
+    what = subject(settings, EMBEDDED, 10 * MODULES, lambda: None)
+    assert what.larger is not None
+    samples = []
+    with (
+        prepared(settings.home / "work") as isolation,
+        closing(Images(isolation, lean_image, most=3)) as images,
+        closing(_opened(what.environment, images)) as usual,
+        closing(_opened(what.larger, images)) as larger,
+    ):
+        for turn in range(_TURNS):
+            tactics = haves(_MANY, at=f"s{turn}_")
+            samples.append(_seconds_of(larger, tactics) / _seconds_of(usual, tactics))
+        name = f"{_MANY} tactics on a header of 250 000 declarations over 25 000 ({isolation.name})"
+    yield Figure(key="header_250k_over_25k", name=name, unit="", samples=tuple(samples), at_most=2)
+
+
+def over_http() -> Iterator[Figure]:
+    """Measure a call of 32 tactics over HTTP, to a farm of its own, beside the same session in this process."""
+    settings = Settings.load()
+    tactics, through, alone = haves(_MANY), [], []
+    with (
+        farm_at_work(servers=settings.servers) as farm,
+        farm_worker(farm, EMBEDDED, 2, {}),
+        served(farm) as service,
+        prepared(settings.home / "work") as isolation,
+        closing(Images(isolation, lean_image, most=1)) as images,
+    ):
+        environment = installed(settings.home, None, isolation).lean(EMBEDDED)
+        opened = service.client.post(
+            "/v1/sessions", json={"header": environment.header, "formal_statement": f"{STATEMENT} := by"}
+        ).json()
+        body = {"state": opened["states"][0]["id"], "tactics": tactics}
+        with closing(_opened(environment, images)) as session:
+            for _ in range(4 * _TURNS):
+                began = time.perf_counter()
+                said = service.client.post(f"/v1/sessions/{opened['id']}/steps", json=body).json()
+                through.append(1000 * (time.perf_counter() - began))
+                assert {each["outcome"] for each in said["steps"][0]} == {"goals"}, said
+                alone.append(1000 * _seconds_of(session, tactics))
+    added = median(through) - median(alone)
+    name = f"added over HTTP to a call of {_MANY} tactics, p50"
+    yield Figure(key="steps_http_added_ms", name=name, unit="ms", samples=(added,), at_most=8)
+    yield Figure(key="steps_http_ms", name="the call over HTTP", unit="ms", samples=tuple(through))
+    yield Figure(key="steps_alone_ms", name="the same in a session alone", unit="ms", samples=tuple(alone))
+
+
+def _opened(environment: LeanEnvironment, images: Images[LeanEnvironment]) -> Session:
+    program = f"{environment.header}{STATEMENT} := by sorry\n"
+    return Session(program, environment, images, box.never)
+
+
+def _seconds_of(session: Session, tactics: Sequence[str]) -> float:
+    began = time.perf_counter()
+    found = list(session.step((0, ()), tactics, _LIMITS))
+    assert {each.outcome for each in found} == {"goals"}, found
+    return time.perf_counter() - began
 
 
 class _Contest:

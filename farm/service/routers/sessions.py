@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
 from farm.client.results import Result
-from farm.runs.stepping import item_of, program_of
+from farm.runs.stepping import program_of
 from farm.service import requests
 from farm.service.dependencies import Reader, Submitter, TheBackend, wait
 from farm.service.json_body import Json, Route
@@ -134,8 +134,8 @@ async def open_session(opening: Opening, backend: TheBackend, key: Submitter) ->
         formal_statement=opening.formal_statement,
     )
     item = opening.model_dump(exclude={"environment"})
-    kept = await backend.open_session(program, opening.environment, item, key)
-    shown = {"id": kept.id, "environment": kept.environment, "states": [asdict(r) for r in kept.roots]}
+    kept, roots = await backend.open_session(program, opening.environment, item, key)
+    shown = {"id": kept.id, "environment": kept.environment, "states": [asdict(each) for each in roots]}
     return Json(shown, status_code=201)
 
 
@@ -156,8 +156,7 @@ async def step(session: str, steps: Steps, backend: TheBackend, key: Submitter) 
 @router.get("/v1/sessions/{session}/states/{state}", response_model=StateShown)
 async def get_state(session: str, state: str, backend: TheBackend, key: Reader) -> Response:
     """Return a state of a session."""
-    _, found = await backend.session_states(session, [state], key)
-    return Json(asdict(found[0]))
+    return Json(asdict(await backend.session_state(session, state, key)))
 
 
 @router.post("/v1/sessions/{session}/prove", response_model=Result)
@@ -165,10 +164,9 @@ async def prove(
     request: Request, session: str, proving: Proving, backend: TheBackend, key: Submitter
 ) -> Response:
     """Have the whole text of a state checked and sealed like any proof; only that says `proved`."""
-    kept, states = await backend.session_states(session, proving.states, key)
-    item = item_of(kept, states)
+    environment, item = await backend.session_item(session, proving.states, key)
     batch = requests.batch_of(
-        [item], {"environment": kept.environment, "timeout": proving.timeout, "priority": "interactive"}, 0
+        [item], {"environment": environment, "timeout": proving.timeout, "priority": "interactive"}, 0
     )
     stored = await backend.take(batch, key, traceparent=request.headers.get("traceparent"))
     unjudged = [each for each in stored.items if each not in stored.judged]

@@ -168,8 +168,10 @@ class Stepping:
 
     def _answer(self, asked: wire.Asked, answer: dict[str, object]) -> None:
         said = json.dumps({"id": asked["id"], "worker": self._worker, **answer})
-        self._client.rpush(asked["answers"], said)
-        self._client.expire(asked["answers"], _ANSWER_SECONDS)
+        with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.rpush(asked["answers"], said)
+            pipeline.expire(asked["answers"], _ANSWER_SECONDS)
+            pipeline.execute()
 
     def _answered(self, asked: wire.Asked) -> dict[str, object]:
         try:
