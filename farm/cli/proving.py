@@ -28,7 +28,7 @@ Answers = Annotated[
 ProverName = Annotated[
     str, Option(help="tidy, tidy-mathlib, a file with a list of tactics, or the URL of a prover.")
 ]
-StrategyName = Annotated[str, Option(help="best-first, length-normalized, depth-first or breadth-first.")]
+StrategyName = Annotated[str, Option(help="best-first, length-normalized, depth-first, breadth-first or mcts.")]
 
 _HELP = """\
 TACTIC            try it; a second one behind || is tried if the first fails
@@ -166,7 +166,8 @@ def search(
     """
     from farm.api import Farm
     from farm.cli.terminal import following
-    from farm.search.best_first import Limits, Strategy
+    from farm.search.best_first import Limits
+    from farm.search.frontier import Strategy
     from farm.search.manifest import search_all, summary
     from farm.search.provers import prover as named
 

@@ -1,23 +1,20 @@
 """Search step, the loop: expands the most promising state by all of a prover's tactics at once.
 
-This is the loop of GPT-f and of miniF2F's *tidy* baseline: a queue of states, ordered by the sum of the
-scores of the tactics that led there; an expansion tries a list of tactics on the first of them. States whose
-goals were reached before are skipped. Sources: Polu and Sutskever, 2020, arXiv:2009.03393; Zheng, Han and
-Polu, 2021, arXiv:2109.00110.
+With the usual strategy this is the loop of GPT-f and of miniF2F's *tidy* baseline: a queue of states, ordered
+by the sum of the scores of the tactics that led there; an expansion tries a list of tactics on the first of
+them. States whose goals were reached before are skipped. Sources: Polu and Sutskever, 2020, arXiv:2009.03393;
+Zheng, Han and Polu, 2021, arXiv:2109.00110.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 from farm.client.states import State, Step
-from farm.search.provers import Prover, Suggestion
+from farm.search.frontier import Open, Strategy, frontier
+from farm.search.provers import Answer, Prover, Suggestion
 
 
 class Session(Protocol):
@@ -31,20 +28,6 @@ class Session(Protocol):
         self, state: str, tactics: Sequence[str], *, seconds: float, heartbeats: int | None
     ) -> list[Step]:
         """Return the outcomes of tactics."""
-
-
-class Strategy(StrEnum):
-    """The state that is expanded next.
-
-    `BEST`: that with the highest sum of scores; `NORMALIZED`: the highest sum divided by the number of
-    tactics to the power of `Limits.length_power`; `DEPTH`: that with the most tactics; `BREADTH`: that with
-    the fewest.
-    """
-
-    BEST = "best-first"
-    NORMALIZED = "length-normalized"
-    DEPTH = "depth-first"
-    BREADTH = "breadth-first"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,18 +57,6 @@ class Found:
     outcomes: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class _Open:
-    """A state in the queue, by its rank: the lowest is expanded first."""
-
-    rank: float
-    number: int
-    state: str = field(compare=False)
-    tactics: tuple[str, ...] = field(compare=False)
-    score: float = field(compare=False)
-    goals: tuple[str, ...] = field(compare=False)
-
-
 class Search:
     """One search for a proof of a session's first goal."""
 
@@ -98,70 +69,55 @@ class Search:
         limits: Limits | None = None,
     ) -> None:
         self._session, self._prover = session, prover
-        self._strategy, self._limits = strategy, limits or Limits()
-        self._numbers = itertools.count()
-        self._queue: list[_Open] = []
+        self._limits = limits or Limits()
+        self._frontier = frontier(strategy, self._limits.length_power)
         self._seen: set[tuple[str, ...]] = set()
         self.found = Found()
+        root = session.root
+        self._add(Open(state=root.id, tactics=(), score=0.0, goals=root.goals), None)
 
     def run(self) -> Found:
-        """Search until a state has no goals, or a limit is reached."""
-        return self.resume() if self._queue or self.found.expansions else self._begun()
+        """Search until a state has no goals, or a limit is reached.
 
-    def _begun(self) -> Found:
-        root = self._session.root
-        self._add(root.id, (), 0.0, root.goals)
-        return self.resume()
-
-    def resume(self) -> Found:
-        """Go on, for example after the last state without goals was refused by the seal."""
+        A further call goes on, for example after the seal has refused the last state without goals.
+        """
         self.found.step = None
-        while self._queue and self.found.expansions < self._limits.expansions:
-            if self._expanded(heapq.heappop(self._queue)):
+        while self.found.expansions < self._limits.expansions and (state := self._frontier.take()):
+            if self._expanded(state):
                 break
         return self.found
 
-    def _expanded(self, state: _Open) -> bool:
+    def _expanded(self, state: Open) -> bool:
         """Try the prover's tactics on a state; return whether one leaves no goals."""
         limits = self._limits
-        suggested = {each.tactic: each for each in self._prover(state.goals)[: limits.width]}
+        answer = self._prover(state.goals)
+        listed, value = (answer, None) if not isinstance(answer, Answer) else answer
+        suggested = {each.tactic: each for each in listed[: limits.width]}
         self.found.expansions += 1
-        if not suggested:
-            return False
-        steps = self._session.step(
-            state.state, list(suggested), seconds=limits.seconds, heartbeats=limits.heartbeats
-        )
-        self.found.steps += len(steps)
-        done = None
-        for step in steps:
-            self.found.outcomes[step.outcome] = self.found.outcomes.get(step.outcome, 0) + 1
-            if step.outcome == "no_goals":
-                done = done or step
-            elif step.state is not None:
-                self._add_after(state, suggested[step.tactic], step)
+        done = self._tried(state, suggested) if suggested else None
+        self._frontier.expanded(state, value)
         if done is not None:
             self.found.step, self.found.tactics = done, (*state.tactics, done.tactic)
         return done is not None
 
-    def _add_after(self, before: _Open, suggestion: Suggestion, step: Step) -> None:
-        tactics = (*before.tactics, suggestion.tactic)
-        if step.state is not None and len(tactics) < self._limits.depth:
-            self._add(step.state, tactics, before.score + suggestion.score, step.goals)
+    def _tried(self, state: Open, suggested: Mapping[str, Suggestion]) -> Step | None:
+        """Try tactics, and add the states that they lead to; return the first step that leaves no goals."""
+        limits, done = self._limits, None
+        steps = self._session.step(
+            state.state, list(suggested), seconds=limits.seconds, heartbeats=limits.heartbeats
+        )
+        self.found.steps += len(steps)
+        for step in steps:
+            self.found.outcomes[step.outcome] = self.found.outcomes.get(step.outcome, 0) + 1
+            if step.outcome == "no_goals":
+                done = done or step
+            elif step.state is not None and len(state.tactics) + 1 < limits.depth:
+                score = state.score + suggested[step.tactic].score
+                tactics = (*state.tactics, step.tactic)
+                self._add(Open(state=step.state, tactics=tactics, score=score, goals=step.goals), state)
+        return done
 
-    def _add(self, state: str, tactics: tuple[str, ...], score: float, goals: tuple[str, ...]) -> None:
-        if goals in self._seen or len(self._queue) >= self._limits.queue:
-            return
-        self._seen.add(goals)
-        rank = self._rank(len(tactics), score)
-        heapq.heappush(self._queue, _Open(rank, next(self._numbers), state, tactics, score, goals))
-
-    def _rank(self, depth: int, score: float) -> float:
-        match self._strategy:
-            case Strategy.BEST:
-                return -score
-            case Strategy.NORMALIZED:
-                return -score / math.pow(max(1, depth), self._limits.length_power)
-            case Strategy.DEPTH:
-                return -float(depth)
-            case Strategy.BREADTH:
-                return float(depth)
+    def _add(self, state: Open, parent: Open | None) -> None:
+        if state.goals not in self._seen and len(self._frontier) < self._limits.queue:
+            self._seen.add(state.goals)
+            self._frontier.add(state, parent)

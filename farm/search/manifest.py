@@ -15,7 +15,8 @@ from farm.manifest.entries import read
 from farm.manifest.entry import Entry
 from farm.manifest.lines import opened
 from farm.manifest.rewrite import write
-from farm.search.best_first import Found, Limits, Search, Strategy
+from farm.search.best_first import Found, Limits, Search
+from farm.search.frontier import Strategy
 from farm.search.provers import Prover
 from farm.sessions.front import NotOpened
 from farm.sessions.states import proof_of
@@ -115,7 +116,7 @@ def _searched_line(
             verdict = session.prove(found.step.state)
             if verdict.verdict == "proved":
                 break
-            found = search.resume()
+            found = search.run()
     proved = verdict is not None and verdict.verdict == "proved"
     return Line(
         line=entry.line,

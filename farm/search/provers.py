@@ -24,8 +24,15 @@ class Suggestion(NamedTuple):
     score: float = 0.0
 
 
+class Answer(NamedTuple):
+    """Tactics to try on a state, and the chance that it can be proved, None if the prover does not say."""
+
+    suggestions: Sequence[Suggestion]
+    value: float | None = None
+
+
 #: Returns the tactics to try on a state, given its goals as Lean prints them.
-Prover = Callable[[Sequence[str]], Sequence[Suggestion]]
+Prover = Callable[[Sequence[str]], Sequence[Suggestion] | Answer]
 
 
 def prover(named: str) -> Prover:
@@ -79,16 +86,19 @@ def _suggestion(named: str, number: int, line: str) -> Suggestion:
 def _over_http(url: str) -> Prover:
     """Return a prover that posts the goals of a state, and gets tactics with their scores.
 
-    The request is ``{"goals": [...]}``, the answer ``{"tactics": [{"tactic": ..., "score": ...}, ...]}``.
+    The request is ``{"goals": [...]}``, the answer ``{"tactics": [{"tactic": ..., "score": ...}, ...]}``, and
+    perhaps a ``"value"`` from 0 to 1.
     """
 
-    def suggested(goals: Sequence[str]) -> list[Suggestion]:
+    def suggested(goals: Sequence[str]) -> Answer:
         try:
             answer = httpx.post(url, json={"goals": list(goals)}, timeout=_TIMEOUT_SECONDS)
             answer.raise_for_status()
             said: Any = answer.json()
-            listed = said["tactics"]
-            return [Suggestion(str(each["tactic"]), float(each.get("score", 0.0))) for each in listed]
+            value = said.get("value")
+            return Answer(
+                [_weighted(each) for each in said["tactics"]], None if value is None else _finite(value)
+            )
         except httpx.HTTPError as error:
             raise FarmError(f"the prover at {url} does not answer: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -96,3 +106,14 @@ def _over_http(url: str) -> Prover:
             raise FarmError(f"the prover at {url} answers in another form; {words}") from error
 
     return suggested
+
+
+def _weighted(said: Any) -> Suggestion:
+    return Suggestion(str(said["tactic"]), _finite(said.get("score", 0.0)))
+
+
+def _finite(said: Any) -> float:
+    value = float(said)
+    if not math.isfinite(value):
+        raise ValueError(f"{said} is no finite number")
+    return value
