@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.terminal import COLOURS, count, visible
+from farm.sessions.wire import Beat
 from farm.store.environments import STARTING, UNFIT
 from farm.store.overview import AtWork, Queue, Unfinished
 from farm.store.workers import State, Worker
@@ -206,6 +207,7 @@ def top(
     minutes: Mapping[str, int],
     queues: Sequence[Queue],
     workers: Sequence[Worker],
+    sessions: Beat | None,
     at_work: Mapping[str, Sequence[AtWork]],
 ) -> RenderableType:
     """Return one picture of the whole farm; `minute` and `minutes` are the verdicts of the last 1 and 5."""
@@ -221,11 +223,17 @@ def top(
         ),
         Text("last minute: ").append_text(mix(minute) if minute else Text("nothing decided")),
         Text(f"last 5 minutes: timeouts {shares[0]}, judge errors {shares[1]}"),
+        *([Text(_in_sessions(sessions))] if sessions and sessions["sessions"] else []),
         queues_table(queues, workers) if queues else Text("Nothing waits."),
         *([Text(_CUT)] if any(each.is_cut for each in queues) else []),
         _busy_table(first, at_work) if workers else Text(NO_WORKERS),
         *([Text(f"and {len(workers) - len(first)} more: farm workers")] if len(workers) > len(first) else []),
     )
+
+
+def _in_sessions(beat: Beat) -> str:
+    words = f"{count(beat['sessions'], 'session')}: {beat['steps']} tactics in the last second"
+    return f"{words}, {beat['killed']} killed" if beat["killed"] else words
 
 
 def _first(workers: Sequence[Worker], at_work: Mapping[str, Sequence[AtWork]]) -> list[Worker]:

@@ -28,7 +28,7 @@ Answers = Annotated[
 ProverName = Annotated[
     str, Option(help="tidy, tidy-mathlib, a file with a list of tactics, or the URL of a prover.")
 ]
-StrategyName = Annotated[str, Option(help="best-first, length-normalized, depth-first, breadth-first or mcts.")]
+StrategyName = Annotated[str, Option(help="best-first, length-normalized, depth-first, breadth-first, mcts.")]
 
 _HELP = """\
 TACTIC            try it; a second one behind || is tried if the first fails

@@ -14,8 +14,11 @@ from farm.errors import ServerDown
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
+    from farm.sessions.wire import Beat
     from farm.store.overview import AtWork
     from farm.store.rates import Rates
     from farm.store.workers import Worker
@@ -103,11 +106,18 @@ def _pictured(connections: Connections, rates: Rates) -> dict[str, object]:
     live = [each for each in found if not each.is_silent]
     at_work = live_tables.by_worker(overview.at_work())
     minute = rates.verdicts(seconds=60)
+    sessions = _sessions(connections, live)
     return {
         "checks_per_second": round(sum(minute.values()) / 60, 3),
         "threads": sum(each.threads for each in live),
         "busy": sum(each.busy for each in live),
         "verdicts": {"last_60_seconds": minute, "last_300_seconds": rates.verdicts(seconds=300)},
+        "sessions": sessions
+        and {
+            "open": sessions["sessions"],
+            "steps_per_second": sessions["steps"],
+            "killed_per_second": sessions["killed"],
+        },
         "queues": [
             {
                 **asdict(each),
@@ -151,12 +161,21 @@ def _picture(connections: Connections, rates: Rates) -> RenderableType:
     from farm.store.overview import Overview
     from farm.store.workers import Workers
 
-    overview = Overview(connections.engine)
+    overview, workers = Overview(connections.engine), Workers(connections.engine).all()
     rates.look()
     return live_tables.top(
         minute=rates.verdicts(seconds=60),
         minutes=rates.verdicts(seconds=300),
         queues=overview.queues(most=live_tables.MOST_COUNTED),
-        workers=Workers(connections.engine).all(),
+        workers=workers,
+        sessions=_sessions(connections, [each for each in workers if not each.is_silent]),
         at_work=live_tables.by_worker(overview.longest_at_work(most=live_tables.MOST_SHOWN)),
     )
+
+
+def _sessions(connections: Connections, workers: Sequence[Worker]) -> Beat | None:
+    """Return what the workers do in sessions, None while Redis does not answer."""
+    try:
+        return connections.sessions.at_work([each.name for each in workers])
+    except ServerDown:
+        return None

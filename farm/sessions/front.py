@@ -211,6 +211,17 @@ class Front:
             asked = self._request(kept.id, kept.environment, wire.CLOSE)
             self._kept(lambda: self._client.rpush(wire.of_worker(worker.decode()), json.dumps(asked)))
 
+    def at_work(self, workers: Sequence[str]) -> wire.Beat:
+        """Return the sum of what living workers said last."""
+        names = [wire.alive(each) for each in workers]
+        found = self._kept(lambda: self._client.mget(names)) if names else []
+        beats = cast("list[wire.Beat]", [json.loads(each) for each in found if each])
+        return {
+            "sessions": sum(each["sessions"] for each in beats),
+            "steps": sum(each["steps"] for each in beats),
+            "killed": sum(each["killed"] for each in beats),
+        }
+
     # Redis
 
     def _kept(self, command: Callable[[], Any]) -> Any:

@@ -29,6 +29,14 @@ MOST_ANSWER_CHARACTERS = 32_000_000
 OPEN, STEP, CLOSE = "open", "step", "close"
 
 
+class Beat(TypedDict):
+    """What a living worker says each second: its sessions, and the tactics it tried and killed in it."""
+
+    sessions: int
+    steps: int
+    killed: int
+
+
 class Attempt(TypedDict):
     """Tactics to try on one state, which is the number of a root and the tactics from there."""
 
@@ -94,7 +102,7 @@ def of_environment(environment: str) -> str:
 
 
 def alive(worker: str) -> str:
-    """Return the key that exists while a worker takes requests."""
+    """Return the key that exists while a worker takes requests; its value is a `Beat`."""
     return f"farm:sessions:alive:{worker}"
 
 

@@ -117,6 +117,7 @@ def _pictures(farm: FarmAtWork) -> Iterator[Figure]:
             minutes=rates.verdicts(seconds=300),
             queues=overview.queues(most=live_tables.MOST_COUNTED),
             workers=workers.all(),
+            sessions=None,
             at_work=live_tables.by_worker(overview.longest_at_work(most=live_tables.MOST_SHOWN)),
         )
         terminal.print(shown)

@@ -126,7 +126,7 @@ def larger_header() -> Iterator[Figure]:
 
 
 def over_http() -> Iterator[Figure]:
-    """Measure a call of 32 tactics over HTTP, to a farm of its own, beside the same session in this process."""
+    """Measure a call of 32 tactics over HTTP, to a farm of its own, beside a session in this process."""
     settings = Settings.load()
     tactics, through, alone = haves(_MANY), [], []
     with (

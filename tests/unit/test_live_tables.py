@@ -11,6 +11,7 @@ from rich.console import Console
 
 from farm.cli import live_tables
 from farm.judging.states import Priority
+from farm.sessions.wire import Beat
 from farm.store.overview import AtWork, Queue
 from farm.store.workers import State, Worker
 
@@ -47,9 +48,22 @@ def shown(renderable: object, *, width: int = 200) -> str:
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
-def picture(workers: Sequence[Worker], *held: AtWork, queues: Sequence[Queue] = ()) -> str:
+def picture(
+    workers: Sequence[Worker], *held: AtWork, queues: Sequence[Queue] = (), sessions: Beat | None = None
+) -> str:
     at_work = live_tables.by_worker(held)
-    return shown(live_tables.top(minute={}, minutes={}, queues=queues, workers=workers, at_work=at_work))
+    return shown(
+        live_tables.top(
+            minute={}, minutes={}, queues=queues, workers=workers, sessions=sessions, at_work=at_work
+        )
+    )
+
+
+def test_sessions_are_shown_where_there_are_some() -> None:
+    beat: Beat = {"sessions": 3, "steps": 64, "killed": 0}
+    assert "3 sessions: 64 tactics in the last second\n" in picture([], sessions=beat)
+    assert "64 tactics in the last second, 2 killed" in picture([], sessions={**beat, "killed": 2})
+    assert "session" not in picture([], sessions={**beat, "sessions": 0})
 
 
 @pytest.mark.parametrize(
@@ -145,6 +159,7 @@ def test_a_queue_that_was_not_counted_to_its_end_says_so_and_names_who_counts_it
 def test_the_rate_is_that_of_the_minute_and_the_shares_those_of_five() -> None:
     said = shown(
         live_tables.top(
+            sessions=None,
             minute={"proved": 60, "rejected": 60},
             minutes={"proved": 150, "timeout": 50},
             queues=[],

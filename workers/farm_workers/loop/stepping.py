@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 import time
+from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import cast
@@ -71,7 +72,7 @@ class Stepping:
     def __init__(self, context: Context, broker_url: str) -> None:
         self._client = client_of(broker_url, answer_seconds=_SOCKET_SECONDS)
         self._context, self._worker = context, context.name
-        self._taken = 0
+        self._taken, self._tried_lately = 0, Counter[str]()
         self._stopping, self._has_sessions = threading.Event(), False
         self._free = threading.Semaphore(context.threads.size)
         self._threads = [
@@ -107,13 +108,19 @@ class Stepping:
         """Keep the worker's name in Redis, and end idle sessions."""
         while not self._stopping.wait(wire.ALIVE_EACH):
             try:
-                self._client.set(wire.alive(self._worker), 1, ex=wire.ALIVE_SECONDS)
                 if self._has_sessions:
                     self._sessions().sweep()
+                self._client.set(wire.alive(self._worker), json.dumps(self._beat()), ex=wire.ALIVE_SECONDS)
             except (RedisError, OSError) as error:
                 _log.debug("Redis is away: %s", error)
             except Exception:  # noqa: BLE001 # the thread's edge: else no session would end
                 _log.exception("Idle sessions could not be ended")
+
+    def _beat(self) -> wire.Beat:
+        lately, self._tried_lately = self._tried_lately, Counter()
+        sessions = len(self._sessions()) if self._has_sessions else 0
+        events.holding(sessions)
+        return {"sessions": sessions, "steps": lately.total(), "killed": lately[TIMEOUT]}
 
     def _take_all(self) -> None:
         while not (self._stopping.is_set() or self._context.threads.stopping):
@@ -197,7 +204,8 @@ class Stepping:
         call = _Call()
         tried = [self._tried(asked, each, limits, call) for each in asked["attempts"]]
         outcomes = [each.outcome for one in tried for each in one]
-        events.stepped(asked["environment"], outcomes, sessions=len(self._sessions()))
+        self._tried_lately.update(outcomes)
+        events.stepped(asked["environment"], outcomes)
         return {"tried": [[asdict(each) for each in one] for one in tried]}
 
     def _using(self, asked: wire.Asked) -> AbstractContextManager[Session]:

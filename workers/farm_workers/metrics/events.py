@@ -145,11 +145,16 @@ def forked(environment: str, purpose: str) -> None:
         _metrics.forks.labels(environment, purpose).inc()
 
 
-def stepped(environment: str, outcomes: Iterable[str], *, sessions: int) -> None:
-    """Count the outcomes of tactics, and note how many sessions there are."""
+def stepped(environment: str, outcomes: Iterable[str]) -> None:
+    """Count the outcomes of tactics."""
     if _metrics is not None:
         for each in outcomes:
             _metrics.steps.labels(environment, each).inc()
+
+
+def holding(sessions: int) -> None:
+    """Note how many sessions there are."""
+    if _metrics is not None:
         _metrics.sessions.set(sessions)
 
 
