@@ -46,7 +46,7 @@ from farm.runs.stepping import item_of, program_of
 from farm.runs.submit import submit, watch
 from farm.service.answers import result
 from farm.service.requests import MOST_ITEMS, Batch, batch_of
-from farm.sessions.front import Kept
+from farm.sessions.front import Kept, StepOptions
 from farm.sessions.wire import USUAL_SECONDS
 from farm.store.queries import Tally
 from farm.store.records import Judged
@@ -208,9 +208,8 @@ class Session:
             self._connections.revived()  # the farm's own servers may have ended while nobody used them
             self._connections.environments()
         listed = [(each if isinstance(each, str) else each.id, tactics) for each, tactics in attempts]
-        return self._front.step(
-            self._kept, listed, seconds=seconds, heartbeats=heartbeats, first_success=first_success
-        )
+        options = StepOptions(seconds=seconds, heartbeats=heartbeats, first_success=first_success)
+        return self._front.step(self._kept, listed, options)
 
     def state(self, state: str) -> State:
         """Return a state by its id. Raises UnknownRun."""

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from farm.service.answers import in_order, item_id, item_of, result, waits_for
 from farm.service.auth.quotas import Quotas
 from farm.service.outage import Outage
 from farm.service.waiters import Waiter, Waiters
-from farm.sessions.front import Kept
+from farm.sessions.front import Kept, StepOptions
 from farm.store import readings
 from farm.store.batches import Batch, ItemKey
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
@@ -335,21 +335,25 @@ class Backend:
         session: str,
         attempts: Sequence[tuple[str, Sequence[str]]],
         key: Key,
-        *,
-        seconds: float,
-        heartbeats: int | None,
-        first_success: bool,
+        options: StepOptions,
     ) -> list[list[Step]]:
         """Try tactics on states. Raises `UnknownRun`, `OverLimit`, `QueueFull` and `UsageError`."""
         front = self._connections.sessions
+        return await self._step(key, lambda: front.step(front.session(session, key.id), attempts, options))
 
-        def stepped() -> list[list[Step]]:
-            kept = front.session(session, key.id)
-            return front.step(
-                kept, attempts, seconds=seconds, heartbeats=heartbeats, first_success=first_success
-            )
-
-        return await self._step(key, stepped)
+    async def step_by_list(
+        self, session: str, attempts: Sequence[tuple[str, Sequence[str]]], key: Key, options: StepOptions
+    ) -> AsyncGenerator[tuple[int, list[Step]]]:
+        """Do as `step` does, but yield the number and the outcomes of each list as soon as it ends."""
+        front = self._connections.sessions
+        self._usage.admit(key)
+        try:
+            kept = await self._in_session(lambda: front.session(session, key.id))
+            found = front.step_by_list(kept, attempts, options)
+            while (each := await self._in_session(lambda: next(found, None))) is not None:
+                yield each
+        finally:
+            self._usage.release(key)
 
     async def session_state(self, session: str, state: str, key: Key) -> State:
         """Return a state of a session. Raises `UnknownRun`."""

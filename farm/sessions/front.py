@@ -5,14 +5,13 @@ It has no state of its own but the requests under way, so any process of the far
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from queue import SimpleQueue
 from typing import Any, cast
 
 from redis.exceptions import RedisError
@@ -63,13 +62,29 @@ class Source:
     roots: tuple[State, ...]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepOptions:
+    """Limits of each tactic: wall seconds, and Lean's heartbeats, None for those of the program.
+
+    With `first_success` a list ends with its first tactic that does not fail.
+    """
+
+    seconds: float = wire.USUAL_SECONDS
+    heartbeats: int | None = None
+    first_success: bool = False
+
+
+USUAL = StepOptions()
+
+
 @dataclass(slots=True)
 class _Pending:
     """A request under way."""
 
     asked: wire.Asked
-    future: Future[wire.Answered]
     until: float
+    answers: SimpleQueue[wire.Answered | Exception] = field(default_factory=SimpleQueue)
+    known: set[int] = field(default_factory=set)
     waits_since: float = field(default_factory=time.monotonic)
     where: str = ""
     worker: str = ""
@@ -116,7 +131,7 @@ class Front:
             pipeline.hset(wire.kept(session), mapping=dict[Any, Any](fields))
             pipeline.expire(wire.kept(session), wire.KEPT_SECONDS)
             self._kept(pipeline.execute)
-        answer = self._asked(session, environment, wire.OPEN, _SPARE_SECONDS)
+        (answer,) = self._asked(session, environment, wire.OPEN, _SPARE_SECONDS)
         if "refused" in answer:
             self._kept(lambda: self._client.delete(wire.kept(session)))
             raise NotOpened(answer["refused"], answer.get("messages", []))
@@ -164,17 +179,19 @@ class Front:
         self,
         kept: Kept,
         attempts: Sequence[tuple[str, Sequence[str]]],
-        *,
-        seconds: float = wire.USUAL_SECONDS,
-        heartbeats: int | None = None,
-        first_success: bool = False,
+        options: StepOptions = USUAL,
     ) -> list[list[Step]]:
-        """Try tactics on states, each of which is given by its id; return the outcomes of each list.
+        """Try tactics on states, each of which is given by its id; return the outcomes of each list."""
+        return [each for _, each in sorted(self.step_by_list(kept, attempts, options))]
 
-        `seconds` of wall time and `heartbeats` limit each tactic; with `first_success` a list ends with its
-        first tactic that does not fail.
-        """
-        _require_possible(attempts, seconds)
+    def step_by_list(
+        self,
+        kept: Kept,
+        attempts: Sequence[tuple[str, Sequence[str]]],
+        options: StepOptions = USUAL,
+    ) -> Iterator[tuple[int, list[Step]]]:
+        """Do as `step` does, but yield the number and the outcomes of each list as soon as it ends."""
+        _require_possible(attempts, options.seconds)
         before, worker = self._begun(kept.id, [state for state, _ in attempts])
         asked: list[wire.Attempt] = [
             {"root": state.root, "path": list(state.tactics), "tactics": list(tactics)}
@@ -182,26 +199,25 @@ class Front:
         ]
         _require_short(asked)
         count = sum(len(each["tactics"]) for each in asked)
-        answer = self._asked(
+        answers = self._asked(
             kept.id,
             kept.environment,
             wire.STEP,
-            _SPARE_SECONDS + seconds * (count + sum(len(each["path"]) for each in asked)),
+            _SPARE_SECONDS + options.seconds * (count + sum(len(each["path"]) for each in asked)),
             worker=worker,
+            awaited=len(asked),
             attempts=asked,
-            seconds=seconds,
-            heartbeats=heartbeats,
-            first_success=first_success,
+            **asdict(options),
         )
-        if "refused" in answer:
-            raise NotOpened(answer["refused"], answer.get("messages", []))
-        found, new = [], []
-        for state, one, tried in zip(before, asked, answer.get("tried", []), strict=True):
-            steps = [_step(kept, state, *each) for each in zip(one["tactics"], tried, strict=True)]
-            found.append([each for each, _ in steps])
-            new += [reached for _, reached in steps if reached is not None]
-        self._keep_states(kept.id, new, tried=count)
-        return found
+        for answer in answers:
+            if "refused" in answer:
+                raise NotOpened(answer["refused"], answer.get("messages", []))
+            number = answer["number"]
+            state, tactics = before[number], asked[number]["tactics"]
+            steps = [_step(kept, state, *each) for each in zip(tactics, answer["tried"], strict=True)]
+            new = [reached for _, reached in steps if reached is not None]
+            self._keep_states(kept.id, new, tried=len(tactics))
+            yield number, [each for each, _ in steps]
 
     def end(self, kept: Kept) -> None:
         """End a session's processes, and forget it."""
@@ -289,11 +305,12 @@ class Front:
         wait_seconds: float,
         *,
         worker: str = "",
+        awaited: int = 1,
         **more: object,
-    ) -> wire.Answered:
-        """Send a request, to the worker that has the session if one has it, and wait for its answer."""
+    ) -> Iterator[wire.Answered]:
+        """Send a request, to the worker that has the session if one has it, and yield the awaited answers."""
         asked = cast("wire.Asked", {**self._request(session, environment, do), **more})
-        pending = _Pending(asked, Future(), time.monotonic() + wait_seconds)
+        pending = _Pending(asked, time.monotonic() + wait_seconds)
         with self._lock:
             self._pending[asked["id"]] = pending
             if self._thread is None:
@@ -301,13 +318,16 @@ class Front:
                 self._thread.start()
         try:
             self._send(pending, worker)
-            answer = pending.future.result()
+            for _ in range(awaited):
+                answer = pending.answers.get()
+                if isinstance(answer, Exception):
+                    raise answer
+                if "failed" in answer:
+                    raise ServerDown(f"the session's worker failed: {answer['failed']}; try again")
+                yield answer
         finally:
             with self._lock:
                 self._pending.pop(asked["id"], None)
-        if "failed" in answer:
-            raise ServerDown(f"the session's worker failed: {answer['failed']}; try again")
-        return answer
 
     def _send(self, pending: _Pending, worker: str) -> None:
         """Put a request on the list of a worker, if it lives, else of the environment."""
@@ -351,8 +371,9 @@ class Front:
             return
         if answer.get("begun"):
             pending.worker = answer["worker"]
-        elif not pending.future.done():
-            pending.future.set_result(answer)
+        elif answer.get("number") not in pending.known:  # a list may be tried again, by another worker
+            pending.known |= {answer["number"]} if "number" in answer else set()
+            pending.answers.put(answer)
 
     def _look_after(self) -> None:
         """Send requests of ended workers to others, and refuse those for which there is no room."""
@@ -360,21 +381,19 @@ class Front:
         with self._lock:
             waiting = list(self._pending.values())
         for each in waiting:
-            if each.future.done():
-                continue
             if now > each.until:
-                each.future.set_exception(ServerDown("no worker answered in time; try again"))
+                each.answers.put(ServerDown("no worker answered in time; try again"))
             elif each.worker and not self._client.exists(wire.alive(each.worker)):
                 self._send_again(each)
             elif not each.worker and now - each.waits_since > ROOM_SECONDS:
                 self._client.lrem(each.where, 0, json.dumps(each.asked))
                 words = "no worker has room for a session now; try again later"
-                each.future.set_exception(QueueFull(words))
+                each.answers.put(QueueFull(words))
 
     def _send_again(self, pending: _Pending) -> None:
         """Send a request to another worker: the one that had it has ended."""
         if pending.turns >= _TURNS:
-            pending.future.set_exception(ServerDown("the session's workers ended one after the other"))
+            pending.answers.put(ServerDown("the session's workers ended one after the other"))
             return
         pending.turns += 1
         self._client.lrem(pending.where, 0, json.dumps(pending.asked))
@@ -384,8 +403,7 @@ class Front:
         with self._lock:
             waiting = list(self._pending.values())
         for each in waiting:
-            with contextlib.suppress(Exception):  # it was answered a moment ago
-                each.future.set_exception(error)
+            each.answers.put(error)
 
 
 def _unknown(session: str) -> UnknownRun:

@@ -1,9 +1,9 @@
 """Session step, the wire: the names and messages with which services ask workers over Redis.
 
 A request is one JSON object on a list: that of a worker which has the session, or that of an environment,
-which all its workers take from. The worker answers on the list that the request names, first with the name of
-the worker that has begun, then with the result. Redis keeps a session's program and states for an hour, so
-any worker can make it again. A proof counts only when a check has sealed it.
+which all its workers take from. The worker answers on the list that the request names: first that it has
+begun, then with the result, one for each list of tactics as it ends. Redis keeps a session's program and
+states for an hour, so any worker can make it again. A proof counts only when a check has sealed it.
 """
 
 from __future__ import annotations
@@ -79,13 +79,14 @@ class Root(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer of a worker: that it has begun, or the result."""
+    """An answer of a worker: that it has begun, the outcomes of the list `number`, or another result."""
 
     id: str
     worker: str
     begun: NotRequired[bool]
     roots: NotRequired[list[Root]]
-    tried: NotRequired[list[list[Tried]]]
+    number: NotRequired[int]
+    tried: NotRequired[list[Tried]]
     refused: NotRequired[str]
     messages: NotRequired[list[str]]
     failed: NotRequired[str]

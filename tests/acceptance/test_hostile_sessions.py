@@ -39,7 +39,7 @@ from farm.judging.job import Check
 from farm.judging.verdict import judge
 from farm.sessions import front as fronts
 from farm.sessions import wire
-from farm.sessions.front import Front, Kept
+from farm.sessions.front import Front, Kept, StepOptions
 from farm.sessions.states import filled
 from tests.processes import PATIENCE, eventually, family
 
@@ -393,7 +393,8 @@ class Worker:
         return Opened(*self.front.open(program, "core"))
 
     def step(self, opened: Opened, *tactics: str, seconds: float = 2.0) -> list[Step]:
-        return self.front.step(opened.kept, [(opened.roots[0].id, tactics)], seconds=seconds)[0]
+        options = StepOptions(seconds=seconds)
+        return self.front.step(opened.kept, [(opened.roots[0].id, tactics)], options)[0]
 
     def proves(self, program: str) -> str | None:
         return judge(self.checker.check(Check(program=program), self._core)).outcome
@@ -635,7 +636,7 @@ def test_a_malformed_request_gets_an_answer_and_costs_nothing(
     assert answer is not None
     assert {"failed", "refused", "tried"} & set(answer)
     assert [each.outcome for each in worker.step(kept, "constructor")] == ["goals"]
-    assert worker.threads.busy == 0
+    eventually(lambda: worker.threads.busy == 0)
 
 
 @pytest.mark.parametrize(
@@ -648,7 +649,7 @@ def test_what_is_no_request_is_dropped(
         redis_database[1].rpush(wire.of_worker("hostile"), words)
     kept = worker.open(HONEST)
     assert [each.outcome for each in worker.step(kept, "constructor")] == ["goals"]
-    assert worker.threads.busy == 0
+    eventually(lambda: worker.threads.busy == 0)
 
 
 def test_thousands_of_tactics_are_tried_one_after_the_other(
@@ -658,7 +659,7 @@ def test_thousands_of_tactics_are_tried_one_after_the_other(
     many = {"root": 0, "path": [], "tactics": ["nonsense"] * 3000}
     answer = ask(redis_database[1], session=kept.id, attempts=[many])
     assert answer is not None
-    assert {each["outcome"] for each in answer["tried"][0]} == {"error"}
+    assert {each["outcome"] for each in answer["tried"]} == {"error"}
 
 
 def test_the_answer_to_a_call_is_bounded(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -82,6 +83,41 @@ def test_the_asynchronous_client_has_the_same_sessions(served: Served) -> None:
             return result.verdict, [each.outcome for each in listed[0]]
 
     assert asyncio.run(main()) == ("proved", ["goals"])
+
+
+def test_outcomes_are_streamed_list_by_list(client: Client, served: Served) -> None:
+    with client.session(ITEM) as session:
+        lists = [["skip", "nonsense"], ["constructor"], ["exact hr"]]
+        steps = [{"state": session.root.id, "tactics": each} for each in lists]
+        found = dict(streamed(served, session.id, {"steps": steps}))
+        assert found.pop("end") == {}
+        assert [[step["outcome"] for step in found[f"steps {number}"]["steps"]] for number in range(3)] == [
+            ["goals", "error"],
+            ["goals"],
+            ["error"],
+        ]
+        reached = found["steps 1"]["steps"][0]["state"]
+        assert session.state(reached).tactics == ("constructor",)
+        refused = streamed(served, session.id, {"state": "x", "tactics": ["skip"]})
+        assert "no state" in dict(refused)["404"]["detail"]
+
+
+def streamed(served: Served, session: str, body: object) -> Iterator[tuple[str, Any]]:
+    """Yield the kinds, with the numbers of lists, and the data of a call's events, or its status."""
+    headers = {"Authorization": f"Bearer {served.options['token']}", "Accept": "text/event-stream"}
+    url = f"{served.options['url']}/v1/sessions/{session}/steps"
+    with httpx.stream("POST", url, json=body, headers=headers, timeout=60 * PATIENCE) as answer:
+        if answer.status_code != 200:
+            yield str(answer.status_code), json.loads(answer.read())
+            return
+        kind = ""
+        for line in answer.iter_lines():
+            name, _, value = line.partition(": ")
+            if name == "event":
+                kind = value
+            elif name == "data":
+                data = json.loads(value)
+                yield f"{kind} {data['list']}" if "list" in data else kind, data
 
 
 @pytest.mark.parametrize("tactic", ["sorry", "exact sorry", "admit", "exact t p q r hp hq hr"])

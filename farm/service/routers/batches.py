@@ -26,6 +26,7 @@ from farm.service.dependencies import (
     is_revoked,
     wait,
 )
+from farm.service.event_stream import PING, PING_SECONDS, TYPE, event
 from farm.service.json_body import Json, Route
 from farm.service.refusals import BAD_BODY, REFUSALS, RETRY_SECONDS, Responses
 from farm.service.waiters import POLL_SECONDS
@@ -33,9 +34,6 @@ from farm.store.records import Item
 
 router = APIRouter(route_class=Route, responses=REFUSALS)
 
-#: An event stream sends a comment after this much silence: proxies close silent connections.
-_PING_SECONDS = 15.0
-_PING = b": \n\n"
 _PENDING: Responses = {202: {"model": Results, "description": "Not all items are done."}}
 
 
@@ -78,14 +76,14 @@ async def get_batch(
 
 @router.get(
     "/v1/batches/{batch}/events",
-    responses={200: {"content": {"text/event-stream": {}}}},
+    responses={200: {"content": {TYPE: {}}}},
     response_class=StreamingResponse,
 )
 async def events(request: Request, batch: str, backend: TheBackend, key: Reader) -> Response:
     """Stream the results of a batch as server-sent events, in the order in which the items are done."""
     items = await backend.items_of(batch, key.id)
     stream = _events(request, backend, batch, items, key.id)
-    return StreamingResponse(stream, media_type="text/event-stream")
+    return StreamingResponse(stream, media_type=TYPE)
 
 
 @router.post("/v1/batches/{batch}/cancel", responses={415: BAD_BODY[415]}, response_model=Cancelled)
@@ -110,7 +108,7 @@ async def _events(
         while True:
             if time.monotonic() - key_checked_at >= KEY_SECONDS:
                 if await is_revoked(request):
-                    yield _event("revoked", {"batch": batch, "detail": REVOKED})
+                    yield event("revoked", {"batch": batch, "detail": REVOKED})
                     return
                 key_checked_at = time.monotonic()
             try:
@@ -118,24 +116,20 @@ async def _events(
                     unsent = unsent or sorted(await waiter.some())
                 if not unsent:
                     break
-                async with asyncio.timeout(_PING_SECONDS):
+                async with asyncio.timeout(PING_SECONDS):
                     results = await backend.results(items, owner, only=unsent)
             except TimeoutError:
-                yield _PING
+                yield PING
                 continue
             except ServerDown:
-                yield _PING
+                yield PING
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             unsent = []
             for each in results:
-                yield _event("result", each)
+                yield event("result", each)
         if waiter.pending:
             return  # the service stops: the client reconnects to another replica
-        yield _event("end", {"batch": batch, "done": True})
+        yield event("end", {"batch": batch, "done": True})
     finally:
         backend.waiters.remove(waiter)
-
-
-def _event(kind: str, data: object) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), bytes(Json(data).body))

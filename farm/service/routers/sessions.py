@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, model_validator
 
 from farm.client.results import Result
+from farm.client.states import Step
+from farm.errors import FarmError
 from farm.runs.stepping import program_of
-from farm.service import requests
+from farm.service import event_stream, requests
 from farm.service.dependencies import Reader, Submitter, TheBackend, wait
 from farm.service.json_body import Json, Route
 from farm.service.refusals import BAD_BODY, REFUSALS
 from farm.sessions import wire
+from farm.sessions.front import StepOptions
 
 router = APIRouter(route_class=Route, responses=REFUSALS | BAD_BODY)
 
@@ -63,6 +69,11 @@ class Steps(requests.Exact):
         if single == bool(self.steps) or (self.state is None) != (self.tactics is None):
             raise ValueError("give a state and tactics, or a list of those as steps")
         return self
+
+    @property
+    def options(self) -> StepOptions:
+        """The limits of each tactic."""
+        return StepOptions(seconds=self.seconds, heartbeats=self.heartbeats, first_success=self.first_success)
 
     @property
     def attempts(self) -> Sequence[tuple[str, Sequence[str]]]:
@@ -139,18 +150,51 @@ async def open_session(opening: Opening, backend: TheBackend, key: Submitter) ->
     return Json(shown, status_code=201)
 
 
-@router.post("/v1/sessions/{session}/steps", response_model=StepsShown)
-async def step(session: str, steps: Steps, backend: TheBackend, key: Submitter) -> Response:
-    """Try tactics on states, and return the outcome of each."""
-    found = await backend.step(
-        session,
-        steps.attempts,
-        key,
-        seconds=steps.seconds,
-        heartbeats=steps.heartbeats,
-        first_success=steps.first_success,
-    )
-    return Json({"steps": [[asdict(each) for each in one] for one in found]})
+@router.post(
+    "/v1/sessions/{session}/steps",
+    response_model=StepsShown,
+    responses={200: {"content": {event_stream.TYPE: {}}}},
+)
+async def step(request: Request, session: str, steps: Steps, backend: TheBackend, key: Submitter) -> Response:
+    """Try tactics on states, and return the outcome of each.
+
+    A client that accepts `text/event-stream` gets an event `steps` for each list as soon as it ends, with its
+    number as `list`, and `end` behind the last one; or `failed` with a `detail`.
+    """
+    if event_stream.TYPE not in request.headers.get("Accept", ""):
+        found = await backend.step(session, steps.attempts, key, steps.options)
+        return Json({"steps": [[asdict(each) for each in one] for one in found]})
+    lists = backend.step_by_list(session, steps.attempts, key, steps.options)
+    first = await anext(lists)  # a call that is refused has a status of its own
+    return StreamingResponse(_events(first, lists), media_type=event_stream.TYPE)
+
+
+async def _events(
+    first: tuple[int, list[Step]], lists: AsyncGenerator[tuple[int, list[Step]]]
+) -> AsyncIterator[bytes]:
+    async with aclosing(lists):
+        yield _event(*first)
+        following = asyncio.ensure_future(anext(lists, None))
+        try:
+            while True:
+                await asyncio.wait([following], timeout=event_stream.PING_SECONDS)
+                if not following.done():
+                    yield event_stream.PING
+                elif (each := following.result()) is None:
+                    break
+                else:
+                    yield _event(*each)
+                    following = asyncio.ensure_future(anext(lists, None))
+            yield event_stream.event("end", {})
+        except FarmError as error:
+            yield event_stream.event("failed", {"detail": str(error)})
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+
+
+def _event(number: int, steps: Sequence[Step]) -> bytes:
+    return event_stream.event("steps", {"list": number, "steps": [asdict(each) for each in steps]})
 
 
 @router.get("/v1/sessions/{session}/states/{state}", response_model=StateShown)

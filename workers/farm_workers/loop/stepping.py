@@ -164,7 +164,8 @@ class Stepping:
             with self._context.threads.take_turn():
                 self._answer(asked, {"begun": True})
                 answer = self._answered(asked)
-            self._answer(asked, answer)
+            if answer is not None:
+                self._answer(asked, answer)
         except (RedisError, OSError) as error:
             _log.warning("An answer about a session could not be sent: %s", error)
         except Exception:  # noqa: BLE001 # the thread's edge: a request without a name for its answer
@@ -180,9 +181,12 @@ class Stepping:
             pipeline.expire(asked["answers"], _ANSWER_SECONDS)
             pipeline.execute()
 
-    def _answered(self, asked: wire.Asked) -> dict[str, object]:
+    def _answered(self, asked: wire.Asked) -> dict[str, object] | None:
+        """Return the answer to a request, None if it was sent list by list."""
         try:
-            return self._done(asked)
+            if asked["do"] == wire.OPEN:
+                return self._opened(asked)
+            self._step(asked)
         except NoSession as error:
             return {"refused": str(error), "messages": list(error.messages)}
         except (FarmError, BoxFailed, OSError, SessionGone) as error:
@@ -190,23 +194,27 @@ class Stepping:
         except Exception as error:  # noqa: BLE001 # the request's edge: else its client would wait in vain
             _log.exception("A request of a session failed")
             return {"failed": f"{type(error).__name__}: {error}"}
+        return None
 
-    def _done(self, asked: wire.Asked) -> dict[str, object]:
-        if asked["do"] == wire.OPEN:
-            with self._using(asked) as session:
-                self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
-                return {"roots": [asdict(each) for each in session.roots]}
+    def _opened(self, asked: wire.Asked) -> dict[str, object]:
+        with self._using(asked) as session:
+            self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
+            return {"roots": [asdict(each) for each in session.roots]}
+
+    def _step(self, asked: wire.Asked) -> None:
+        """Try lists of tactics, and answer with the outcomes of each as it ends."""
         limits = StepLimits(
             seconds=asked["seconds"],
             heartbeats=asked["heartbeats"],
             first_success=asked["first_success"],
         )
         call = _Call()
-        tried = [self._tried(asked, each, limits, call) for each in asked["attempts"]]
-        outcomes = [each.outcome for one in tried for each in one]
-        self._tried_lately.update(outcomes)
-        events.stepped(asked["environment"], outcomes)
-        return {"tried": [[asdict(each) for each in one] for one in tried]}
+        for number, attempt in enumerate(asked["attempts"]):
+            tried = self._tried(asked, attempt, limits, call)
+            outcomes = [each.outcome for each in tried]
+            self._tried_lately.update(outcomes)
+            events.stepped(asked["environment"], outcomes)
+            self._answer(asked, {"number": number, "tried": [asdict(each) for each in tried]})
 
     def _using(self, asked: wire.Asked) -> AbstractContextManager[Session]:
         environment = self._context.fit.get(asked["environment"])
