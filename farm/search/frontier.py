@@ -118,7 +118,7 @@ class _Node:
     def rank(self) -> float:
         """The mean value below it, and a share for exploring it that falls with its visits."""
         above = self.parent or self
-        nearest = self if self.visits else above  # what is not known yet is as good as what it comes from
+        nearest = self if self.visits else above  # a new state counts as much as its parent
         mean = nearest.values / max(1, nearest.visits)
         return mean + EXPLORATION * self.prior * math.sqrt(above.visits) / (1 + self.visits)
 
@@ -127,7 +127,7 @@ class Tree:
     """A Monte Carlo tree search without playouts: descends by PUCT to a state that is not expanded yet.
 
     A state's value is the prover's; without one it is one over the number of goals and one. Priors are the
-    scores' probabilities among siblings. Subtrees in which nothing is left to expand are not entered. Source
+    scores' probabilities among siblings. Subtrees without states to expand are skipped. Source
     of the rule: Silver and others, 2017, arXiv:1712.01815.
     """
 

@@ -55,7 +55,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """What a session was opened on: the program, the item behind it, and the states at its sorries."""
+    """The origin of a session: its program, the item of the client, and the states at the sorries."""
 
     program: str
     item: Mapping[str, str]
@@ -160,7 +160,7 @@ class Front:
         return Kept(id=session, environment=environment, digest=digest)
 
     def source(self, kept: Kept) -> Source:
-        """Return what a session was opened on. Raises UnknownRun."""
+        """Return the origin of a session. Raises UnknownRun."""
         program, item, roots = self._fields(kept.id, "program", "item", "roots")
         if program is None or item is None or roots is None:
             raise _unknown(kept.id)
@@ -228,7 +228,7 @@ class Front:
             self._kept(lambda: self._client.rpush(wire.of_worker(worker.decode()), json.dumps(asked)))
 
     def at_work(self, workers: Sequence[str]) -> wire.Beat:
-        """Return the sum of what living workers said last."""
+        """Return the sum of the last beats of living workers."""
         names = [wire.alive(each) for each in workers]
         found = self._kept(lambda: self._client.mget(names)) if names else []
         beats = cast("list[wire.Beat]", [json.loads(each) for each in found if each])
@@ -247,14 +247,14 @@ class Front:
             raise ServerDown(f"Redis does not answer: {error}; sessions wait until it does") from error
 
     def _fields(self, session: str, *names: str) -> list[str | None]:
-        """Return what is kept of a session under these names."""
+        """Return fields of a session in Redis."""
         found = cast(
             "list[bytes | None]", self._kept(lambda: self._client.hmget(wire.kept(session), list(names)))
         )
         return [None if each is None else each.decode("utf-8", "surrogatepass") for each in found]
 
     def _keep_states(self, session: str, states: Sequence[State], *, tried: int = 0) -> None:
-        """Keep states that were reached by so many tactics."""
+        """Store new states, and count the tactics that were tried."""
         fields = {
             each.id: json.dumps([each.root, each.tactics, each.goals, each.line, each.column, each.is_term])
             for each in states

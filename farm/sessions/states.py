@@ -16,12 +16,12 @@ _COMMENT = "--"
 
 
 def digest_of(program: str, environment: str) -> str:
-    """Return the digest of what a session is opened on."""
+    """Return the digest of a session's program and environment."""
     return hashlib.sha256(json.dumps([program, environment]).encode()).hexdigest()
 
 
 def state_id(digest: str, root: int, tactics: Sequence[str]) -> str:
-    """Return the id of a state: a digest of what its session was opened on, its root and its tactics.
+    """Return the id of a state: a digest of its session's digest, its root and its tactics.
 
     Equal states of two sessions have the same id.
     """

@@ -30,7 +30,7 @@ OPEN, STEP, CLOSE = "open", "step", "close"
 
 
 class Beat(TypedDict):
-    """What a living worker says each second: its sessions, and the tactics it tried and killed in it."""
+    """A worker's report of the last second: its sessions, and the tactics that it tried and killed."""
 
     sessions: int
     steps: int

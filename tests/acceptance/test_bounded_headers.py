@@ -27,7 +27,7 @@ from farm.judging.job import Check
 from tests.processes import family
 
 #: So many headers are asked about, by so many threads at once, and so many are remembered of each sort.
-HEADERS, THREADS, MOST = 90, 6, 8
+HEADERS, THREADS, MOST = 60, 6, 8
 MARK = "Unheard_of_"
 
 

@@ -498,6 +498,6 @@ def test_two_replicas_know_the_same(quiet: Quiet, tmp_path: Path) -> None:
 
 
 def test_what_the_schema_names_is_all_that_is_answered() -> None:
-    words = [sys.executable, "-m", "tests.fuzz.http", "--requests", "24"]
+    words = [sys.executable, "-m", "tests.fuzz.http", "--requests", "16"]
     asked = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert asked.returncode == 0, asked.stdout + asked.stderr

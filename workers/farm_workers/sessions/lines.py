@@ -1,4 +1,4 @@
-"""Session step, lines: reads what processes of a session say, which is not believed and may never end."""
+"""Session step, lines: reads the answers of untrusted processes, within limits of time and length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 16
 
 
 class Output:
-    """Reads pipes whose writer waits when they are full; keeps what the first one says, up to a limit."""
+    """Empties the pipes of a process, so that it never waits; keeps the first megabyte of its stdout."""
 
     def __init__(self, pipes: Sequence[int]) -> None:
         self._said, self._first = bytearray(), pipes[0]
@@ -36,7 +36,7 @@ class Output:
         return False
 
     def rest(self) -> bytes:
-        """Return all that the first pipe has said; its writer may write without an end."""
+        """Return the kept output, after reading at most a megabyte more."""
         for _ in range(_MOST_OUTPUT // _CHUNK):
             if not self.read(self._first):
                 break

@@ -230,7 +230,7 @@ class Session:
                 leads = False
                 raise
             finally:
-                if not keeps:  # its code may run on, whatever it said
+                if not keeps:  # a tactic may still run in it
                     with contextlib.suppress(_HolderGone, SessionGone):
                         self._order(holder, END, number)
                     ours.close()
@@ -238,7 +238,7 @@ class Session:
                     self._distrust(holder)
 
     def _distrust(self, holder: _Holder) -> None:
-        """Forget a process that does not lead to the states that it said it has, unless it is the first."""
+        """Forget a holder whose states cannot be reached, unless it is the session's first process."""
         if holder is not self._root:
             with self._lock:
                 self._forget([holder])
