@@ -99,6 +99,10 @@ class Verdict(Result):
         """Whether it was checked where a proof could have forged its verdict."""
         return self.provenance is not None and bool(self.provenance.forgeable)
 
+    def explain(self, program: str = "") -> str:
+        """Return the verdict's meaning, the program with Lean's errors marked in it, and a hint."""
+        return Result.explain(self, program or self.program)
+
     @property
     def wall_seconds(self) -> float:
         """The seconds that its check took."""
@@ -368,7 +372,7 @@ class Farm:
             run.cancel()
         judged = self._connections.queries.judged(run.id, 0)
         for index, (each, item) in enumerate(zip(judged, asked.items, strict=True)):
-            yield _verdict(each, index=index, key=item.key, accept=asked.accept)
+            yield _verdict(each, index=index, key=item.key, accept=asked.accept, with_feedback=asked.feedback)
 
     def _call(self, environments: Iterable[str]) -> None:
         try:
@@ -411,8 +415,15 @@ class Farm:
         )
 
 
-def _verdict(line: Judged, *, index: int, key: str | None = None, accept: Collection[str] = ()) -> Verdict:
-    told = result(line, index=index, key=key, accept=accept, waits_for=None)
+def _verdict(
+    line: Judged,
+    *,
+    index: int,
+    key: str | None = None,
+    accept: Collection[str] = (),
+    with_feedback: bool = False,
+) -> Verdict:
+    told = result(line, index=index, key=key, accept=accept, waits_for=None, with_feedback=with_feedback)
     shared = {field.name: getattr(told, field.name) for field in fields(told)}
     status = None if line.verdict is None else line.verdict.judged.proof_status
     return Verdict(**shared, line=line.line, tier=line.tier, program=line.program, proof_status=status)

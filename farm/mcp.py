@@ -23,30 +23,6 @@ _MOST_SESSIONS = 256
 
 _T = TypeVar("_T")
 
-_MEANINGS = {
-    "proved": "The answer is a proof.",
-    "rejected": "The answer is no proof. Correct what the detail and the messages name.",
-    "timeout": "Lean did not finish in time, so this is no proof. Make it cheaper, or give it more time.",
-    "memory_limit": "Lean ran out of memory, so this is no proof. Make it smaller.",
-    "judge_error": "The farm failed. This says nothing about the answer; ask again.",
-    None: "The farm has no verdict. This says nothing about the answer; ask again.",
-}
-#: Explanations of reasons that replace those of the verdict: a repeated check would have the same end.
-_REASONS = {
-    "bad_challenge": "What you gave as formal_statement, header or context is at fault, so no answer can be "
-    "judged. Correct that, or report it to the person who gave you the problem.",
-    "kernels_disagree": "Two kernels disagree about the answer. Report it to the operator of the farm, and "
-    "do not repeat the check.",
-}
-_LACKS = {
-    "audit": "no kernel checked it again; only the compiled module was audited",
-    "lean": "only Lean's own messages were read",
-    "unchecked": "it was compared with no statement, so it may prove anything at all",
-    "sorry": "it rests on something the dataset leaves unproved, such as an earlier part of the statement",
-    "native": "it rests on compiled code besides the kernel",
-    "forgeable": "nothing walled it in on the machine that judged it, so it could have forged its verdict",
-}
-
 
 def server(client: AsyncClient) -> MCPServer[Any]:
     """Return a server whose tools use this client."""
@@ -110,7 +86,7 @@ class Tools:
             result = await self._client.check(item)
         except ClientError as error:
             raise ToolError(str(error)) from error
-        return {**_shown(result), "explanation": explanation(result)}
+        return {**_shown(result), "explanation": result.explain()}
 
     async def explain_verdict(self, id: str) -> str:  # noqa: A002 # the name that check_proof answers with
         """Explain a verdict: its meaning, how far to trust it, and all messages of Lean.
@@ -124,7 +100,7 @@ class Tools:
         found = next((each for each in batch.results if each.id == id), None)
         if found is None:
             raise ToolError(f"the farm has no check {id!r}. Give the id that check_proof answered with.")
-        return explanation(found)
+        return found.explain()
 
     async def open_proof(
         self,
@@ -177,7 +153,7 @@ class Tools:
         states: the id of a state with no goals; for a session on a program one for each of its sorries.
         """
         result = await self._in(session, lambda opened: opened.prove(*states))
-        return {**_shown(result), "explanation": explanation(result)}
+        return {**_shown(result), "explanation": result.explain()}
 
     async def list_environments(self) -> list[dict[str, object]]:
         """List the Lean environments that the farm checks in."""
@@ -196,31 +172,8 @@ class Tools:
             raise ToolError(str(error)) from error
 
 
-def explanation(result: Result) -> str:
-    """Return the meaning of a result, the trust in it and Lean's messages, for a model to read."""
-    lines = [f"{result.verdict or result.status} ({result.reason or 'no reason'}): {_meaning(result)}"]
-    lines += [text for text in (result.detail, result.waits_for) if text]
-    lines += [f"It is weaker than a full proof: {_LACKS.get(word, word)}." for word in result.weaker]
-    if (judge := result.provenance) is not None:
-        lines.append(
-            f"It was judged by {judge.toolchain} in the environment {judge.environment}, tier {judge.tier}."
-        )
-    for noted in result.warnings:
-        lines.append(f"{noted.origin}:{noted.line}:{noted.column}: the farm noticed: {noted.code}")
-    for each in result.messages:
-        place = f"{each.origin or 'program'}:{each.line}:{each.column}"
-        lines.append(f"{place}: {each.severity}: {each.text}")
-    if result.messages_cut:
-        lines.append("Lean said more than the farm keeps; errors and sorries are kept first.")
-    return "\n".join(lines)
-
-
-def _meaning(result: Result) -> str:
-    return _REASONS.get(result.reason or "") or _MEANINGS[result.verdict]
-
-
 def _shown(result: Result) -> dict[str, object]:
-    kept = ("id", "status", "verdict", "reason", "detail", "reward", "weaker")
+    kept = ("id", "status", "verdict", "reason", "detail", "error_kind", "reward", "weaker")
     shown = {name: getattr(result, name) for name in kept}
     return {
         **shown,

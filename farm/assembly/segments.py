@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -112,6 +112,13 @@ class LineMap:
         if line > begun_line:  # a segment has the line breaks of its field
             return Location(segment.origin, field_line + line - begun_line, column)
         return Location(segment.origin, field_line, field_column + column - begun_column)
+
+    def line_without(self, origins: Collection[str]) -> int:
+        """Return the line on which the first piece of a field other than these begins, 1 without any."""
+        for segment in self._segments:
+            if segment.origin not in origins:
+                return self._program.position(segment.start)[0]
+        return 1
 
 
 def starts_in(segments: Sequence[Segment], fields: Mapping[str, str]) -> Starts:

@@ -25,7 +25,10 @@ _Runs = Annotated[
     Argument(metavar="[RUN]...", help="Ids of runs, or prefixes of them; the newest run by default."),
 ]
 _By = Annotated[
-    str | None, Option(help="Split by this field of the manifests, such as difficulty.", show_default=False)
+    str | None,
+    Option(
+        help="Split by this field of the manifests, such as difficulty, or by error_kind.", show_default=False
+    ),
 ]
 _Against = Annotated[
     str | None, Option(metavar="RUN", help="Compare with this run, problem by problem.", show_default=False)

@@ -137,6 +137,9 @@ def show(
     most: Annotated[
         int, Option("-n", "--most", min=1, help="How many lines at most; --json shows all.")
     ] = 100,
+    explain: Annotated[
+        bool, Option("--explain", help="With --line: mark Lean's errors in the program, and give a hint.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the lines of a run, or one line in full: its program, Lean's messages, every attempt."""
@@ -146,8 +149,10 @@ def show(
     queries = Connections.here().queries
     found = queries.run(run)
     number = _manifest(queries, found, manifest).number if found.manifests or manifest else 0
+    if explain and line is None:
+        raise UsageError("--explain is for one line; name it with --line")
     if line is not None:
-        _show_line(queries, found, number, line, as_json=as_json)
+        _show_line(queries, found, number, line, explain=explain, as_json=as_json)
         return
     with closing(queries.judged(found.id, number)) as every:
         judged = (job for job in every if pick.has(job) and (name is None or name == job.name))
@@ -169,15 +174,26 @@ def _manifest(queries: Queries, run: StoredRun, number: int) -> StoredManifest:
     return stored[number]
 
 
-def _show_line(queries: Queries, run: StoredRun, manifest: int, line: int, *, as_json: bool) -> None:
+def _show_line(
+    queries: Queries, run: StoredRun, manifest: int, line: int, *, explain: bool, as_json: bool
+) -> None:
     from farm.cli import terminal
 
     job = queries.line(run.id, manifest, line)
     attempts = queries.attempts(run.id, manifest, line)
     if as_json:
-        print_json(**_line_facts(run, job), attempts=[dict(attempt) for attempt in attempts])
+        more = {"explanation": _explained(job)} if explain else {}
+        print_json(**_line_facts(run, job), attempts=[dict(attempt) for attempt in attempts], **more)
+    elif explain:
+        terminal.out.print(terminal.visible(_explained(job)), highlight=False, markup=False)
     else:
         terminal.print_line(job, attempts)
+
+
+def _explained(job: Judged) -> str:
+    from farm.service.answers import result
+
+    return result(job, index=0, key=None, accept=(), waits_for=None).explain(job.program)
 
 
 def _line_facts(run: StoredRun, job: Judged) -> dict[str, object]:

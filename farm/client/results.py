@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from farm.client import explaining
 from farm.client.errors import NotAFarm, ServiceFailed
+from farm.client.explaining import Feedback, Mark
 from farm.client.requests import Sent
 from farm.documents import decoded
 
@@ -54,6 +56,11 @@ class Message:
     end_column: int | None = None
     origin: Origin | None = None
     program: Position | None = None
+
+    @property
+    def shown(self) -> str:
+        """The message with its place, as compilers print it."""
+        return f"{self.origin or 'program'}:{self.line}:{self.column}: {self.severity}: {self.text}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +110,8 @@ class Result:
     `reward` is 1.0 or 0.0 only if the farm judged the item. It is None for an item that is not done at the
     deadline or is cancelled, for a failure of the farm, and for a proof whose only unaccepted weakness is
     ``forgeable``; leave such an item out. `index` is the item's place in the call. `status` is ``queued``,
-    ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer.
+    ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer. `error_kind` is the
+    kind of the error that `detail` names; `feedback` is there if the call asked for it.
     """
 
     index: int
@@ -125,6 +133,8 @@ class Result:
     seconds: Seconds | None = None
     peak_memory_kib: int | None = None
     waits_for: str | None = None
+    error_kind: str | None = None
+    feedback: Feedback | None = None
 
     @property
     def proved(self) -> bool:
@@ -140,6 +150,63 @@ class Result:
     def over(self) -> bool:
         """Whether the item is done or cancelled, so that its result is final."""
         return self.status in ("done", "cancelled")
+
+    def explain(self, program: str = "") -> str:
+        """Return the verdict's meaning, Lean's messages and a hint, for a person or a model.
+
+        `program` is the whole text that Lean read; with it the errors are marked there.
+        """
+        lines = [f"{self.verdict or self.status} ({self.reason or 'no reason'}): {self._meaning}"]
+        lines += [text for text in (self.detail, self.waits_for) if text]
+        lines += map(explaining.lack, self.weaker)
+        if (judge := self.provenance) is not None:
+            lines.append(
+                f"It was judged by {judge.toolchain} in the environment {judge.environment}, "
+                f"tier {judge.tier}."
+            )
+        for each in self.warnings:
+            lines.append(f"{each.origin}:{each.line}:{each.column}: the farm noticed: {each.code}")
+        if program and self._marks:
+            lines += ["", explaining.marked(program, self._marks), ""]
+        else:
+            lines += [each.shown for each in self.messages]
+        if self.messages_cut:
+            lines.append("Lean said more than the farm keeps; errors and sorries are kept first.")
+        hint = explaining.hint(self.error_kind, self.reason)
+        return "\n".join([*lines, *self._goals_shown(), *([f"Hint: {hint}"] if hint else [])])
+
+    def feedback_on(self, program: str, first: int = 1) -> Feedback | None:
+        """Return what the model that wrote the answer is told, None if it is proved or was not judged.
+
+        `program` is the whole text that Lean read, `first` the first of its lines that is shown.
+        """
+        if self.proved or not self.judged:
+            return None
+        shown = explaining.marked(program, self._marks, first)
+        hint = explaining.hint(self.error_kind, self.reason)
+        prompt = explaining.correction_prompt(self.detail, shown, list(self._goals_shown()), hint)
+        return Feedback(error_feedback=shown, correction_prompt=prompt)
+
+    @property
+    def _meaning(self) -> str:
+        return explaining.meaning(self.verdict, self.reason)
+
+    @property
+    def _marks(self) -> list[Mark]:
+        """The errors with their places in the whole program."""
+        return [
+            Mark(line=each.program.line, column=each.program.column or 0, text=each.text)
+            for each in self.messages
+            if each.severity == "error" and each.program is not None and each.program.line
+        ]
+
+    def _goals_shown(self) -> Iterator[str]:
+        """Yield the goals at errors and sorries that no message repeats, while there is room."""
+        left = explaining.MOST_GOAL_CHARACTERS
+        for each in self.goals or ():
+            if len(each.goal) <= left and not any(each.goal in message.text for message in self.messages):
+                left -= len(each.goal)
+                yield f"The goal at line {each.line}, column {each.column}:\n{each.goal}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,12 +16,13 @@ This module runs no program, reads no file and waits for nothing. `judge` return
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from farm.characters import first_unstorable
 from farm.judging.audit import ADMITTED, COMPARED, MISMATCHES, UNCHECKED, Audit, Replay
 from farm.judging.ending import Ending, ending, limit, panic
+from farm.judging.error_kinds import error_kind
 from farm.judging.messages import admitted, cause, errors
 from farm.judging.places import Place, at_line
 from farm.judging.report import Message, Report
@@ -125,13 +126,15 @@ _FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE})
 class Verdict:
     """The outcome of a check, its reason, and one short sentence for a person.
 
-    `place` is the position in the program that the sentence names, None if it names none.
+    `place` is the position in the program that the sentence names, None if it names none; `error_kind` is
+    the kind of the error of Lean's that it names, "" for other reasons.
     """
 
     outcome: Outcome
     reason: Reason
     detail: str
     place: Place | None = None
+    error_kind: str = ""
 
     @property
     def proof_status(self) -> str:
@@ -179,11 +182,12 @@ class Particulars:
     """
 
     place: Place | None = None
+    error_kind: str = ""
 
     @classmethod
     def of(cls, verdict: Verdict) -> Particulars:
         """Return the particulars of a verdict."""
-        return cls(place=verdict.place)
+        return cls(place=verdict.place, error_kind=verdict.error_kind)
 
 
 def _verdict(reason: Reason, detail: str, place: Place | None = None) -> Verdict:
@@ -328,7 +332,9 @@ def _crashed(report: Report) -> Verdict:
 
 def _own_limit(reason: Reason, what: str) -> Callable[[Report], Verdict]:
     def worded(report: Report) -> Verdict:
-        return _placed(reason, f"Lean's own {what} limit stopped the program", _at(errors(report)[0]), ".")
+        named = errors(report)[0]
+        said = _placed(reason, f"Lean's own {what} limit stopped the program", _at(named), ".")
+        return replace(said, error_kind=error_kind(named))
 
     return worded
 
@@ -337,7 +343,8 @@ def _refused(report: Report) -> Verdict:
     found = errors(report)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     named = cause(found)
-    return _placed(Reason.ERROR, "Error", _at(named), f": {_first_line(named.text)}{more}")
+    said = _placed(Reason.ERROR, "Error", _at(named), f": {_first_line(named.text)}{more}")
+    return replace(said, error_kind=error_kind(named))
 
 
 #: The verdict on each ending except `Ending.COMPLETE`.

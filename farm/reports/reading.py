@@ -17,6 +17,8 @@ from farm.reports.pools import LinePool
 from farm.store.outcomes import LineOutcome, outcomes
 from farm.store.queries import Queries, StoredManifest, StoredRun
 
+#: The field of verdicts that lines are split by, whatever fields their manifests have.
+ERROR_KIND = "error_kind"
 #: A field with more values than these splits nothing.
 MOST_VALUES = 1000
 
@@ -114,6 +116,11 @@ class Reader:
             if self.field is None:
                 for line in lines:
                     yield line, None
+                return
+            if self.field.name == ERROR_KIND:
+                self.field.is_found = True
+                for line in lines:
+                    yield line, line.error_kind
                 return
             manifests = self._queries.manifests(run.id)
             if not manifests:

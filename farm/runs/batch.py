@@ -29,6 +29,7 @@ class Items:
         known: Sequence[ServedEnvironment],
         *,
         accept: Sequence[str] = (),
+        feedback: bool = False,
         name: str = "",
     ) -> None:
         """Assemble them; the page shows their batch under its name, "" for a batch without one.
@@ -40,7 +41,8 @@ class Items:
         if problem is not None and not all(entry.environment for entry in entries):
             raise problem.error()
         preparer = Preparer(options, served)
-        self.options, self.accept, self.name = options, accept, name
+        self.options, self.name = options, name
+        self.told = {"accept": list(accept), **({"feedback": True} if feedback else {})}
         self.prepared = [preparer.prepared(entry) for entry in entries]
 
 
@@ -67,7 +69,7 @@ def store_batch(
             keys=keys,
             owner=owner,
             traceparent=span.traceparent,
-            more={"accept": list(items.accept), **({"batch_name": items.name} if items.name else {})},
+            more={**items.told, **({"batch_name": items.name} if items.name else {})},
         )
         span.set_attributes(run_id=batch.id)
     return batch

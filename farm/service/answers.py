@@ -51,7 +51,13 @@ def item_of(item_id: str) -> Item | None:
 
 
 def result(
-    found: Judged, *, index: int, key: str | None, accept: Collection[str], waits_for: str | None
+    found: Judged,
+    *,
+    index: int,
+    key: str | None,
+    accept: Collection[str],
+    waits_for: str | None,
+    with_feedback: bool = False,
 ) -> Result:
     """Return the state of an item."""
     known = Result(
@@ -68,7 +74,13 @@ def result(
         ),
         waits_for=waits_for if found.status == "queued" else None,
     )
-    return known if found.verdict is None else _judged(known, found, found.verdict, accept)
+    if found.verdict is None:
+        return known
+    judged = _judged(known, found, found.verdict, accept)
+    if not with_feedback:
+        return judged
+    first = found.lines().line_without(("header", "context"))
+    return replace(judged, feedback=judged.feedback_on(found.program, first))
 
 
 def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collection[str]) -> Result:
@@ -90,6 +102,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         provenance=_provenance(found, verdict),
         seconds=Seconds(wall=round(verdict.wall_seconds, 6), cpu=round(verdict.cpu_seconds, 6)),
         peak_memory_kib=verdict.peak_memory_kib,
+        error_kind=verdict.particulars.error_kind or None,
     )
 
 

@@ -189,7 +189,14 @@ class Backend:
         settings = self._connections.settings
         options = batch.submit_options(environment=settings.environment, memory_mib=settings.memory_mib)
         entries = [item.entry(number) for number, item in enumerate(batch.items, 1)]
-        items = Items(entries, options, self._environments, accept=batch.accept, name=batch.batch_name or "")
+        items = Items(
+            entries,
+            options,
+            self._environments,
+            accept=batch.accept,
+            feedback=batch.feedback,
+            name=batch.batch_name or "",
+        )
         keys = [
             ItemKey(key=item.key, sha256=batch.sha256(item), line=number)
             for number, item in enumerate(batch.items, 1)
@@ -308,6 +315,7 @@ class Backend:
                     index=places[item],
                     key=options.keys.get(str(found.line)),
                     accept=options.accept,
+                    with_feedback=options.feedback,
                     waits_for=waits_for(found.environment, silent, seconds=UNSERVED_SECONDS),
                 )
             )

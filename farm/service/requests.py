@@ -194,6 +194,7 @@ class Options(Exact):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
+    feedback: bool = False
     # Excluded from the fingerprint: an item stays the same under another name of the batch.
     batch_name: Annotated[Group | None, Field(description="What the page shows.", exclude=True)] = None
     accept: Annotated[list[Weaker], Field(default_factory=list, max_length=len(get_args(Weaker)))]
@@ -233,8 +234,8 @@ class Batch(Options):
     def sha256(self, item: Item) -> bytes:
         """Return the fingerprint of an item and its options, for idempotency keys."""
         aside = {"items", "wait_seconds", "deadline_seconds"}
-        if not self.require_all_parts:  # older farms lack this field
-            aside.add("require_all_parts")
+        # Older farms lack these fields.
+        aside |= {each for each in ("require_all_parts", "feedback") if not getattr(self, each)}
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
         unsaid = {"key"} if item.context else {"key", "context"}  # older farms lack contexts
         said = [item.model_dump(exclude=unsaid), options]

@@ -20,7 +20,8 @@ _OUTCOMES = f"""
     FROM jobs
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     LEFT JOIN LATERAL (
-        SELECT verdict, reason, wall_seconds, cpu_seconds, peak_memory_kib
+        SELECT verdict, reason, wall_seconds, cpu_seconds, peak_memory_kib,
+               nullif(facts ->> 'error_kind', '') AS error_kind
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     WHERE jobs.run_id = %(run_id)s
@@ -49,6 +50,7 @@ class LineOutcome(NamedTuple):
     wall_seconds: float | None
     cpu_seconds: float | None
     peak_memory_kib: int | None
+    error_kind: str | None
 
 
 def outcomes(engine: Engine, run_id: str) -> Generator[LineOutcome]:

@@ -134,10 +134,12 @@ class Waited:
 class BroughtBatch:
     """A batch's `accept`, the weaker proofs that earn a reward, and its idempotency keys by line.
 
+    `feedback`: its answers tell a model what to correct.
     `is_left`: its client disconnected before the answer, and has not asked for the batch since.
     """
 
     accept: tuple[str, ...]
+    feedback: bool
     keys: Mapping[str, str]
     is_left: bool
 
@@ -173,7 +175,7 @@ _BATCH = """
 """
 # A batch whose client went away has an earlier deadline than it was given; one that is over has none.
 _BROUGHT_BATCHES = """
-    SELECT id, options -> 'accept' AS accept,
+    SELECT id, options -> 'accept' AS accept, coalesce(options ->> 'feedback' = 'true', false) AS feedback,
            (SELECT array_agg(ARRAY[line::text, key]) FROM item_keys WHERE run_id = runs.id) AS keys,
            coalesce(deadline_at < coalesce(
                created_at + CAST(options ->> 'deadline_seconds' AS float8) * interval '1 second', 'infinity'
@@ -212,7 +214,10 @@ def _only_pending(found: Sequence[Pending]) -> ServedEnvironment:
 def _asked_of(rows: Iterable[DictRow]) -> dict[str, BroughtBatch]:
     return {
         row["id"]: BroughtBatch(
-            accept=tuple(row["accept"] or ()), keys=dict(row["keys"] or ()), is_left=row["is_left"]
+            accept=tuple(row["accept"] or ()),
+            feedback=row["feedback"],
+            keys=dict(row["keys"] or ()),
+            is_left=row["is_left"],
         )
         for row in rows
     }

@@ -23,6 +23,7 @@ async def verify(body: Mapping[str, object], output_text: str, **options: Any) -
     reward is None too, and `failure_reason` says that the dataset is at fault. Raises BadColumn without a
     statement, BadRow in place of None with ``bad_rows="raise"``.
     """
+    options = {"feedback": True, **options}
     (result,) = await ask_async([item(output_text, **{"the request": body})], options)
     failed = result.reward is None
     return {
@@ -30,6 +31,9 @@ async def verify(body: Mapping[str, object], output_text: str, **options: Any) -
         "verdict": result.verdict or result.status,
         "reason": result.reason,
         "feedback": "\n".join(each.text for each in result.messages) or result.detail,
+        "error_kind": result.error_kind,
+        "error_feedback": result.feedback and result.feedback.error_feedback,
+        "correction_prompt": result.feedback and result.feedback.correction_prompt,
         "mask_sample": failed,
         "failure_reason": _why(result) if failed else None,
     }

@@ -103,6 +103,7 @@ def test_verdicts_are_rewards(farm: Command, tmp_path: Path, app: ModuleType) ->
     assert (right["reward"], right["verdict"], right["mask_sample"]) == (1.0, "proved", False)
     assert (wrong["reward"], wrong["verdict"], wrong["mask_sample"]) == (0.0, "rejected", False)
     assert wrong["feedback"]
+    assert wrong["error_feedback"] in wrong["correction_prompt"]
     assert wrong["formal_statement"] == FIELDS["formal_statement"]
 
 

@@ -43,6 +43,7 @@ def outcome(line: Line, *, shared: bool = False) -> LineOutcome:
         wall_seconds=given and given.wall_seconds,
         cpu_seconds=given and given.cpu_seconds,
         peak_memory_kib=given and given.peak_memory_kib,
+        error_kind=None,
     )
 
 

@@ -39,6 +39,7 @@ def fields(
             "verdict": verdict.outcome,
             "reason": verdict.reason,
             "detail": job.detail(lines),
+            "error_kind": verdict.particulars.error_kind or None,
             "messages": [_told(each, ("severity", "text"), lines) for each in parsed(verdict.messages_json)],
             "policy": [_told(each, ("rule", "action", "text"), lines) for each in parsed(verdict.hits_json)],
             "tier": job.tier,
