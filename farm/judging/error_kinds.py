@@ -63,7 +63,7 @@ _WORDED = tuple(
         (r"\(kernel\)", ErrorKind.KERNEL),
         (r"unexpected |expected |unterminated |missing end of|invalid escape|<input>", ErrorKind.SYNTAX),
         (
-            r"(the )?(tactic )?[`'‘]?[\w.!?]+[`'’]? (tactic )?(failed|made no progress|could not)",
+            r"(the )?(tactic )?[`'‘]?[\w.!?]{1,40}[`'’]? (tactic )?(failed|made no progress|could not)",
             ErrorKind.TACTIC_FAILED,
         ),
         (

@@ -179,7 +179,8 @@ class Stepping:
         with self._client.pipeline(transaction=False) as pipeline:
             pipeline.rpush(asked["answers"], said)
             pipeline.expire(asked["answers"], _ANSWER_SECONDS)
-            pipeline.execute()
+            send = pipeline.execute
+            send()
 
     def _answered(self, asked: wire.Asked) -> dict[str, object] | None:
         """Return the answer to a request, None if it was sent list by list."""
