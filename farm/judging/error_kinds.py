@@ -59,7 +59,7 @@ _WORDED = tuple(
         (r"failed to infer", ErrorKind.NOT_INFERRED),
         (r"fail(ed)? to (show|prove) termination", ErrorKind.TERMINATION),
         (r"maximum recursion depth", ErrorKind.RECURSION_DEPTH),
-        (r"\S+ has already been declared", ErrorKind.ALREADY_DECLARED),
+        (r"\S{1,200} has already been declared", ErrorKind.ALREADY_DECLARED),
         (r"\(kernel\)", ErrorKind.KERNEL),
         (r"unexpected |expected |unterminated |missing end of|invalid escape|<input>", ErrorKind.SYNTAX),
         (
