@@ -296,6 +296,12 @@ class ScheduleFlags:
         bool,
         Option("--stop-on-first-proof", help="Cancel the rest of a group (or name) once one is proved."),
     ] = False
+    stop_at_error: Annotated[
+        bool,
+        Option(
+            "--stop-at-error", help="End Lean at the first error that decides: faster, with fewer messages."
+        ),
+    ] = False
     no_answer: Annotated[
         str,
         Option(

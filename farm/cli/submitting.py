@@ -87,6 +87,7 @@ def _options(
         priority=Priority.named(schedule.priority),
         deadline_seconds=schedule.deadline_seconds(),
         stop_on_first_proof=schedule.stop_on_first_proof,
+        stop_at_error=schedule.stop_at_error,
         share=schedule.share,
         no_answer=schedule.no_answer,
     )

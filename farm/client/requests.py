@@ -46,9 +46,9 @@ class Options(TypedDict, total=False):
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
     ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals` results have the
-    goals at errors and sorries, with `feedback` a prompt to correct the answer. With `require_all_parts` a
-    proof must prove every theorem that its statement leaves open. `batch_name` is the name of the batch on
-    the page.
+    goals at errors and sorries, with `feedback` a prompt to correct the answer; with `stop_at_error` Lean is
+    ended at the first error. With `require_all_parts` a proof must prove every theorem that its statement
+    leaves open. `batch_name` is the name of the batch on the page.
     """
 
     environment: str
@@ -63,6 +63,7 @@ class Options(TypedDict, total=False):
     share: bool
     stop_on_first_proof: bool
     goals: bool
+    stop_at_error: bool
     feedback: bool
     accept: Sequence[Weaker]
     batch_name: str

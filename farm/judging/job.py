@@ -26,8 +26,9 @@ class Check:
     runs Lean, and no policy reads the program. The worker checks `restated`, then `fallback`, if Lean refuses
     the program before for text above its proof, or if that program proves another statement; None stands for
     a candidate that equals an earlier one. With `goals` the report lists the goals at errors and sorries,
-    where Lean can print them. All programs begin with the dataset's context up to `context_end`, 0 without
-    one; the limits do not include the reading of that context.
+    where Lean can print them. With `stop_at_error` Lean is ended at the first error that decides. All
+    programs begin with the dataset's context up to `context_end`, 0 without one; the limits do not include
+    the reading of that context.
     """
 
     program: str
@@ -38,6 +39,7 @@ class Check:
     fallback: Fallback | None = None
     restated: Fallback | None = None
     goals: bool = False
+    stop_at_error: bool = False
     context_end: int = 0
 
     @property

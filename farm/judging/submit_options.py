@@ -23,7 +23,7 @@ class SubmitOptions:
     checks share one verdict. Checks that have not begun `deadline_seconds` after the submit are cancelled;
     with `stop_on_first_proof` so are the unfinished lines of a group with a proved one. Lines without a
     generation are an error, or are rejected if `no_answer` is "reject". With `goals` checks also report the
-    goals at errors and sorries.
+    goals at errors and sorries; with `stop_at_error` they end at the first error that decides.
     """
 
     assembly: AssemblyOptions
@@ -38,6 +38,7 @@ class SubmitOptions:
     stop_on_first_proof: bool = False
     no_answer: str = "error"
     goals: bool = False
+    stop_at_error: bool = False
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an impossible limit, and for an unknown `no_answer`."""
@@ -52,6 +53,7 @@ class SubmitOptions:
         """The columns that all checks of the run share; JSON as text."""
         return {
             "goals": self.goals,
+            "stop_at_error": self.stop_at_error,
             "tier": self.assurance.tier,
             "native": self.assurance.native,
             "axioms": json.dumps(list(self.assurance.axioms)),

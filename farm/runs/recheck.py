@@ -113,7 +113,7 @@ class _Plan:
         self.options, self.more = options, more
         self._asked = asked
         self._name = served.name
-        self._key = environment_key(served, options.assurance, goals=options.goals)
+        self._key = environment_key(served, options)
 
     @property
     def stored(self) -> dict[str, object]:
@@ -187,7 +187,9 @@ def _strength(sort: Sort) -> int:
 
 
 def _way(sort: Sort) -> str:
-    return json.dumps([sort.native, sorted(sort.axioms), sorted(sort.policy.items()), sort.goals])
+    return json.dumps(
+        [sort.native, sorted(sort.axioms), sorted(sort.policy.items()), sort.goals, sort.stop_at_error]
+    )
 
 
 def _options(run: StoredRun, sort: Sort, asked: Recheck) -> SubmitOptions:
@@ -213,6 +215,7 @@ def _options(run: StoredRun, sort: Sort, asked: Recheck) -> SubmitOptions:
         share=bool(before.get("share", True)),
         priority=asked.priority,
         goals=sort.goals,
+        stop_at_error=sort.stop_at_error,
     )
 
 

@@ -194,6 +194,7 @@ class Options(Exact):
     deadline_seconds: Annotated[float, Field(gt=0, le=1e8, allow_inf_nan=False)] | None = None
     stop_on_first_proof: bool = False
     goals: bool = False
+    stop_at_error: bool = False
     feedback: bool = False
     # Excluded from the fingerprint: an item stays the same under another name of the batch.
     batch_name: Annotated[Group | None, Field(description="What the page shows.", exclude=True)] = None
@@ -215,6 +216,7 @@ class Options(Exact):
             deadline_seconds=self.deadline_seconds,
             stop_on_first_proof=self.stop_on_first_proof,
             goals=self.goals,
+            stop_at_error=self.stop_at_error,
         )
 
 
@@ -235,7 +237,9 @@ class Batch(Options):
         """Return the fingerprint of an item and its options, for idempotency keys."""
         aside = {"items", "wait_seconds", "deadline_seconds"}
         # Older farms lack these fields.
-        aside |= {each for each in ("require_all_parts", "feedback") if not getattr(self, each)}
+        aside |= {
+            each for each in ("require_all_parts", "feedback", "stop_at_error") if not getattr(self, each)
+        }
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
         unsaid = {"key"} if item.context else {"key", "context"}  # older farms lack contexts
         said = [item.model_dump(exclude=unsaid), options]

@@ -165,6 +165,7 @@ def _check(row: DictRow) -> Check:
         fallback=_other(row, "fallback"),
         restated=_other(row, "restated"),
         goals=row["goals"],
+        stop_at_error=row["stop_at_error"],
         context_end=row["context_end"],
     )
 

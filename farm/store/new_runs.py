@@ -16,7 +16,7 @@ from farm.store.new_lines import CHECK_COLUMNS
 from farm.version import VERSION
 
 #: Columns of a check that are the same for all lines of a run, named as the values of `NewRun`.
-_OF_RUN = ("tier", "native", "axioms", "policy", "goals", "priority")
+_OF_RUN = ("tier", "native", "axioms", "policy", "goals", "stop_at_error", "priority")
 _OF_ENVIRONMENT = ("environment_digest", "checker_version")
 
 #: All columns of a check apart from its state and its cache key.

@@ -39,12 +39,12 @@ _OWN = """
 """
 
 _KINDS = """
-    SELECT environment, tier, native, axioms, policy, goals, count(*) AS lines
+    SELECT environment, tier, native, axioms, policy, goals, stop_at_error, count(*) AS lines
     FROM ({homes}) AS home
     JOIN jobs ON (jobs.run_id, jobs.manifest, jobs.line) = (run, home_manifest, home_line)
     JOIN checks ON checks.id = check_id
     WHERE cancelled IS NULL
-    GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7 DESC, 1
+    GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 8 DESC, 1
 """
 
 # LIMIT has PostgreSQL use the indexes for each line, whatever the planner assumes about the tables' sizes. A
@@ -108,6 +108,7 @@ class Sort:
     axioms: list[str]
     policy: dict[str, str]
     goals: bool
+    stop_at_error: bool
     lines: int
 
 

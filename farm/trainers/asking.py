@@ -134,9 +134,11 @@ def _parted(
 ) -> tuple[tuple[str | None, str | None], dict[str, Any], BadRows]:
     """Return url and token, the options of the call, and the treatment of bad rows.
 
-    The list type of a configuration library becomes a list that JSON can hold.
+    The list type of a configuration library becomes a list that JSON can hold. A reward is 0 after the first
+    error, so Lean is stopped there unless the call wants to know more.
     """
-    how = dict(options)
+    wants_more = options.get("feedback") or options.get("goals")
+    how = {"stop_at_error": not wants_more, **options}
     where = how.pop("url", None), how.pop("token", None)
     chosen = how.pop("bad_rows", bad_rows)
     if chosen not in ("raise", "leave_out"):

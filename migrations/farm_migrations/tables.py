@@ -207,6 +207,8 @@ checks = Table(
     Column("memory_mib", Integer, nullable=False),
     # Whether the verdict lists the goals at errors and sorries.
     Column("goals", Boolean, nullable=False, server_default=text("false")),
+    # Whether Lean is ended at the first error that decides.
+    Column("stop_at_error", Boolean, nullable=False, server_default=text("false")),
     # The cache key by which equal checks are shared; null for a check that is not, or no longer, shared.
     Column("identity", LargeBinary),
     # The judge that the identity assumes: a verdict of another digest or version is not shared.

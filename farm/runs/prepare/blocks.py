@@ -69,10 +69,7 @@ class Preparer:
 
     def __init__(self, options: SubmitOptions, known: Mapping[str, ServedEnvironment]) -> None:
         self._options = options
-        self._keys = {
-            name: environment_key(each, options.assurance, goals=options.goals)
-            for name, each in known.items()
-        }
+        self._keys = {name: environment_key(each, options) for name, each in known.items()}
         self._kinds = {name: each.kind for name, each in known.items()}
         self._problem = lru_cache(maxsize=256)(lambda name: problem_of(name, known, options.assurance))
 

@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 
-from farm.judging.assurance import Assurance
+from farm.judging.submit_options import SubmitOptions
 from farm.store.columns import spans_json
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import NewCheck
 
 
-def environment_key(served: ServedEnvironment, assurance: Assurance, *, goals: bool) -> str:
+def environment_key(served: ServedEnvironment, options: SubmitOptions) -> str:
     """Return the part of the cache key that all lines of a run in this environment share, as JSON."""
+    assurance = options.assurance
     same = {
         "environment": [served.name, served.digest, served.checker_version],
         "tier": assurance.tier,
         "native": assurance.native,
         "axioms": sorted(assurance.axioms),
         "policy": assurance.stored_policy,
-    } | ({"goals": True} if goals else {})
+    } | {name: True for name in ("goals", "stop_at_error") if getattr(options, name)}
     return canonical(same)
 
 

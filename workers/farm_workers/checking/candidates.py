@@ -11,7 +11,7 @@ from typing import NamedTuple
 from farm.assembly.declaration import read_target
 from farm.judging.ending import lean_refused
 from farm.judging.job import Check, Fallback
-from farm.judging.report import Preamble, Report
+from farm.judging.report import Message, Preamble, Report
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
@@ -88,6 +88,29 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     if proof.reading == _reading(other.program, begun):
         return any(is_of_parser) and proof.layout != _layout(other.program, begun, other.submitted[-1][1])
     return any(is_of_parser) or (proof.reading == "by" and proof.is_laid_out_as_one())
+
+
+def is_settled_by(check: Check, others: Sequence[Fallback], error: Message) -> bool:
+    """Return whether no other program can be accepted once Lean has reported an error, whatever it says next.
+
+    That is so where every other program has the same text up to the error, or reads the same proof in the
+    same way.
+    """
+    if not others:
+        return True
+    at = Positions(check.program).offset(error.line, error.column)
+    if at is None or len(check.program) > LONGEST_READ:
+        return False
+    return not any(_may_differ(check, other, at) for other in others)
+
+
+def _may_differ(check: Check, other: Fallback, at: int) -> bool:
+    proof = _found(check, other)
+    if proof is None or not proof.has(at):
+        return not other.program.startswith(check.program[: _line_end(check.program, at)])
+    begun = _proof_start(other)
+    is_same = proof.layout == _layout(other.program, begun, other.submitted[-1][1])
+    return not (is_same and proof.reading == _reading(other.program, begun))
 
 
 def _line_end(text: str, at: int) -> int:

@@ -27,7 +27,9 @@ class Fallbacks:
         check's next program is compiled within the remaining limits.
         """
         counted, first, others = first_stating(own.check)
-        judged = self._judge(own if first is own.check else own.instead(first))
+        left = [other for _, other in others]
+        begun = own if first is own.check else own.instead(first)
+        judged = self._judge(begun.with_others(left))
         if not own.check.others:
             return judged.report
         run = judged.report.run
@@ -35,7 +37,8 @@ class Fallbacks:
             following = _following(judged, other)
             if following is None:
                 break
-            counted, judged = preamble, self._judge(following)
+            left = left[1:]
+            counted, judged = preamble, self._judge(following.with_others(left))
             run = _both(run, judged.report.run)
         return replace(judged.report, preamble=counted, run=run)
 

@@ -7,19 +7,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
 from farm.judging.audit import Audit
 from farm.judging.ending import needs_seal
-from farm.judging.job import Check
+from farm.judging.job import Check, Fallback
 from farm.judging.report import Execution, Report
 from farm.judging.tiers import Tier
 from farm.lean_text.scanner import sorry_tokens
 from farm_workers.box import once as box
 from farm_workers.box.supervisor import BoxFailed
+from farm_workers.checking.candidates import is_settled_by
 from farm_workers.checking.challenges import BadChallenge
 from farm_workers.checking.contexts import TIMES, Shared
 from farm_workers.checking.seals import KernelLimit
@@ -65,6 +67,14 @@ class Candidate:
         """Return the candidate of another check in the same environment and way."""
         question = self.question
         return self.of(check, question.environment, question.cancelled, question.way)
+
+    def with_others(self, others: Sequence[Fallback]) -> Candidate:
+        """Return the candidate, to be stopped at an error that none of the later candidates can avoid."""
+        check = self.check
+        if not check.stop_at_error or check.goals:  # goals are written at the end
+            return self
+        stops_at = partial(is_settled_by, check, others)
+        return replace(self, question=replace(self.question, stops_at=stops_at))
 
     def below(self, shared: Shared) -> Candidate:
         """Return the candidate, to be compiled below a shared context."""

@@ -49,8 +49,15 @@ def forked(
 
 
 def watched(
-    fork: Fork, limits: Limits, isolation: Isolation, cancelled: box.Cancelled = box.never
+    fork: Fork,
+    limits: Limits,
+    isolation: Isolation,
+    cancelled: box.Cancelled = box.never,
+    suffices: box.Suffices = box.nothing_suffices,
 ) -> Execution:
-    """Watch a fork to its end or to a limit, and return the facts when none of its processes is alive."""
+    """Watch a fork to its end or to a limit, and return the facts when none of its processes is alive.
+
+    It is also ended when its output on stdout `suffices`.
+    """
     fork.go()
-    return box.watched(fork, limits, isolation, cancelled)
+    return box.watched(fork, limits, isolation, cancelled, suffices)

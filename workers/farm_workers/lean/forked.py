@@ -15,6 +15,7 @@ from farm_workers.images.forking import forked, watched
 from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.lean.goals import read_goals
+from farm_workers.lean.stopping import FirstError
 from farm_workers.lean.way import FORKED, Doubtful, Question, Reply
 
 
@@ -63,7 +64,7 @@ class Forked:
 
         try:
             with forked(self._images, question.key, question.cancelled, begun) as fork:
-                run = watched(fork, limits, self._isolation, question.cancelled)
+                run = self._watched(fork, question)
                 reply = Reply.of(question, run, FORKED, fork.left)
                 if reply.module and words["writes"] == protocol.APART:
                     return replace(reply, context=fork.context())
@@ -76,3 +77,12 @@ class Forked:
         except NotWanted:
             run = Execution(box_error=box.CANCELLED, isolation=self._isolation.name)
             return Reply(report=Report(run=run, way=FORKED))
+
+    def _watched(self, fork: Fork, question: Question) -> Execution:
+        """Watch a fork to its end; one that is stopped at an error ends as Lean ends after errors."""
+        limits, cancelled = question.limits, question.cancelled
+        if question.stops_at is None:
+            return watched(fork, limits, self._isolation, cancelled)
+        stop = FirstError(question.program, question.stops_at)
+        run = watched(fork, limits, self._isolation, cancelled, stop)
+        return run if stop.found is None else replace(run, exit_status=1, signal=None)

@@ -152,6 +152,11 @@ def _separated(stdout: bytes) -> tuple[list[Message], list[str]]:
     return messages, foreign
 
 
+def messages_in(line: bytes) -> list[Message]:
+    """Return the messages on one line of Lean's output."""
+    return _split(line.decode("utf-8", errors="replace"))[0]
+
+
 def _without_mark(messages: list[Message], program: str, mark: str) -> list[Message]:
     """Return the messages but for the mark, which a fork prints, and of which a fresh Lean warns."""
     place = _mark_place(program, mark)

@@ -14,6 +14,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.environments.paths import hiding
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse
+from farm_workers.lean.stopping import Decides
 
 FORKED, SNAPSHOT, PREPARED, COLD = "forked", "snapshot", "prepared", "cold"
 WAYS = (FORKED, SNAPSHOT, PREPARED, COLD)
@@ -33,7 +34,7 @@ class Question:
     report. `way` is the first way to try, None for the runner's own. With `shares_context` only a fork of an
     image that has read the context answers, and the module holds no declarations of the context. With
     `keeps_examples` the module holds declarations that Lean would forget, or the reply lists the program's
-    declarations.
+    declarations. A fork is ended at the first error for which `stops_at` returns True.
     """
 
     program: str
@@ -47,6 +48,7 @@ class Question:
     context_end: int = 0
     shares_context: bool = False
     keeps_examples: bool = False
+    stops_at: Decides | None = None
 
     @classmethod
     def of(

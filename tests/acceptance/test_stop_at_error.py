@@ -1,0 +1,152 @@
+"""Checks that end at the first error: same rewards, less time, and other candidates are still tried."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import HEADER, Command
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.exploits.corpus import Case, asked, read
+
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.judging.tiers import Tier
+from farm.judging.verdict import Outcome, Reason, judge
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+
+CASES = Path(__file__).parents[1] / "cases" / "verdict"
+STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by"
+#: Steps that take Lean a while, below a step that fails.
+TAIL = "\n".join(f"  have k{number} : p ∧ q := ⟨h.1, h.2⟩" for number in range(400))
+EARLY = f"  have e : q := by exact h.1\n{TAIL}\n  exact ⟨h.2, h.1⟩"
+CLIMBS = """class Climbs (n : Nat) where
+  x : Nat
+instance climb (n : Nat) [Climbs (Nat.succ n)] : Climbs n := Climbs.mk 0
+set_option maxRecDepth 100000000
+set_option synthInstance.maxHeartbeats 0
+set_option synthInstance.maxSize 100000000
+set_option maxHeartbeats 0
+"""
+
+
+def line(generation: str, statement: str = STATEMENT) -> Check:
+    entry = Entry(
+        path="",
+        line=1,
+        name="swap",
+        header=HEADER,
+        formal_statement=statement,
+        generation=generation,
+        predicted_proof="",
+    )
+    return check_of(entry, Limits(wall_seconds=20.0), Assurance(tier=Tier.KERNEL))
+
+
+def both(checker: Checker, core: LeanEnvironment, check: Check) -> tuple[Report, Report]:
+    """Return the reports of a check to its end, and of one that is stopped at an error."""
+    return checker.check(check, core), checker.check(replace(check, stop_at_error=True), core)
+
+
+def test_less_than_half_of_the_time_is_spent_on_answers_that_fail_early(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    whole, stopped = zip(*(both(checker, core, line(EARLY)) for _ in range(3)), strict=True)
+    for each in (*whole, *stopped):
+        assert (judge(each).reason, judge(each).error_kind) == (Reason.ERROR, "type_mismatch")
+    spent = [sorted(each.run.cpu_seconds for each in one)[1] for one in (whole, stopped)]
+    assert spent[1] < spent[0] / 2
+
+
+def test_an_error_before_an_endless_step_is_an_error_and_no_timeout(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    program = (
+        f"{HEADER}{CLIMBS}theorem a : True := False.intro\ntheorem b : True := (inferInstance : Climbs 0)\n"
+    )
+    check = Check(program=program, limits=Limits(wall_seconds=2.0), assurance=Assurance())
+    whole, stopped = both(checker, core, check)
+    assert (judge(whole).outcome, judge(stopped).reason) == (Outcome.TIMEOUT, Reason.ERROR)
+    assert stopped.run.wall_seconds < 1.5
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in read() if case.seconds < 15])
+def test_no_verdict_of_the_corpus_differs(checker: Checker, core: LeanEnvironment, case: Case) -> None:
+    check = asked(core, case, Tier.KERNEL)
+    if case.before:
+        checker.check(Check(program=f"{core.header}{case.before}\n", assurance=Assurance()), core)
+    found = judge(checker.check(replace(check, stop_at_error=True), core))
+    assert found.reason in case.reasons(Tier.KERNEL), found.detail
+
+
+@pytest.mark.parametrize(
+    "name", ["error", "error_and_sorry", "sorry_as_error", "syntax_error", "unknown_module"]
+)
+def test_no_reason_of_a_plain_case_differs(checker: Checker, core: LeanEnvironment, name: str) -> None:
+    check = Check(program=(CASES / "rejected" / name / "program.lean").read_text(), assurance=Assurance())
+    whole, stopped = both(checker, core, check)
+    assert judge(stopped).reason is judge(whole).reason
+
+
+@pytest.mark.parametrize("name", ["heartbeats", "heartbeats_of_instance_search"])
+def test_a_limit_of_lean_s_own_stops_nothing(checker: Checker, core: LeanEnvironment, name: str) -> None:
+    check = Check(program=(CASES / "timeout" / name / "program.lean").read_text(), assurance=Assurance())
+    whole, stopped = both(checker, core, check)
+    assert judge(stopped) == judge(whole)
+    assert judge(stopped).outcome is Outcome.TIMEOUT
+
+
+#: Answers whose first candidate fails and whose last one is a proof.
+RESCUED = {
+    "a wrong text above the proof": f"import Nowhere\n{STATEMENT}\n  exact ⟨h.2, h.1⟩",
+    "another statement": "theorem swap (p q : Prop) (h : p ∧ q) : p := by\n  exact ⟨h.2, h.1⟩",
+    "a lemma that fails above the proof": f"theorem no : False := nothing\n{STATEMENT}\n  exact ⟨h.2, h.1⟩",
+    "indentation that was lost": "exact ⟨h.2,\nh.1⟩",
+}
+
+
+@pytest.mark.parametrize("answer", RESCUED.values(), ids=RESCUED)
+def test_another_candidate_is_tried_all_the_same(
+    checker: Checker, core: LeanEnvironment, answer: str
+) -> None:
+    whole, stopped = both(checker, core, line(f"```lean4\n{answer}\n```"))
+    assert judge(stopped).outcome is judge(whole).outcome
+    assert stopped.preamble is whole.preamble
+
+
+def test_a_program_that_prints_an_error_itself_is_rejected(checker: Checker, core: LeanEnvironment) -> None:
+    printed = json.dumps(
+        {"severity": "error", "data": "no", "pos": {"line": 3, "column": 0}, "endPos": None, "kind": ""}
+    )
+    program = (
+        f'{HEADER}#print "{printed.replace(chr(34), chr(92) + chr(34))}"\ntheorem a : True := True.intro\n'
+    )
+    whole, stopped = both(checker, core, Check(program=program, assurance=Assurance()))
+    assert judge(stopped).outcome in {Outcome.PROVED, Outcome.REJECTED}
+    assert judge(whole).outcome is not Outcome.JUDGE_ERROR
+
+
+def test_a_run_stops_at_errors_when_it_is_told_to(farm: Command, tmp_path: Path) -> None:
+    manifest = tmp_path / "answers.jsonl"
+    row = {"name": "swap", "header": HEADER, "formal_statement": STATEMENT}
+    two = "  have e : q := by exact h.1\n  have f : q := by exact h.1\n  exact ⟨h.2, h.1⟩"
+    lines = [{**row, "generation": each} for each in (two, "exact ⟨h.2, h.1⟩", "sorry")]
+    told = {}
+    for flags in ([], ["--stop-at-error"]):
+        manifest.write_text("".join(json.dumps(each) + "\n" for each in lines))
+        said = farm("submit", manifest, "--wait", *flags)
+        assert said.returncode == 0, said.stderr
+        told[bool(flags)] = [json.loads(each) for each in manifest.read_text().splitlines()]
+    for one, other in zip(told[False], told[True], strict=True):
+        assert (one["proof_status"], one["farm"]["reason"]) == (
+            other["proof_status"],
+            other["farm"]["reason"],
+        )
+    errors = [len(each[0]["farm"]["messages"]) for each in (told[False], told[True])]
+    assert errors == [2, 1]
