@@ -196,7 +196,8 @@ class Front:
             first_success=first_success,
         )
         if "refused" in answer:
-            raise NotOpened(answer["refused"], answer.get("messages", []))
+            self.session(kept.id, kept.owner)  # Redis may have lost it meanwhile
+            raise ServerDown(f"the session cannot be opened again: {answer['refused']}; try again")
         found, new = [], []
         for state, one, tried in zip(before, asked, answer.get("tried", []), strict=True):
             steps = [_step(kept, state, *each) for each in zip(one["tactics"], tried, strict=True)]
