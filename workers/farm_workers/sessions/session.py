@@ -53,6 +53,8 @@ _PATH_SECONDS = 300.0
 _MOST_CPU_MS = 1e12
 #: An image may have ended since its last fork; its replacement is tried once.
 _TURNS = 2
+#: A program with which the first process ends is opened so often: the last time the program is to blame.
+_OPENINGS = 3
 #: A killed fork is gone after this time, or the session is ended.
 _END_SECONDS = 1.0
 #: In the place of a tactic's number: the path to the state was tried again.
@@ -69,6 +71,10 @@ class StepLimits:
     seconds: float
     heartbeats: int | None = None
     first_success: bool = False
+
+
+class _Killed(NoSession):
+    """The first process of a session ended: it may have been killed from outside."""
 
 
 class _HolderGone(Exception):
@@ -115,12 +121,19 @@ class Session:
             processes=_PROCESSES,
             output_kib=1024,
         )
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._files.close)
-            key = environment, Recipe(header=program[: header_end(program)] + "\n")
-            ours = self._begun(key, program, images, limits, cancelled)
-            self.roots = self._opened(ours, program)
-            undo.pop_all()
+        key = environment, Recipe(header=program[: header_end(program)] + "\n")
+        for turn in range(_OPENINGS):
+            with contextlib.ExitStack() as undo:
+                undo.callback(self._files.close)
+                ours = self._begun(key, program, images, limits, cancelled)
+                try:
+                    self.roots = self._opened(ours, program)
+                except _Killed:
+                    if turn == _OPENINGS - 1:
+                        raise
+                    continue
+                undo.pop_all()
+                break
         self._root = _Holder(ours, [(number, ()) for number in range(len(self.roots))])
         for number in range(len(self.roots)):
             self._places[number, ()] = self._root, number
@@ -164,7 +177,9 @@ class Session:
             raise NoSession(f"{_SPOILED}: {error}") from error
         if answer is None:
             limit = self._fork.breach()
-            raise NoSession(f"Lean ended while it read the program ({limit or 'a crash'})")
+            if limit is None:
+                raise _Killed("Lean ended while it read the program (a crash)")
+            raise NoSession(f"Lean ended while it read the program ({limit})")
         if "error" in answer:
             raise NoSession(str(answer["error"])[:MOST_BYTES])
         if not answer.get("accepted"):
