@@ -111,7 +111,8 @@ class Front:
             self._kept(pipeline.execute)
         answer = self._asked(session, environment, wire.OPEN, _SPARE_SECONDS)
         if "refused" in answer:
-            self._kept(lambda: self._client.delete(wire.kept(session)))
+            if not self._kept(lambda: self._client.delete(wire.kept(session))):
+                raise ServerDown("Redis lost the session while it was opened; try again")
             raise NotOpened(answer["refused"], answer.get("messages", []))
         roots = [
             State(

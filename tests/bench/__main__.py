@@ -18,6 +18,7 @@ from typer import Option
 
 from farm.cli.command import run
 from farm.cli.options import AsJson
+from tests.bench.agreement import agreement
 from tests.bench.checks import command
 from tests.bench.checks.figures import Figure
 from tests.bench.classes import classes
@@ -50,6 +51,7 @@ class Part(StrEnum):
     IMAGES = "images"
     CLASSES = "classes"
     SESSIONS = "sessions"
+    SESSION_AGREEMENT = "session-agreement"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -65,6 +67,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.IMAGES: images,
     Part.CLASSES: classes,
     Part.SESSIONS: sessions,
+    Part.SESSION_AGREEMENT: agreement,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

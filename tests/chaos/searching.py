@@ -9,9 +9,9 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,11 +113,13 @@ def run(plan: Plan, *, quiet: bool = False) -> Result:
         place = a_place(folder, stack, attempts=100)
         with ground(place, journal=journal, chance=random.Random(plan.seed)) as field:
             journal.say(f"seed {plan.seed}; the searches in peace began")
-            expected = _searched(field, plan.searches, "calm")
+            said = field.farm("keys", "add", "chaos", "--scope", "submit", "--scope", "read").stdout
+            searcher = _Searcher(field=field, token=said.split()[-1], count=plan.searches)
+            expected = searcher.answers("calm")
             proofs = sum(verdict == "proved" for _, verdict in expected)
             journal.say(f"{proofs} of {plan.searches} found a proof in peace")
             assert 0 < proofs < plan.searches, expected
-            searches = _disturbed(field, plan, expected)
+            searches = _disturbed(searcher, plan, expected)
             end_workers(field)
             _look(field)
             told = logs(field) if journal.complaints else ""
@@ -130,99 +132,91 @@ def run(plan: Plan, *, quiet: bool = False) -> Result:
     )
 
 
-def _disturbed(field: Ground, plan: Plan, expected: Sequence[Answer]) -> int:
-    """Search under disturbances; return how many searches there were."""
-    searches = 0
-    with _disturbing(field, plan):
-        while not searches or len(field.journal.disturbances) < plan.disturbances:
-            name = f"disturbed{searches}"
-            begun = time.monotonic()
-            try:
-                answers = _searched(field, plan.searches, name)
-            except Exception as error:  # noqa: BLE001 # whatever it is, the farm is looked at after it
-                field.journal.complain(f"a search failed: {type(error).__name__}: {error}")
-                break
-            for goal, answer, right in zip(_GOALS, answers, expected, strict=False):
-                if answer != right:
-                    field.journal.complain(f"the search of {goal} ended with {answer}, in peace with {right}")
-            searches += plan.searches
-            field.journal.say(f"{plan.searches} searches ended after {time.monotonic() - begun:.1f} s")
-    return searches
+def _disturbed(searcher: _Searcher, plan: Plan, expected: Sequence[Answer]) -> int:
+    """Search, and disturb the farm all the time; return how many searches there were.
 
-
-@contextmanager
-def _disturbing(field: Ground, plan: Plan) -> Iterator[None]:
-    """Disturb the farm all the time inside the block."""
-    names = [each.__name__ for each in plan.kinds]
-    by_name = {each.__name__: each for each in plan.kinds}
-
-    def disturb() -> None:
-        for name in drawn(names, random.Random(plan.seed)):
-            field.last(field.chance.uniform(*plan.pause_seconds))
-            if field.over.is_set():
-                return
-            begun = time.time()
+    Servers end with the thread that started them, so this one disturbs.
+    """
+    field, by_name = searcher.field, {each.__name__: each for each in plan.kinds}
+    names = drawn([each.__name__ for each in plan.kinds], random.Random(plan.seed))
+    with ThreadPoolExecutor(1, thread_name_prefix="searching") as pool:
+        searching = pool.submit(_rounds, searcher, plan, expected)
+        while not searching.done():
+            name, begun = next(names), time.time()
             what = by_name[name](field)
             field.journal.done(name, begun)
             field.journal.say(f"{name}: {what}")
+            field.last(field.chance.uniform(*plan.pause_seconds))
+        return searching.result()
 
-    with ThreadPoolExecutor(1, thread_name_prefix="disturbing") as pool:
-        disturbing = pool.submit(disturb)
+
+def _rounds(searcher: _Searcher, plan: Plan, expected: Sequence[Answer]) -> int:
+    """Search all goals, again and again until the farm was disturbed often enough."""
+    field, searches = searcher.field, 0
+    while not searches or len(field.journal.disturbances) < plan.disturbances:
+        begun = time.monotonic()
         try:
-            yield
+            answers = searcher.answers(f"disturbed{searches}")
+        except Exception as error:  # noqa: BLE001 # whatever it is, the farm is looked at after it
+            field.journal.complain(f"a search failed: {type(error).__name__}: {error}")
+            break
+        for goal, answer, right in zip(_GOALS, answers, expected, strict=False):
+            if answer != right:
+                field.journal.complain(f"the search of {goal} ended with {answer}, in peace with {right}")
+        searches += plan.searches
+        field.journal.say(f"{plan.searches} searches ended after {time.monotonic() - begun:.1f} s")
+    return searches
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Searcher:
+    """Searches so many of the goals at once; over HTTP it has a token."""
+
+    field: Ground
+    token: str
+    count: int
+
+    def answers(self, name: str) -> list[Answer]:
+        """Search the goals as theorems of this name, and return the answers in their order."""
+        texts = {f"{name}_{place}": goal for place, goal in enumerate(_GOALS[: self.count])}
+        items = [
+            {"name": theorem, "header": HEADER, "formal_statement": f"theorem {theorem} {goal} := by\n"}
+            for theorem, goal in texts.items()
+        ]
+        command = self._command(items[self.count // 2 :], name)
+        try:
+            over_http = self._over_http(items[: self.count // 2])
+            status = command.ended(_END_SECONDS * PATIENCE)
+            assert status == 0, f"farm search ended with {status}: {command.said[-2000:]}"
         finally:
-            field.over.set()
-            disturbing.result()
+            command.kill()
+        rows = map(json.loads, (self.field.folder / f"{name}.answers.jsonl").read_text().splitlines())
+        return [*over_http, *((row["generation"], row["search"]["verdict"]) for row in rows)]
+
+    def _command(self, items: Sequence[Mapping[str, str]], name: str) -> Waiting:
+        """Start one `farm search` of these items."""
+        manifest = self.field.folder / f"{name}.jsonl"
+        manifest.write_text("".join(f"{json.dumps(each)}\n" for each in items), encoding="utf-8")
+        words = ["search", str(manifest), "-o", str(manifest.with_suffix(".answers.jsonl"))]
+        limits = ["--expansions", str(_EXPANSIONS), "--seconds", f"{_SECONDS:g}"]
+        return self.field.start(name, [*words, *limits, "--at-once", str(len(items))])
+
+    def _over_http(self, items: Sequence[Mapping[str, str]]) -> list[Answer]:
+        """Search these items over HTTP, all at once."""
+        with (
+            Client(self.field.service_url, token=self.token, concurrency=len(items)) as client,
+            ThreadPoolExecutor(len(items)) as pool,
+        ):
+            return list(pool.map(lambda item: _answer(client, item), items))
 
 
-def _searched(field: Ground, count: int, name: str) -> list[Answer]:
-    """Search all goals at once, and return the answers in their order."""
-    items = [
-        {
-            "name": f"{name}_{place}",
-            "header": HEADER,
-            "formal_statement": f"theorem {name}_{place} {goal} := by\n",
-        }
-        for place, goal in enumerate(_GOALS[:count])
-    ]
-    command = _command(field, items[count // 2 :], name)
-    try:
-        over_http = _over_http(field, items[: count // 2], name)
-        status = command.ended(_END_SECONDS * PATIENCE)
-        assert status == 0, f"farm search ended with {status}: {command.said[-2000:]}"
-    finally:
-        command.kill()
-    rows = map(json.loads, (field.folder / f"{name}.answers.jsonl").read_text().splitlines())
-    return [*over_http, *((row["generation"], row["search"]["verdict"]) for row in rows)]
-
-
-def _command(field: Ground, items: Sequence[Mapping[str, str]], name: str) -> Waiting:
-    """Start one `farm search` of these items."""
-    manifest = field.folder / f"{name}.jsonl"
-    manifest.write_text("".join(f"{json.dumps(each)}\n" for each in items), encoding="utf-8")
-    words = ["search", str(manifest), "-o", str(field.folder / f"{name}.answers.jsonl")]
-    limits = ["--expansions", str(_EXPANSIONS), "--seconds", f"{_SECONDS:g}"]
-    return field.start(name, [*words, *limits, "--at-once", str(len(items))])
-
-
-def _over_http(field: Ground, items: Sequence[Mapping[str, str]], name: str) -> list[Answer]:
-    """Search these items over HTTP, all at once."""
-    token = field.farm("keys", "add", name, "--scope", "submit", "--scope", "read").stdout.split()[-1]
-    listed = tactics_in("tidy")
-
-    def one(client: Client, item: Mapping[str, str]) -> Answer:
-        with closing(Lasting(lambda: client.session(_opening(item)))) as session:
-            limits = Limits(expansions=_EXPANSIONS, seconds=_SECONDS)
-            found, verdict = sealed(session, Search(session, lambda _goals: listed, limits=limits))
-        if verdict is None or verdict.verdict != "proved":
-            return "", None if verdict is None else verdict.verdict
-        return proof_of(found.tactics), verdict.verdict
-
-    with (
-        Client(field.service_url, token=token, concurrency=len(items)) as client,
-        ThreadPoolExecutor(len(items)) as pool,
-    ):
-        return list(pool.map(lambda item: one(client, item), items))
+def _answer(client: Client, item: Mapping[str, str]) -> Answer:
+    limits, listed = Limits(expansions=_EXPANSIONS, seconds=_SECONDS), tactics_in("tidy")
+    with closing(Lasting(lambda: client.session(_opening(item)))) as session:
+        found, verdict = sealed(session, Search(session, lambda _goals: listed, limits=limits))
+    if verdict is None or verdict.verdict != "proved":
+        return "", None if verdict is None else verdict.verdict
+    return proof_of(found.tactics), verdict.verdict
 
 
 def _opening(item: Mapping[str, str]) -> Mapping[str, object]:

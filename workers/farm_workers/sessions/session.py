@@ -21,7 +21,7 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import ImageGone
 from farm_workers.images.holding import END, ERROR, LOST, MOST_MESSAGES, SKIPPED, STEP
-from farm_workers.images.image import NoImage
+from farm_workers.images.image import ImageDied, NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
 from farm_workers.images.tactics import MOST_BYTES, MOST_GOALS
@@ -161,6 +161,8 @@ class Session:
                     self._files.callback(self._fork.close)
                     self._fork.go()
                     return ours
+        except ImageDied as error:
+            raise BoxFailed(f"no image for the session: {error}") from error
         except NoImage as error:
             raise NoSession(f"this Lean has no sessions: {error}") from error
         except NotWanted:
