@@ -1,8 +1,7 @@
-"""Search step, sessions that last: opens a lost session again, and repeats what the farm itself failed at.
+"""Search step, sessions that last: opens a lost session again, and repeats calls in which the farm failed.
 
-A state is its program, root and tactics, so nothing is lost with a worker, with the service, or with what
-Redis kept. A failure of the farm must never look like a failure of a proof: it is repeated here, and raised
-in the end.
+A state is its program, root and tactics, so it survives its worker, the service, and the data of Redis. A
+failure of the farm must never look like a failure of a proof: the call is repeated, and raises in the end.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _log = logger(__name__)
 #: Seconds for which the farm's failures are repeated, and the pauses between.
 PATIENCE_SECONDS = 300.0
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.25, 5.0
-#: What the farm cannot do now and can do later, and what it says of a session or state that it does not keep.
+#: Errors after which a call may succeed later, and those about a session or state that is not kept.
 _LATER: tuple[type[Exception], ...] = (ServerDown, QueueFull, Unanswered)
 _GONE: tuple[type[Exception], ...] = (UnknownRun, NotFound)
 #: Outcomes of a tactic whose process ended: it, or whatever else ended it, is to blame.
 _UNCERTAIN = frozenset({"crashed", "lost"})
-#: A tactic with such an outcome is tried so often: what ends its process each time is the tactic.
+#: A tactic with such an outcome is tried this often; if its process ends each time, the tactic is to blame.
 _TURNS = 4
 
 
@@ -62,7 +61,7 @@ class Lasting:
     """
 
     def __init__(self, opening: Callable[[], Opened], *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Open it. Raises what the opening raises for a program that is refused."""
+        """Open it. Raises the errors of `opening` for a refused program."""
         self._opening, self._patience = opening, patience_seconds
         self._session = self._repeated(opening, lost=())
         self.root = self._session.root

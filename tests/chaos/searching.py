@@ -39,7 +39,7 @@ from tests.chaos.field import Ground, Waiting, ground
 from tests.chaos.journal import Journal
 from tests.chaos.run import a_place, end_workers, logs
 from tests.commands import HEADER
-from tests.processes import PATIENCE
+from tests.processes import PATIENCE, eventually
 
 #: What is done to the farm, as often as it is named.
 KILLS: tuple[Callable[[Ground], str], ...] = (
@@ -120,6 +120,7 @@ def run(plan: Plan, *, quiet: bool = False) -> Result:
             journal.say(f"{proofs} of {plan.searches} found a proof in peace")
             assert 0 < proofs < plan.searches, expected
             searches = _disturbed(searcher, plan, expected)
+            eventually(lambda: all(each.serving for each in field.keeper.workers), seconds=60)
             end_workers(field)
             _look(field)
             told = logs(field) if journal.complaints else ""
