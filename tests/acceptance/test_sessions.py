@@ -20,7 +20,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
-from farm_workers.sessions.outcome import NoSession, Outcome
+from farm_workers.sessions.outcome import NoSession, Outcome, SessionGone
 from farm_workers.sessions.session import MOST_HOLDERS, Session, StepLimits
 
 from farm.judging.job import Check
@@ -196,6 +196,16 @@ def test_nothing_is_left_of_a_session_that_is_closed(open_: Open) -> None:
     session.close()
     eventually(lambda: {each.pid for each in family(os.getpid())} <= before)
     eventually(lambda: descriptors() <= files)
+
+
+def test_a_step_in_a_session_that_is_closed_meanwhile_loses_no_state(open_: Open) -> None:
+    session = open_()
+    steps = session.step((0, ()), ["skip", "constructor"], USUAL)
+    assert next(steps).outcome == "goals"
+    session.close()
+    with pytest.raises(SessionGone):
+        list(steps)
+    assert session.is_over
 
 
 def descriptors() -> int:

@@ -166,7 +166,7 @@ class Session:
         except NoImage as error:
             raise NoSession(f"this Lean has no sessions: {error}") from error
         except NotWanted:
-            raise NoSession("the session is not wanted any more") from None
+            raise BoxFailed("the worker ended while it opened a session") from None
         raise BoxFailed("an image exited, and so did its replacement")
 
     def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
@@ -337,7 +337,6 @@ class Session:
             lines.discard(time.monotonic() + _END_SECONDS)
         except (TimeoutError, OSError):
             self.close()
-            self._is_gone = True
             raise SessionGone("a fork of the session could not be ended") from None
 
     def _crashed(self) -> Outcome:
@@ -371,6 +370,8 @@ class Session:
         """Give the holder of the nearest state, its number there, and the tactics from there."""
         root, tactics = key
         with self._lock:
+            if self._is_gone:
+                raise SessionGone("the session is closed, or its processes have ended")
             for kept in range(len(tactics), -1, -1):
                 place = self._places.get((root, tactics[:kept]))
                 if place is not None:
@@ -436,6 +437,7 @@ class Session:
     def close(self) -> None:
         """End all processes of the session."""
         with self._lock:
+            self._is_gone = True
             holders = list(self._holders)
             self._holders.clear()
             self._places.clear()
