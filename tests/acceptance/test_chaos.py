@@ -42,7 +42,7 @@ def test_a_farm_that_is_disturbed_judges_as_one_in_peace(lines: int, most: int) 
 @pytest.mark.timeout(900 * PATIENCE)
 @pytest.mark.parametrize(
     ("searches", "disturbances", "kinds"),
-    [(6, 6, searching.KILLS), pytest.param(20, 60, searching.MORE, marks=pytest.mark.long)],
+    [(6, 5, searching.KILLS), pytest.param(20, 60, searching.MORE, marks=pytest.mark.long)],
     ids=["short", "long"],
 )
 def test_searches_on_a_farm_whose_parts_are_killed_end_as_in_peace(

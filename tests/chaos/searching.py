@@ -42,11 +42,11 @@ from tests.commands import HEADER
 from tests.processes import PATIENCE, eventually
 
 #: What is done to the farm, as often as it is named.
-KILLS: tuple[Callable[[Ground], str], ...] = (
-    *(kill_holder,) * 6,
-    *(kill_worker, kill_service, kill_lean, flush_redis),
+KILLS: tuple[Callable[[Ground], str], ...] = (*(kill_holder,) * 3, kill_worker, kill_service)
+MORE = (
+    *(*KILLS, *(kill_holder,) * 3, kill_lean),
+    *(flush_redis, end_worker, stop_worker, restart_redis, crash_postgres),
 )
-MORE = (*KILLS, end_worker, stop_worker, restart_redis, crash_postgres)
 
 #: What is to be proved, about `p`, `q`, `r` and numbers; some of it is false.
 _GOALS = (
