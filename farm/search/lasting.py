@@ -81,11 +81,10 @@ class Lasting:
             return self._tried(state, tactics)
 
         self._limits = seconds, heartbeats
-
         return self._repeated(stepped)
 
     def prove(self, state: str) -> Result:
-        """Return the verdict on a state's text, which is none on the farm."""
+        """Return the verdict on a state's text, which is never `judge_error` or missing."""
 
         def proved() -> Result:
             self._lead_to(state)
