@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from farm.api import Farm
+from farm.client.results import Result
 from farm.errors import UsageError
 from farm.manifest.entries import read
 from farm.manifest.entry import Entry
@@ -17,6 +19,7 @@ from farm.manifest.lines import opened
 from farm.manifest.rewrite import write
 from farm.search.best_first import Found, Limits, Search
 from farm.search.frontier import Strategy
+from farm.search.lasting import Lasting
 from farm.search.provers import Prover
 from farm.sessions.front import NotOpened
 from farm.sessions.states import proof_of
@@ -89,11 +92,13 @@ def _searched_line(
 ) -> Line:
     """Return the result of one search. Raises FarmError where the farm failed."""
     try:
-        session = farm.session(
-            formal_statement=entry.formal_statement,
-            header=entry.header,
-            context=entry.context,
-            environment=entry.environment or environment,
+        session = Lasting(
+            lambda: farm.session(
+                formal_statement=entry.formal_statement,
+                header=entry.header,
+                context=entry.context,
+                environment=entry.environment or environment,
+            )
         )
     except NotOpened as error:
         found = Found()
@@ -106,27 +111,34 @@ def _searched_line(
             tactics=0,
             found=found,
         )
-    with session:
-        search = Search(session, prover, strategy=strategy, limits=limits)
-        verdict = None
-        found = search.run()
-        for _ in range(_MOST_REFUSED):
-            if found.step is None or found.step.state is None:
-                break
-            verdict = session.prove(found.step.state)
-            if verdict.verdict == "proved":
-                break
-            found = search.run()
+    with closing(session):
+        found, verdict = sealed(session, Search(session, prover, strategy=strategy, limits=limits))
     proved = verdict is not None and verdict.verdict == "proved"
     return Line(
         line=entry.line,
         generation=proof_of(found.tactics) if proved else "",
-        proof_status=verdict.proof_status if verdict is not None and proved else None,
+        proof_status="completed" if proved else None,
         verdict=None if verdict is None else verdict.verdict,
         reason="" if verdict is None else verdict.reason or "",
         tactics=len(found.tactics) if proved else 0,
         found=found,
     )
+
+
+def sealed(session: Lasting, search: Search) -> tuple[Found, Result | None]:
+    """Search until the seal accepts a proof; return it with its verdict, None if nothing was found.
+
+    Raises FarmError where the farm failed.
+    """
+    verdict, found = None, search.run()
+    for _ in range(_MOST_REFUSED):
+        if found.step is None or found.step.state is None:
+            break
+        verdict = session.prove(found.step.state)
+        if verdict.verdict == "proved":
+            break
+        found = search.run()
+    return found, verdict
 
 
 def _texts(manifest: Path) -> dict[int, dict[str, Any]]:

@@ -133,7 +133,8 @@ class Front:
             self._kept(pipeline.execute)
         (answer,) = self._asked(session, environment, wire.OPEN, _SPARE_SECONDS)
         if "refused" in answer:
-            self._kept(lambda: self._client.delete(wire.kept(session)))
+            if not self._kept(lambda: self._client.delete(wire.kept(session))):
+                raise ServerDown("Redis lost the session while it was opened; try again")
             raise NotOpened(answer["refused"], answer.get("messages", []))
         roots = [
             State(
@@ -211,7 +212,9 @@ class Front:
         )
         for answer in answers:
             if "refused" in answer:
-                raise NotOpened(answer["refused"], answer.get("messages", []))
+                if self._fields(kept.id, "digest") == [None]:
+                    raise _unknown(kept.id)  # Redis lost it meanwhile
+                raise ServerDown(f"the session cannot be opened again: {answer['refused']}; try again")
             number = answer["number"]
             state, tactics = before[number], asked[number]["tactics"]
             steps = [_step(kept, state, *each) for each in zip(tactics, answer["tried"], strict=True)]

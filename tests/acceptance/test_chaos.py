@@ -6,6 +6,7 @@ The short form of `tests.chaos`; the long one is `make chaos`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from commands import ENDLESS, entry, write
 from farms import Quiet
 from processes import PATIENCE, eventually
 
+from tests.chaos import searching
 from tests.chaos.disturbances import DISTURBANCES
 from tests.chaos.facts import Facts
+from tests.chaos.field import Ground
 from tests.chaos.run import Plan, run
 
 
@@ -33,6 +36,21 @@ def test_a_farm_that_is_disturbed_judges_as_one_in_peace(lines: int, most: int) 
         endless_seconds=4.0,
     )
     result = run(plan)
+    assert not result.complaints, result.story
+
+
+@pytest.mark.timeout(900 * PATIENCE)
+@pytest.mark.parametrize(
+    ("searches", "disturbances", "kinds"),
+    [(6, 5, searching.KILLS), pytest.param(20, 60, searching.MORE, marks=pytest.mark.long)],
+    ids=["short", "long"],
+)
+def test_searches_on_a_farm_whose_parts_are_killed_end_as_in_peace(
+    searches: int, disturbances: int, kinds: Sequence[Callable[[Ground], str]]
+) -> None:
+    seed = int(os.environ.get("FARM_TEST_SEED") or int.from_bytes(os.urandom(4)))
+    plan = searching.Plan(seed=seed, searches=searches, disturbances=disturbances, kinds=kinds)
+    result = searching.run(plan)
     assert not result.complaints, result.story
 
 

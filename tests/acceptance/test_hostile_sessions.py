@@ -34,7 +34,7 @@ from farm_workers.sessions.session import MOST_ROOTS, Session, StepLimits
 from farm_workers.systems.lean.judge import LeanJudge
 
 from farm.client.states import State, Step
-from farm.errors import QueueFull, ServerDown, UsageError
+from farm.errors import QueueFull, ServerDown, UnknownRun, UsageError
 from farm.judging.job import Check
 from farm.judging.verdict import judge
 from farm.sessions import front as fronts
@@ -689,6 +689,16 @@ def test_what_is_kept_of_a_session_that_never_opens_has_an_end(
     keys = cast("list[bytes]", client.keys("farm:session:*"))
     assert keys
     assert all(0 < client.ttl(key) <= wire.KEPT_SECONDS for key in keys)
+
+
+def test_a_session_that_redis_lost_is_unknown_and_no_fault_of_its_program(
+    worker: Worker, redis_database: tuple[str, redis.Redis]
+) -> None:
+    kept = worker.open(HONEST)
+    worker.sessions.end(kept.id)
+    redis_database[1].delete(wire.kept(kept.id))
+    with pytest.raises(UnknownRun, match="no session"):
+        worker.step(kept, "skip")
 
 
 def test_the_tactics_of_a_state_are_bounded_together(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

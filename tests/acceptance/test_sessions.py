@@ -20,7 +20,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import lean_image
 from farm_workers.images.images import Images
-from farm_workers.sessions.outcome import NoSession, Outcome
+from farm_workers.sessions.outcome import NoSession, Outcome, SessionGone
 from farm_workers.sessions.session import MOST_HOLDERS, Session, StepLimits
 
 from farm.judging.job import Check
@@ -131,8 +131,13 @@ def test_every_sorry_of_a_text_is_a_root(open_: Open) -> None:
 
 def test_several_tactics_in_one_step_are_taken_together(open_: Open) -> None:
     session = open_()
-    (found,) = tried(session, "constructor; constructor")
-    assert len(found.goals) == 3
+    for several in (
+        "constructor; constructor",
+        "constructor\nconstructor",
+        "\nconstructor\nconstructor\n",
+    ):
+        (found,) = tried(session, several)
+        assert len(found.goals) == 3, found
     assert outcomes(session, "exact ⟨⟨hp, hq⟩, hr⟩ -- so", "constructor) (skip") == ["no_goals", "error"]
 
 
@@ -193,6 +198,16 @@ def test_nothing_is_left_of_a_session_that_is_closed(open_: Open) -> None:
     eventually(lambda: descriptors() <= files)
 
 
+def test_a_step_in_a_session_that_is_closed_meanwhile_loses_no_state(open_: Open) -> None:
+    session = open_()
+    steps = session.step((0, ()), ["skip", "constructor"], USUAL)
+    assert next(steps).outcome == "goals"
+    session.close()
+    with pytest.raises(SessionGone):
+        list(steps)
+    assert session.is_over
+
+
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
@@ -218,6 +233,24 @@ def test_a_process_that_is_killed_from_outside_costs_no_outcome(open_: Open) -> 
         stop.set()
         killer.join()
     assert found == [["goals", "error"]] * 30
+
+
+def test_a_session_whose_first_process_is_killed_is_opened_again(open_: Open) -> None:
+    open_()  # its image is there then
+    mine, killed = {each.pid for each in family(os.getpid())}, list[int]()
+
+    def kill() -> None:
+        while not killed:
+            killed.extend(each.pid for each in family(os.getpid()) if each.pid not in mine)
+        for each in killed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    session = open_("".join(f"theorem t{number} : True := by sorry\n" for number in range(300)))
+    killer.join()
+    assert len(session.roots) == 300
 
 
 # Tactics that run code of their own

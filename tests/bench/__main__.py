@@ -18,6 +18,7 @@ from typer import Option
 
 from farm.cli.command import run
 from farm.cli.options import AsJson
+from tests.bench.agreement import agreement
 from tests.bench.checks import command
 from tests.bench.checks.figures import Figure
 from tests.bench.classes import classes
@@ -52,6 +53,7 @@ class Part(StrEnum):
     SESSIONS = "sessions"
     SESSIONS_HTTP = "sessions-http"
     SESSIONS_LARGE = "sessions-large"
+    SESSION_AGREEMENT = "session-agreement"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -69,6 +71,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.SESSIONS: sessions,
     Part.SESSIONS_HTTP: over_http,
     Part.SESSIONS_LARGE: larger_header,
+    Part.SESSION_AGREEMENT: agreement,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

@@ -18,7 +18,7 @@ from tests.chaos.facts import LEASE_SECONDS
 from tests.chaos.field import Field, Ground
 from tests.chaos.lines import entries, write
 from tests.chaos.workers import Worker
-from tests.processes import eventually
+from tests.processes import eventually, family
 
 _BIG = 20_000
 #: How long a worker that was told to end may take: what it holds may take its whole time limit.
@@ -38,6 +38,17 @@ def kill_lean(field: Ground) -> str:
         with suppress(ProcessLookupError):
             os.kill(lean.pid, signal.SIGKILL)
             return f"process {lean.pid} of {worker.name}, one of {len(leans)}"
+    return f"none: {worker.name} has no Lean now"
+
+
+def kill_holder(field: Ground) -> str:
+    """Kill a process that holds states of proofs, runs a tactic, or is what those were forked from."""
+    worker = field.some_worker()
+    forks = [each for each in family(worker.pid) if "libleanshared" in each.command]
+    for fork in field.chance.sample(forks, len(forks)):
+        with suppress(ProcessLookupError):
+            os.kill(fork.pid, signal.SIGKILL)
+            return f"process {fork.pid} of {worker.name}, one of {len(forks)}"
     return f"none: {worker.name} has no Lean now"
 
 

@@ -219,7 +219,8 @@ class Tactics:
         """Return the syntax of a tactic, or of several, which stand in parentheses."""
         found = self._read(before, tactic)
         if tag(found) == 0:
-            several = self._read(before, f"({tactic}\n)")
+            # As in the text of the proof: Lean wants all tactics of a sequence in the same column.
+            several = self._read(before, "(" + tactic.strip("\n").replace("\n", "\n ") + "\n)")
             if tag(several) == 0:
                 raise TacticFailed(text(field(found, 0), MOST_BYTES))
             found = several

@@ -220,7 +220,7 @@ class Stepping:
     def _using(self, asked: wire.Asked) -> AbstractContextManager[Session]:
         environment = self._context.fit.get(asked["environment"])
         if not isinstance(environment, LeanEnvironment):
-            raise NoSession(f"this worker does not serve the environment {asked['environment']} any more")
+            raise FarmError(f"this worker does not serve the environment {asked['environment']} any more")
         self._has_sessions = True
         return self._sessions().using(
             asked["session"], environment, lambda: self._program(asked), self._stopping.is_set

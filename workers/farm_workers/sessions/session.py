@@ -21,7 +21,7 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import ImageGone
 from farm_workers.images.holding import END, ERROR, LOST, MOST_MESSAGES, SKIPPED, STEP
-from farm_workers.images.image import NoImage
+from farm_workers.images.image import ImageDied, NoImage
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
 from farm_workers.images.tactics import MOST_BYTES, MOST_GOALS
@@ -53,6 +53,8 @@ _PATH_SECONDS = 300.0
 _MOST_CPU_MS = 1e12
 #: An image may have ended since its last fork; its replacement is tried once.
 _TURNS = 2
+#: A program with which the first process ends is opened so often: the last time the program is to blame.
+_OPENINGS = 3
 #: A killed fork is gone after this time, or the session is ended.
 _END_SECONDS = 1.0
 #: In the place of a tactic's number: the path to the state was tried again.
@@ -69,6 +71,10 @@ class StepLimits:
     seconds: float
     heartbeats: int | None = None
     first_success: bool = False
+
+
+class _Killed(NoSession):
+    """The first process of a session ended: it may have been killed from outside."""
 
 
 class _HolderGone(Exception):
@@ -115,12 +121,19 @@ class Session:
             processes=_PROCESSES,
             output_kib=1024,
         )
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._files.close)
-            key = environment, Recipe(header=program[: header_end(program)] + "\n")
-            ours = self._begun(key, program, images, limits, cancelled)
-            self.roots = self._opened(ours, program)
-            undo.pop_all()
+        key = environment, Recipe(header=program[: header_end(program)] + "\n")
+        for turn in range(_OPENINGS):
+            with contextlib.ExitStack() as undo:
+                undo.callback(self._files.close)
+                ours = self._begun(key, program, images, limits, cancelled)
+                try:
+                    self.roots = self._opened(ours, program)
+                except _Killed:
+                    if turn == _OPENINGS - 1:
+                        raise
+                    continue
+                undo.pop_all()
+                break
         self._root = _Holder(ours, [(number, ()) for number in range(len(self.roots))])
         for number in range(len(self.roots)):
             self._places[number, ()] = self._root, number
@@ -148,10 +161,12 @@ class Session:
                     self._files.callback(self._fork.close)
                     self._fork.go()
                     return ours
+        except ImageDied as error:
+            raise BoxFailed(f"no image for the session: {error}") from error
         except NoImage as error:
             raise NoSession(f"this Lean has no sessions: {error}") from error
         except NotWanted:
-            raise NoSession("the session is not wanted any more") from None
+            raise BoxFailed("the worker ended while it opened a session") from None
         raise BoxFailed("an image exited, and so did its replacement")
 
     def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
@@ -164,7 +179,9 @@ class Session:
             raise NoSession(f"{_SPOILED}: {error}") from error
         if answer is None:
             limit = self._fork.breach()
-            raise NoSession(f"Lean ended while it read the program ({limit or 'a crash'})")
+            if limit is None:
+                raise _Killed("Lean ended while it read the program (a crash)")
+            raise NoSession(f"Lean ended while it read the program ({limit})")
         if "error" in answer:
             raise NoSession(str(answer["error"])[:MOST_BYTES])
         if not answer.get("accepted"):
@@ -320,7 +337,6 @@ class Session:
             lines.discard(time.monotonic() + _END_SECONDS)
         except (TimeoutError, OSError):
             self.close()
-            self._is_gone = True
             raise SessionGone("a fork of the session could not be ended") from None
 
     def _crashed(self) -> Outcome:
@@ -354,6 +370,8 @@ class Session:
         """Give the holder of the nearest state, its number there, and the tactics from there."""
         root, tactics = key
         with self._lock:
+            if self._is_gone:
+                raise SessionGone("the session is closed, or its processes have ended")
             for kept in range(len(tactics), -1, -1):
                 place = self._places.get((root, tactics[:kept]))
                 if place is not None:
@@ -419,6 +437,7 @@ class Session:
     def close(self) -> None:
         """End all processes of the session."""
         with self._lock:
+            self._is_gone = True
             holders = list(self._holders)
             self._holders.clear()
             self._places.clear()
