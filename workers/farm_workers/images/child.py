@@ -196,6 +196,8 @@ def _enclosed(place: Surroundings, calls: Filter | None) -> bool:
 
 
 def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool) -> int:
+    if asked.get("stops"):
+        frontend.report_in_commands()
     try:
         accepted = frontend.elaborate(
             asked["program"],

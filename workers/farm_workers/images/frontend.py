@@ -94,6 +94,10 @@ class Frontend(ABC):
 
     # A program
 
+    def report_in_commands(self) -> bool:
+        """Have messages printed while a command is elaborated, and not at its end; False if Lean cannot."""
+        return False
+
     def elaborate(
         self,
         program: str,

@@ -77,13 +77,23 @@ class Snapshots(Frontend):
         """Elaborate a context, whose messages are printed with those of the programs behind it."""
         if reason := self.lean.lacks(Ability.CONTEXTS):
             raise LeanError(reason)
-        lean, self._options = self.lean, self._keeping
-        scope = field(lean.get(table.SCOPES, lean.get(table.STATE, self._header())), 0)
-        lean.put(table.SCOPE_OPTIONS, scope, shared(self._keeping))
-        self._above = self._process(context + _END, lean.some(shared(self._above)))
+        self._keep_states()
+        self._above = self._process(context + _END, self.lean.some(shared(self._above)))
         if self._state(self._above) == NOTHING:
             raise LeanError("the context cannot be read")
         self._declared = self.kernel_environment()
+
+    def report_in_commands(self) -> bool:
+        """Have messages printed while a command is elaborated: Lean does so where it keeps states."""
+        if self.lean.lacks(Ability.CONTEXTS) is not None:
+            return False
+        self._keep_states()
+        return True
+
+    def _keep_states(self) -> None:
+        lean, self._options = self.lean, self._keeping
+        scope = field(lean.get(table.SCOPES, lean.get(table.STATE, self._header())), 0)
+        lean.put(table.SCOPE_OPTIONS, scope, shared(self._keeping))
 
     def _leap(self, end: int) -> None:
         """Have programs continue near the end of a context, so that they skip its commands.
