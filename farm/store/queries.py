@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from psycopg.rows import DictRow
 from sqlalchemy import Engine, RowMapping, text
 
-from farm.characters import storable
+from farm.characters import decoded, storable
 from farm.errors import ServerDown, UnknownRun, gone
 from farm.judging.advisories import advisories
 from farm.judging.forgeable import is_forgeable
@@ -142,6 +142,16 @@ class BroughtBatch:
     feedback: bool
     keys: Mapping[str, str]
     is_left: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatedLine:
+    """What a line's proof was held against: the program that states the theorem, its name, and the axioms."""
+
+    challenge: str
+    name: str
+    axioms: tuple[str, ...]
+    native: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -565,6 +575,28 @@ class Queries:
         if not found:
             raise UnknownRun(f"run {run_id} has no line {line}; list its lines with: farm show {run_id}")
         return found[0]
+
+    def stated(self, run_id: str, manifest: int, line: int) -> StatedLine | None:
+        """Return what a line's proof is held against, None for a line without a statement."""
+        rows = self._all(
+            """
+            SELECT source, challenge_name, axioms, native
+            FROM jobs JOIN checks ON checks.id = check_id JOIN programs ON sha256 = challenge_sha256
+            WHERE run_id = :run_id AND manifest = :manifest AND line = :line
+            """,
+            run_id=run_id,
+            manifest=manifest,
+            line=line,
+        )
+        if not rows:
+            return None
+        found = rows[0]
+        return StatedLine(
+            challenge=decoded(found["source"]),
+            name=found["challenge_name"] or "",
+            axioms=tuple(found["axioms"]),
+            native=found["native"],
+        )
 
     def attempts(self, run_id: str, manifest: int, line: int) -> list[RowMapping]:
         """Return each attempt at a line: number, worker, times, outcome, detail."""

@@ -55,7 +55,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("cancel", "retry", "recheck", "sweep", "prune", "serve"),
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
-        *("prove", "search"),
+        *("prove", "search", "bundle"),
         *("serve", "mcp", "metrics"),
         *("check", "audit", "dataset", "selftest", "worker", "bench"),
         *("environments", "environments add", "environments declare", "environments fit"),
