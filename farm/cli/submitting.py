@@ -1,4 +1,4 @@
-"""The commands that take manifests: submit and assemble."""
+"""The commands that take manifests: submit, assemble and negate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from farm.cli import runs
 from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TrustFlags, spread
-from farm.cli.options import AsJson, Export, Output, Wait
+from farm.cli.options import AsJson, Export, Output, Wait, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 
@@ -33,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: farm submit 'results/*.jsonl' --timeout 60")(spread(submit))
     example = "Example: farm assemble results.jsonl -o assembled.jsonl --profile nemo-2025-11"
     app.command(epilog=example)(spread(assemble))
+    app.command(epilog="Example: farm negate problems.jsonl -o negations.jsonl")(negate)
 
 
 def submit(
@@ -143,3 +144,23 @@ def assemble(manifests: Manifests, assembly: AssemblyFlags, output: Output = Non
     for path in paths:
         lines = assemble_to(path, output or path, options)
         terminal.say(f"Assembled {terminal.count(lines, 'line')} into {output or path}")
+
+
+def negate(
+    manifest: Annotated[Path, Argument(help="A manifest with statements.")],
+    output: Annotated[Path, Option("-o", "--output", help="The manifest to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write the negations of a manifest's statements: a proof of a line shows that its statement is false.
+
+    Lean builds each negation, so nothing of a statement is reworded. Lines have `negates`, the line of the
+    statement, and no answer: search for proofs, or have a model write them.
+    """
+    from farm.cli import terminal
+    from farm.runs.negate import negate as negated
+
+    lines = negated(manifest, output)
+    if as_json:
+        print_json(output=str(output), lines=lines)
+    else:
+        terminal.say(f"Wrote {terminal.count(lines, 'negation')} to {output}")

@@ -18,11 +18,15 @@ Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
 
 
 class Fields(TypedDict, total=False):
-    """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove."""
+    """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove.
+
+    With `negate` the answer is to prove the statement's negation.
+    """
 
     program: str
     proof: str
     generation: str
+    negate: bool
     formal_statement: str
     header: str
     context: str

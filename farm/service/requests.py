@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from farm.assembly.negation import Negation, negation_of
 from farm.assembly.program import AssemblyOptions
 from farm.characters import first_unstorable
 from farm.errors import ManifestError, UsageError
@@ -126,7 +127,8 @@ class Item(Exact):
     """One answer to judge: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
     A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. A `header`
-    precedes the statement, or a `context`: the whole file before the theorem.
+    precedes the statement, or a `context`: the whole file before the theorem. With `negate` the answer is to
+    prove the statement's negation.
     """
 
     model_config = {
@@ -140,6 +142,7 @@ class Item(Exact):
     formal_statement: Text = ""
     proof: Text | None = None
     generation: Text | None = None
+    negate: bool = False
     name: Text = ""
     group: Group | None = None
     environment: Word | None = None
@@ -156,23 +159,33 @@ class Item(Exact):
         if given != ["program"] and not self.formal_statement:
             raise ValueError(f"a {given[0]} needs the formal_statement that it proves")
         require_context(self.context, self.header)
+        if self.negate and (given == ["program"] or self._negation is None):
+            raise ValueError(
+                "negate needs a formal_statement that names a theorem, and a proof or generation"
+            )
         return self
+
+    @property
+    def _negation(self) -> Negation | None:
+        return negation_of(self.header, self.formal_statement, self.context)
 
     def entry(self, number: int) -> Entry:
         """Return the item in the form of a manifest's line, with this number."""
+        negation = self._negation if self.negate else None
+        context, statement = negation or (self.context, self.formal_statement)
         return Entry(
             path="items",
             line=number,
             name=self.name,
-            header=self.header,
-            formal_statement=self.formal_statement,
+            header="" if negation else self.header,
+            formal_statement=statement,
             generation=(self.generation if self.proof is None else self.proof) or "",
             # An empty program is judged too: it proves nothing.
             predicted_proof="" if self.program is None else self.program or "\n",
             environment=self.environment,
             timeout=self.timeout,
             group=self.group,
-            context=self.context,
+            context=context,
         )
 
 
@@ -241,7 +254,8 @@ class Batch(Options):
             each for each in ("require_all_parts", "feedback", "stop_at_error") if not getattr(self, each)
         }
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
-        unsaid = {"key"} if item.context else {"key", "context"}  # older farms lack contexts
+        # Older farms lack these fields.
+        unsaid = {"key", *(each for each in ("context", "negate") if not getattr(item, each))}
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 

@@ -1,0 +1,172 @@
+"""Negations: proofs that a statement is false, from manifests and over HTTP, and tricks against them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from commands import HEADER, Command
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+from processes import PATIENCE
+from trainer_service import Served, service
+
+from farm.assembly.negation import negation_of
+from farm.client import Client
+from farm.judging.assurance import Assurance
+from farm.judging.report import Report
+from farm.judging.verdict import Outcome, judge
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+
+FALSE = "theorem t (p : Prop) : p := by"
+TRUE = "theorem t (p : Prop) (h : p) : p := by"
+DISPROOF = "intro h\nexact h False"
+
+
+@pytest.fixture(scope="module")
+def served(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with service(farm, tmp_path_factory.mktemp("serve")) as found:
+        yield found
+
+
+def judged(checker: Checker, core: LeanEnvironment, statement: str, answer: str, above: str = "") -> Report:
+    negation = negation_of("" if above else HEADER, statement, above)
+    assert negation
+    entry = Entry(
+        path="",
+        line=1,
+        name="t",
+        header="",
+        context=negation.context,
+        formal_statement=negation.formal_statement,
+        generation=f"```lean4\n{answer}\n```",
+        predicted_proof="",
+    )
+    return checker.check(check_of(entry, Limits(wall_seconds=20.0), Assurance()), core)
+
+
+@pytest.mark.parametrize(
+    ("statement", "answer"),
+    [
+        (FALSE, DISPROOF),
+        ("theorem t : ∀ p : Prop, p := by", DISPROOF),
+        ("theorem t {p : Prop} : p := by", "intro h\nexact @h False"),
+        ("namespace A\nvariable (p : Prop)\ntheorem t : p := by", DISPROOF),
+        ("theorem «a b» (p : Prop) : p := by", DISPROOF),
+        ("theorem negation (p : Prop) : p := by", DISPROOF),
+        ("theorem A.t (p : Prop) : p :=", DISPROOF),
+        ("theorem t (a b : Nat) : a = b := by", "intro h\nexact Nat.noConfusion (h 0 1)"),
+        ("theorem t.{u} (α : Type u) (h : α → False) : False := by", "intro h\nexact h PEmpty nofun"),
+    ],
+)
+def test_a_false_statement_is_disproved(
+    checker: Checker, core: LeanEnvironment, statement: str, answer: str
+) -> None:
+    found = judge(judged(checker, core, statement, answer))
+    assert found.outcome is Outcome.PROVED, found.detail
+
+
+#: What proves no negation: it uses the admitted theorem, proves something else, or is wrong.
+TRICKS = {
+    "a true statement": (TRUE, DISPROOF),
+    "sorry": (FALSE, "sorry"),
+    "another statement of that name": (
+        FALSE,
+        "theorem negation : ¬ (∀ p : Prop, p → p → False) := fun h => h True trivial trivial",
+    ),
+    "another theorem that is negated": (
+        TRUE,
+        "namespace B\ntheorem t (p : Prop) : p := sorry\n"
+        "theorem negation : ¬ type_of% @t := fun h => h False\nend B",
+    ),
+    "type_of% of something else": (
+        TRUE,
+        "local macro_rules | `(type_of% $_) => `(False)\ntheorem negation : ¬ type_of% @t := fun h => h",
+    ),
+    "a negation of another meaning": (
+        TRUE,
+        "def Not (p : Prop) : Prop := True\ntheorem negation : ¬ False := trivial",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statement", "answer"), TRICKS.values(), ids=TRICKS)
+def test_no_trick_disproves_a_statement(
+    checker: Checker, core: LeanEnvironment, statement: str, answer: str
+) -> None:
+    assert judge(judged(checker, core, statement, answer)).outcome is not Outcome.PROVED
+
+
+@pytest.mark.parametrize("answer", ["intro h\nexact t False", "exact absurd t (fun h => h False)"])
+def test_a_disproof_that_uses_the_admitted_theorem_says_so(
+    checker: Checker, core: LeanEnvironment, answer: str
+) -> None:
+    report = judged(checker, core, FALSE, answer)
+    assert report.rests_on_sorry_of == ("t",)
+
+
+def test_a_statement_below_a_context_is_negated_there(checker: Checker, core: LeanEnvironment) -> None:
+    above = f"{HEADER}\ndef All : Prop := ∀ p : Prop, p\n"
+    report = judged(checker, core, "theorem t : All := by", DISPROOF, above)
+    assert judge(report).outcome is Outcome.PROVED
+
+
+@pytest.mark.parametrize("statement", ["", "  \n", "example : False := by", "def x := 1"])
+def test_what_names_no_theorem_has_no_negation(statement: str) -> None:
+    found = negation_of(HEADER, statement)
+    assert found is None or "@x" in found.formal_statement
+
+
+def test_a_manifest_of_negations_is_searched_and_judged(farm: Command, tmp_path: Path) -> None:
+    problems, negations = tmp_path / "problems.jsonl", tmp_path / "negations.jsonl"
+    rows = [
+        {"name": name, "header": HEADER, "formal_statement": text, "generation": "rfl", "source": "mine"}
+        for name, text in {"false": FALSE, "true": TRUE}.items()
+    ]
+    problems.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    said = farm("negate", problems, "-o", negations, "--json")
+    assert (said.returncode, json.loads(said.stdout)["lines"]) == (0, 2), said.stderr
+    written = [json.loads(each) for each in negations.read_text().splitlines()]
+    assert [(each["name"], each["negates"], each["source"]) for each in written] == [
+        ("false.negation", 1, "mine"),
+        ("true.negation", 2, "mine"),
+    ]
+    assert all("generation" not in each and "header" not in each for each in written)
+    answers = [{**each, "generation": DISPROOF} for each in written]
+    negations.write_text("".join(json.dumps(each) + "\n" for each in answers))
+    assert farm("submit", negations, "--wait").returncode == 0
+    status = [json.loads(each)["proof_status"] for each in negations.read_text().splitlines()]
+    assert status == ["completed", "error"]
+
+
+def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_path: Path) -> None:
+    problems = tmp_path / "problems.jsonl"
+    lines = [{"header": HEADER, "formal_statement": each} for each in (FALSE, "example : False := by")]
+    problems.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    said = farm("negate", problems, "-o", tmp_path / "out.jsonl")
+    assert (said.returncode, ":2: " in said.stderr) == (2, True), said.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_items_are_negated_over_http(served: Served) -> None:
+    item = {"header": HEADER, "formal_statement": FALSE, "generation": DISPROOF, "name": "t"}
+    with Client(served.options["url"], token=served.options["token"], deadline=120 * PATIENCE) as client:
+        accept = ("forgeable",)
+        disproof = client.check({**item, "negate": True}, accept=accept)
+        proof = client.check(item, accept=accept)
+        trick = client.check({**item, "negate": True, "generation": "intro h\nexact t False"}, accept=accept)
+    assert (disproof.verdict, disproof.reward) == ("proved", 1.0)
+    assert proof.verdict == "rejected"
+    assert (trick.weaker[:1], trick.reward) == (("sorry",), 0.0)
+    headers = {"Authorization": f"Bearer {served.options['token']}"}
+    for wrong in (
+        {"program": "x", "negate": True},
+        {**item, "formal_statement": "example : False := by", "negate": True},
+    ):
+        answer = httpx.post(f"{served.options['url']}/v1/batches", json={"items": [wrong]}, headers=headers)
+        assert (answer.status_code, "negate needs" in answer.text) == (422, True), answer.text
