@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from processes import PATIENCE
+from processes import CODE, PATIENCE
 from trainer_service import Served, service
 
 from farm.assembly.negation import negation_of
@@ -151,6 +153,15 @@ def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_
     said = farm("negate", problems, "-o", tmp_path / "out.jsonl")
     assert (said.returncode, ":2: " in said.stderr) == (2, True), said.stderr
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_the_documented_disproof_prints_what_the_page_says(farm: Command, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "use" / "tasks.md").read_text()
+    script = tmp_path / "example.py"
+    script.write_text(page.partition("```python\n")[2].partition("```")[0])
+    environment = {**farm.environment, "PYTHONPATH": CODE}
+    said = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert (said.stdout, said.returncode) == ("proved\nrejected\n", 0), said.stderr
 
 
 def test_items_are_negated_over_http(served: Served) -> None:
