@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from farm.client import AsyncSession, Result
@@ -14,6 +16,8 @@ from farm.search.provers import Suggestion
 
 #: A search ends after the seal has refused this many states without goals.
 _MOST_REFUSED = 4
+#: Threads of searches, apart from those in which the event loop looks up hosts.
+_THREADS = ThreadPoolExecutor(64, thread_name_prefix="search")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,18 +35,21 @@ class Searched:
 async def search(
     session: AsyncSession, tactics: Sequence[str], *, expansions: int, seconds: float, each: float
 ) -> Searched:
-    """Search with a list of tactics, each for at most `each` seconds, and have states without goals sealed.
+    """Search with a list of tactics, the likeliest first, and have states without goals sealed.
 
-    `seconds` limit the search; the check of a proof that it found has its own limit. Raises ClientError.
+    Each tactic gets at most `each` seconds, the search `seconds`; the check of a proof that it found has its
+    own limit. Raises ClientError.
     """
-    steps = _Steps(session, asyncio.get_running_loop(), time.monotonic() + seconds)
-    suggested = [Suggestion(tactic) for tactic in tactics]
+    loop = asyncio.get_running_loop()
+    steps = _Steps(session, loop, time.monotonic() + seconds)
+    # By Zipf's law, so that short proofs of early tactics come first.
+    suggested = [Suggestion(tactic, -math.log(2 + rank)) for rank, tactic in enumerate(tactics)]
     limits = Limits(expansions=expansions, width=len(suggested), seconds=each)
     searching = Search(steps, lambda _goals: suggested, limits=limits)
     result = None
     try:
         for _ in range(_MOST_REFUSED):
-            ended = await asyncio.to_thread(_ended, searching, expansions)
+            ended = await loop.run_in_executor(_THREADS, _ended, searching, expansions)
             if ended or searching.found.step is None or searching.found.step.state is None:
                 return Searched(found=searching.found, ended=ended or "no state left", result=result)
             result = await session.prove(searching.found.step.state)

@@ -189,7 +189,7 @@ class Tools:
         seconds: float = 60.0,
         tactic_seconds: float = 5.0,
     ) -> dict[str, object]:
-        """Search a proof best-first: try all tactics on the shortest open state, again and again; seal it.
+        """Search a proof best-first: try all tactics on the likeliest open state, again and again; seal.
 
         formal_statement, header, context: as for open_proof. tactics: 1 to 64 Lean tactics, the likeliest
         first. expansions: the most states on which they are tried, up to 512. seconds: the limit of the
