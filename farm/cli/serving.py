@@ -18,7 +18,7 @@ from farm.extras import remedy
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
     app.command(epilog="Example: farm serve --port 8700")(spread(serve))
-    app.command(epilog="Example: farm mcp")(mcp)
+    app.command(epilog="Example: farm mcp --http 127.0.0.1:8701")(mcp)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,15 +88,58 @@ def serve(
     run(connections, where, say=terminal.say, tells_token=not log.is_json())
 
 
-def mcp() -> None:
-    """Offer a served farm to language models, as an MCP server on stdin and stdout."""
+def mcp(
+    *,
+    http: Annotated[
+        str | None,
+        Option(
+            metavar="HOST:PORT",
+            help="Serve over HTTP at this address, to clients with a key; the host is 127.0.0.1 if left out.",
+        ),
+    ] = None,
+    skill: Annotated[bool, Option("--skill", help="Print the skill file for agents, and end.")] = False,
+) -> None:
+    """Offer a served farm to language models, as an MCP server on stdin and stdout or over HTTP."""
+    from farm.agents import pages
+
+    if skill:
+        if http is not None:
+            raise UsageError("--skill prints a file and serves nothing; leave --http out")
+        typer.echo(pages.skill(), nl=False)
+        return
+    where = None if http is None else _place(http)
     try:
-        from farm.mcp import run as offer
+        from farm.agents.server import run as offer
     except ModuleNotFoundError as error:
         raise UsageError(remedy(error)) from error
     from farm.client import NoService
 
     try:
-        offer()
+        offer() if where is None else _offer_over_http(*where)
     except NoService as error:
         raise UsageError(str(error)) from error
+
+
+def _place(text: str) -> tuple[str, int]:
+    """Return the host and the port in the words of `--http`. Raises UsageError."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise UsageError(f"--http {text}: give an address with a port, such as 127.0.0.1:8701")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def _offer_over_http(host: str, port: int) -> None:
+    from farm.agents import over_http
+    from farm.cli import terminal
+
+    try:
+        bound = over_http.bound_to(host, port)
+    except OSError as error:
+        raise UsageError(f"--http {host}:{port}: {error.strerror or error}; give another address") from error
+    with bound:
+        shown = f"[{host}]" if ":" in host else host
+        terminal.say(
+            f"Listening on http://{shown}:{bound.getsockname()[1]}{over_http.PATH}; clients send a key: "
+            "Authorization: Bearer KEY"
+        )
+        over_http.serve(bound)

@@ -31,6 +31,8 @@ from farm.client.errors import (
 from farm.client.requests import Fields, Item, Options, Priority, Profile, Tier, Weaker
 from farm.client.results import (
     Batch,
+    Declaration,
+    Declarations,
     Environment,
     Goal,
     Message,
@@ -50,6 +52,8 @@ __all__ = [
     "Client",
     "ClientError",
     "Conflict",
+    "Declaration",
+    "Declarations",
     "Environment",
     "Fault",
     "Fields",

@@ -10,7 +10,7 @@ from farm.client import requests, results
 from farm.client.caller import Caller
 from farm.client.exchange import Call, Steps, ask
 from farm.client.requests import Item, Request
-from farm.client.results import Batch, Environment
+from farm.client.results import Batch, Declarations, Environment
 from farm.client.sessions import AsyncSession, Session, opening
 
 #: Seconds until the deadline of a call that waits for no check.
@@ -37,9 +37,18 @@ class Calls(Caller):
         """Return the Lean environments of the farm."""
         return self._once(_ENVIRONMENTS, results.parse_environments)
 
+    def declarations(self, contains: str, *, environment: str | None = None, most: int = 20) -> Declarations:
+        """Return declarations of an environment whose names contain all words of a text, in any case."""
+        request = requests.declarations(contains, environment=environment, most=most)
+        return self._once(request, results.parse_declarations)
+
     def session(self, item: Item, *, environment: str | None = None) -> Session:
         """Open a session on a statement, or on a program with sorries, to try tactics step by step."""
         return self._once(opening(item, environment), lambda answer: Session(answer, self._once))
+
+    def resumed(self, session: str) -> Session:
+        """Return a session that was opened before, by its id; it does not know its roots."""
+        return Session({"id": session, "environment": "", "states": []}, self._once)
 
     def _once(self, request: Request, parse: Callable[[Any], _T]) -> _T:
         call = self._call(request.wait_seconds + _SHORT_SECONDS)
@@ -67,9 +76,20 @@ class AsyncCalls(Caller):
         """Return the Lean environments of the farm."""
         return await self._once(_ENVIRONMENTS, results.parse_environments)
 
+    async def declarations(
+        self, contains: str, *, environment: str | None = None, most: int = 20
+    ) -> Declarations:
+        """Return declarations of an environment whose names contain all words of a text, in any case."""
+        request = requests.declarations(contains, environment=environment, most=most)
+        return await self._once(request, results.parse_declarations)
+
     async def session(self, item: Item, *, environment: str | None = None) -> AsyncSession:
         """Open a session on a statement, or on a program with sorries, to try tactics step by step."""
         return await self._once(opening(item, environment), lambda answer: AsyncSession(answer, self._once))
+
+    def resumed(self, session: str) -> AsyncSession:
+        """Return a session that was opened before, by its id; it does not know its roots."""
+        return AsyncSession({"id": session, "environment": "", "states": []}, self._once)
 
     async def _once(self, request: Request, parse: Callable[[Any], _T]) -> _T:
         call = self._call(request.wait_seconds + _SHORT_SECONDS)

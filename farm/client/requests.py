@@ -97,7 +97,7 @@ class Request:
 
     method: str
     path: str
-    parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Mapping[str, str | float] = field(default_factory=lambda: MappingProxyType({}))
     body: str | None = None
     wait_seconds: float = 0.0
 
@@ -191,6 +191,20 @@ def look_at_item(item: str, *, wait_seconds: float = 0.0) -> Request:
         path=f"/v1/items/{quote(item, safe='')}",
         parameters={"wait_seconds": wait_seconds},
         wait_seconds=wait_seconds,
+    )
+
+
+#: Seconds that the first answer about a large library may take.
+_DECLARATIONS_SECONDS = 60.0
+
+
+def declarations(contains: str, *, environment: str | None, most: int) -> Request:
+    """Return the request for the declarations of an environment whose names contain all words of a text."""
+    parameters: dict[str, str | float] = {"contains": contains, "most": most}
+    if environment is not None:
+        parameters["environment"] = environment
+    return Request(
+        method="GET", path="/v1/declarations", parameters=parameters, wait_seconds=_DECLARATIONS_SECONDS
     )
 
 

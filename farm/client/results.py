@@ -229,6 +229,27 @@ class Environment:
     silent_seconds: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declaration:
+    """A declaration: its name as Lean reads it, its kind in Lean's words, and the module that has it."""
+
+    name: str
+    kind: str
+    module: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declarations:
+    """The first declarations, short names before long ones, and how many there are in all.
+
+    `header` works at the start of any program in the environment.
+    """
+
+    header: str
+    total: int
+    declarations: tuple[Declaration, ...]
+
+
 def unknown(sent: Sent) -> Batch:
     """Return the batch before the service's first answer."""
     results = (
@@ -298,6 +319,11 @@ def parse_environments(answer: object) -> list[Environment]:
     if not isinstance(answer, list):
         raise _foreign("the environments are not a list")
     return [_decoded(Environment, each) for each in answer]
+
+
+def parse_declarations(answer: object) -> Declarations:
+    """Return the declarations that the service found."""
+    return _decoded(Declarations, _mapping(answer))
 
 
 def parse_cancelled(answer: object) -> int:

@@ -10,12 +10,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from farm import declarations
 from farm.broker import call
-from farm.client.results import Result
+from farm.client.results import Declarations, Result
 from farm.client.states import State, Step
 from farm.completions import Listener
 from farm.connections import Connections
 from farm.errors import FarmError, Forbidden, ManifestError, QueueFull, ServerDown, UnknownRun, UsageError
+from farm.kinds import Kind
 from farm.log import about, logger
 from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
@@ -330,13 +332,18 @@ class Backend:
 
         Raises `UnknownEnvironment`, `OverLimit`, `QueueFull` and `NotOpened`.
         """
+        name = await self._environment(environment)
+        front = self._connections.sessions
+        return await self._step(key, lambda: front.open(program, name, owner=key.id, item=item))
+
+    async def _environment(self, environment: str | None) -> str:
+        """Return an environment's name, or that of the usual one. Raises `UnknownEnvironment`."""
         await self.look()
         name = environment or self._connections.settings.environment
         if name not in {each.name for each in self._environments}:
             there = ", ".join(sorted(each.name for each in self._environments)) or "none yet"
             raise UnknownEnvironment(f"no environment is called {printable(name)!r}; there are: {there}")
-        front = self._connections.sessions
-        return await self._step(key, lambda: front.open(program, name, owner=key.id, item=item))
+        return name
 
     async def step(
         self,
@@ -396,6 +403,21 @@ class Backend:
 
     async def _in_session(self, step: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._stepping, step)
+
+    async def declarations(
+        self, contains: str, environment: str | None, key: Key, *, most: int
+    ) -> Declarations:
+        """Return declarations by parts of their names. Raises `UnknownEnvironment`, `OverLimit`, `QueueFull`.
+
+        A search counts as one proof of the key while it runs.
+        """
+        name = await self._environment(environment)
+        found = next(each for each in self._environments if each.name == name)
+        if found.kind != Kind.LEAN or found.silent_seconds > UNSERVED_SECONDS:
+            why = f"is one of {found.kind}" if found.kind != Kind.LEAN else "is served by no worker now"
+            raise UsageError(f"the environment {name} {why}; its declarations cannot be searched")
+        url = self._connections.urls[1]
+        return await self._step(key, lambda: declarations.find(url, name, contains, most=most))
 
     async def leave(self, batch_id: str) -> None:
         """Cancel a batch whose client disconnected, unless a client asks for it within a minute."""

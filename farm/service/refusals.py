@@ -71,13 +71,17 @@ REFUSALS: Responses = {
     422: {"model": Malformed, "description": "A field is wrong."},
     503: {"model": Problem, "description": "The farm cannot answer now; nothing is lost."},
 }
+#: That of a call that takes a worker's time, besides.
+BUSY: Responses = {
+    429: {"model": Problem, "description": "Too much waits already; nothing was accepted."},
+}
 #: Those of a call that submits a batch, besides.
 BAD_BODY: Responses = {
     408: {"model": Problem, "description": "The body did not arrive."},
     409: {"model": Problem, "description": "A key was used before, for something else."},
     413: {"model": Problem, "description": "The body is too large."},
     415: {"model": Problem, "description": "The body is not declared as JSON."},
-    429: {"model": Problem, "description": "Too much waits already; nothing was accepted."},
+    **BUSY,
 }
 #: Those of a drop-in, before its handler can answer in the words of its own clients.
 DROPIN_REFUSALS: Responses = {

@@ -226,6 +226,17 @@ def test_the_environments_are_listed(client: Client) -> None:
     assert "kernel" in core.tiers
 
 
+def test_declarations_are_found_by_parts_of_their_names(client: Client) -> None:
+    found = client.declarations("and comm", environment="core", most=1)
+    assert (found.total, found.declarations[0].name, found.declarations[0].module) == (3, "And.comm", "Core")
+
+
+def test_a_session_is_used_again_by_its_id(client: Client) -> None:
+    with client.session({"program": HEADER + "theorem t : True := by sorry\n"}) as session:
+        again = client.resumed(session.id)
+        assert again.step(session.root, "trivial")[0].outcome == "no_goals"
+
+
 @pytest.mark.parametrize(
     ("ask", "error"),
     [

@@ -140,6 +140,26 @@ class TestAsking:
         for path in ("/health", "/health/live", "/health/ready", "/health/serving"):
             assert service.get(path) == {"status": "ok"}
 
+    def test_declarations_are_found_by_parts_of_their_names(self, service: Service) -> None:
+        found = service.get("/v1/declarations?contains=comm%20And&most=1")
+        assert (found["header"], found["total"]) == ("prelude\nimport Core\n", 3)
+        assert found["declarations"] == [{"name": "And.comm", "kind": "theorem", "module": "Core"}]
+
+    @pytest.mark.parametrize(
+        ("query", "status"),
+        [
+            ("", 422),
+            ("contains=", 422),
+            ("contains=%00", 422),
+            ("contains=a&most=101", 422),
+            ("contains=a&environment=none", 404),
+        ],
+    )
+    def test_a_search_of_declarations_that_is_at_fault_is_refused(
+        self, service: Service, query: str, status: int
+    ) -> None:
+        assert service.ask("GET", f"/v1/declarations?{query}", status=status)["detail"]
+
 
 class TestWhatIsNotThere:
     @pytest.mark.parametrize(

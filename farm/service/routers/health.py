@@ -1,15 +1,18 @@
-"""The HTTP calls about the farm itself: metrics for Prometheus, environments, and health for probes."""
+"""The HTTP calls about the farm itself: metrics, environments and their declarations, health for probes."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
+from farm.declarations import MOST
 from farm.service.dependencies import Reader, TheBackend
 from farm.service.json_body import Json, Route
-from farm.service.refusals import READY_SECONDS, REFUSALS, Problem, Responses
+from farm.service.refusals import BUSY, READY_SECONDS, REFUSALS, Problem, Responses
 from farm.store.environments import UNSERVED_SECONDS
 
 router = APIRouter(route_class=Route)
@@ -25,6 +28,22 @@ class Environment(BaseModel):
     tiers: list[str]
     served: bool
     silent_seconds: float | None
+
+
+class DeclarationShown(BaseModel):
+    """A declaration: its name, its kind in Lean's words, and the module that has it."""
+
+    name: str
+    kind: str
+    module: str
+
+
+class DeclarationsShown(BaseModel):
+    """The first declarations found, how many there are in all, and a header for programs that name them."""
+
+    header: str
+    total: int
+    declarations: list[DeclarationShown]
 
 
 class Health(BaseModel):
@@ -55,6 +74,19 @@ async def environments(backend: TheBackend, _key: Reader) -> Response:
             for each in await backend.environments()
         ]
     )
+
+
+@router.get("/v1/declarations", responses=REFUSALS | BUSY, response_model=DeclarationsShown)
+async def find_declarations(
+    backend: TheBackend,
+    key: Reader,
+    contains: Annotated[str, Query(min_length=1, max_length=200)],
+    environment: Annotated[str | None, Query(max_length=200)] = None,
+    most: Annotated[int, Query(ge=1, le=MOST)] = 20,
+) -> Response:
+    """Return declarations of a Lean environment whose names contain all words of a text, in any case."""
+    found = await backend.declarations(contains, environment, key, most=most)
+    return Json(asdict(found))
 
 
 @router.get("/health", response_model=Health)

@@ -54,7 +54,8 @@ class Safety(StrEnum):
     PARTIAL = "partial"
 
 
-_KINDS = {header_of(tag, 1, 16): kind for tag, kind in enumerate(ConstantKind)}
+#: The kinds by the first words of constants' infos.
+KINDS = {header_of(tag, 1, 16): kind for tag, kind in enumerate(ConstantKind)}
 _SAFETY = tuple(Safety)
 #: Pointers of each kind's value, and the bytes of its scalars (with those that fill them up).
 _SHAPES = {
@@ -165,7 +166,7 @@ class Module:
 
     def kind_at(self, info: int) -> ConstantKind:
         """Return the kind of the constant whose info is at a place, one of those in `names`."""
-        return _KINDS[self.olean.words[info]]
+        return KINDS[self.olean.words[info]]
 
     def of_kind(self, kind: ConstantKind) -> Iterator[Name]:
         """Return the names of all constants of a kind."""
@@ -226,7 +227,7 @@ class Module:
 
 def safety_of(olean: Olean, info: int) -> Safety:
     """Return the safety of the constant whose info is at a place, and read nothing else of the info."""
-    kind, place = _KINDS[olean.words[info]], olean.object(info, 0)
+    kind, place = KINDS[olean.words[info]], olean.object(info, 0)
     if kind is ConstantKind.DEFINITION:
         safety = olean.scalar(place, 4, 0)
         if safety >= len(_SAFETY):
@@ -284,7 +285,7 @@ def _infos(olean: Olean) -> tuple[dict[Name, int], tuple[Name, ...]]:
 
 def _name_ref(olean: Olean, info: int) -> int:
     """Check the shapes of a constant's info and return the ref of the name in it."""
-    kind = _KINDS.get(olean.words[info]) if info >= 0 else None
+    kind = KINDS.get(olean.words[info]) if info >= 0 else None
     if kind is None:
         raise olean.wrong(info, "constant")
     value = olean.object(info, 0)
@@ -307,7 +308,7 @@ class _More(TypedDict, total=False):
 
 
 def _constant(olean: Olean, info: int) -> Constant:
-    kind, place = _KINDS[olean.words[info]], olean.object(info, 0)
+    kind, place = KINDS[olean.words[info]], olean.object(info, 0)
     header = olean.object(place, 0)
     olean.spend(1)
     return Constant(

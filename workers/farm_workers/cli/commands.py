@@ -140,6 +140,7 @@ def _work(settings: Settings) -> None:
     from farm.store.transitions import Store
     from farm_workers.loop.backoff import retrying_at_start
     from farm_workers.loop.context import CONNECTIONS
+    from farm_workers.loop.declaring import Declaring
     from farm_workers.loop.process import new_context, serve
     from farm_workers.loop.starting import Starting
     from farm_workers.loop.stepping import Stepping
@@ -178,9 +179,12 @@ def _work(settings: Settings) -> None:
         app = broker.application(broker_url)
         stepping = Stepping(context, broker_url)
         stepping.start()
+        declaring = Declaring(context, broker_url, settings.home)
+        declaring.start()
         try:
             serve(context, app, grace_seconds=settings.grace_seconds, starting=starting)
         finally:
+            declaring.stop()
             stepping.stop()
 
 

@@ -1,0 +1,1 @@
+"""The farm for language models: the tools of `farm mcp`, and the skill that teaches them."""
