@@ -26,13 +26,25 @@ def program(header: str, commands: Sequence[str]) -> str:
 
 def answers(header: str, count: int, result: Result) -> list[str | None]:
     """Return Lean's answer to each command of a `program`, None for one with an error or no answer."""
-    first = header.rstrip("\n").count("\n") + 2
+    first = _lines(header) + 1
     found: list[str | None] = [None] * count
     for each in result.messages:
         place = _line(each) - first
         if 0 <= place < count and each.severity == "information":
             found[place] = each.text if len(each.text) <= _LONGEST_TYPE else each.text[:_LONGEST_TYPE] + "…"
     return found
+
+
+def header_fault(header: str, result: Result) -> str:
+    """Return Lean's first error in the header of a `program`, "" if there is none."""
+    faults = (
+        each.text for each in result.messages if each.severity == "error" and _line(each) <= _lines(header)
+    )
+    return next(faults, "")
+
+
+def _lines(header: str) -> int:
+    return header.rstrip("\n").count("\n") + 1
 
 
 def _line(message: Message) -> int:

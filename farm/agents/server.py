@@ -259,12 +259,14 @@ class Tools:
         return declared.answers(header, len(names), await self._printed(header, commands, environment))
 
     async def _printed(self, header: str, commands: Sequence[str], environment: str | None) -> Result:
-        """Return the result of a program that prints. Raises ToolError where Lean said nothing."""
+        """Return the result of a program that prints. Raises ToolError where Lean did not read it."""
         item: dict[str, object] = {"program": declared.program(header, commands)}
         if environment is not None:
             item["environment"] = environment
         result = await _told(self._client().check(item))
-        _require(result.judged or bool(result.messages), result.explain())
+        _require(result.verdict in ("proved", "rejected"), result.explain())
+        fault = declared.header_fault(header, result)
+        _require(not fault, f"the header does not compile: {fault}")
         return result
 
 

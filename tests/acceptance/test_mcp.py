@@ -218,6 +218,7 @@ def test_a_search_without_a_sealed_proof_says_why_it_ended(
         ("search_declarations", {"contains": "add", "most": 31}, "most: give 1 to 30"),
         ("search_declarations", {"contains": "add", "environment": "x"}, "no environment is called 'x'"),
         ("show_type", {"name": "a\n#eval 1"}, "is no name of Lean's; give one, such as Nat.add_comm"),
+        ("show_type", {"name": "propext", "header": "import Nowhere\n"}, "the header does not compile: "),
         ("show_type", {"name": "t -- "}, "is no name of Lean's; give one, such as Nat.add_comm"),
         ("search_proof", {**STATED, "tactics": []}, "give 1 to 64 tactics, not 0"),
         ("search_proof", {**STATED, "tactics": ["rfl"], "expansions": 513}, "expansions: give 1 to 512"),
