@@ -90,12 +90,12 @@ class Search:
     def _expanded(self, state: Open) -> bool:
         """Try the prover's tactics on a state; return whether one leaves no goals."""
         limits = self._limits
-        answer = self._prover(state.goals)
-        listed, value = (answer, None) if not isinstance(answer, Answer) else answer
-        suggested = {each.tactic: each for each in listed[: limits.width]}
+        said = self._prover(state.goals)
+        answer = said if isinstance(said, Answer) else Answer(said)
+        suggested = {each.tactic: each for each in answer.suggestions[: limits.width]}
         self.found.expansions += 1
         done = self._tried(state, suggested) if suggested else None
-        self._frontier.expanded(state, value)
+        self._frontier.expanded(state, answer.value)
         if done is not None:
             self.found.step, self.found.tactics = done, (*state.tactics, done.tactic)
         return done is not None

@@ -196,7 +196,7 @@ def _enclosed(place: Surroundings, calls: Filter | None) -> bool:
 
 
 def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool) -> int:
-    if asked.get("stops"):
+    if asked.get("stop_at_error"):
         frontend.report_in_commands()
     try:
         accepted = frontend.elaborate(

@@ -61,8 +61,8 @@ class SealAsked(TypedDict, total=False):
 class Asked(TypedDict, total=False):
     """The request of a fork, as JSON: the limits of every fork, then the fields of a check and of a seal.
 
-    `goals` are the limits within which goals are written: seconds of wall and of processor time. With `stops`
-    the worker ends the fork at an error, so messages are to come early.
+    `goals` are the limits within which goals are written: seconds of wall and of processor time. With
+    `stop_at_error` the worker ends the fork at an error, so messages are to come early.
     """
 
     cpu_seconds: int
@@ -73,7 +73,7 @@ class Asked(TypedDict, total=False):
     writes: str
     context: str
     examples: bool
-    stops: bool
+    stop_at_error: bool
     goals: Sequence[float] | None
     with_sealed: bool
     with_challenge: bool

@@ -55,7 +55,7 @@ class Forked:
             "program": question.program,
             "mark": question.mark,
             "examples": question.keeps_examples,
-            "stops": question.stops_at is not None,
+            "stop_at_error": question.stops_at is not None,
             "module": protocol.MODULE_NAME,
             **words,
         }
