@@ -199,8 +199,8 @@ def test_nothing_is_left_of_a_session_that_is_closed(open_: Open) -> None:
 
 
 def test_a_step_in_a_session_that_is_closed_meanwhile_loses_no_state(open_: Open) -> None:
-    session = open_()
-    steps = session.step((0, ()), ["skip", "constructor"], USUAL)
+    session = open_(f"{CLIMBS}{STATEMENT} := by sorry\n")
+    steps = session.step((0, ()), ["skip", NEVER], USUAL)  # the second one has no outcome yet
     assert next(steps).outcome == "goals"
     session.close()
     with pytest.raises(SessionGone):

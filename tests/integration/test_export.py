@@ -42,7 +42,7 @@ from farm.store.transitions import Store
 LINES = 6_000
 
 FIELDS = {
-    *("verdict", "reason", "detail", "messages", "warnings", "policy", "audit"),
+    *("verdict", "reason", "detail", "error_kind", "messages", "warnings", "policy", "audit"),
     *("statement", "trusts", "rests_on_sorry_of", "module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
