@@ -42,7 +42,7 @@ def item_of(source: Source, states: Sequence[State]) -> dict[str, str]:
 
     Raises UsageError for states that do not fit the session.
     """
-    if sorted(each.root for each in states) != list(range(len(source.roots))):
+    if sorted(each.root for each in states) != sorted(each.root for each in source.roots):
         raise UsageError(
             f"give one state for each of the session's {len(source.roots)} roots, not {len(states)}"
         )

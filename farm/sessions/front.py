@@ -148,6 +148,8 @@ class Front:
             )
             for number, each in enumerate(answer.get("roots", []))
         ]
+        if item and item.get("formal_statement"):  # others are the dataset's own, above the proof
+            roots = [max(roots, key=lambda each: (each.line, each.column))]
         self._keep_states(session, roots)
         opened = {"roots": json.dumps([each.id for each in roots]), "digest": kept.digest}
         self._kept(lambda: self._client.hset(wire.kept(session), mapping=dict[Any, Any](opened)))

@@ -128,6 +128,16 @@ def test_a_state_without_goals_is_no_proof(client: Client, tactic: str) -> None:
         assert session.prove(step.state or "").verdict == "rejected"
 
 
+def test_a_sorry_of_the_context_is_no_place_of_the_proof(client: Client) -> None:
+    context = f"{HEADER}theorem above (p : Prop) : p := sorry\nexample : True := sorry\n"
+    with client.session({"context": context, "formal_statement": ITEM["formal_statement"]}) as session:
+        (root,) = session.roots
+        assert root.goals[0].endswith("⊢ (p ∧ q) ∧ r")
+        (step,) = session.step(root, "exact ⟨⟨hp, hq⟩, hr⟩")
+        result = session.prove(step.state or "")
+    assert (result.verdict, result.reward) == ("proved", 1.0)
+
+
 def test_states_have_the_same_ids_in_every_session(client: Client) -> None:
     with client.session(ITEM) as one, client.session(ITEM) as other:
         assert one.id != other.id
