@@ -23,7 +23,7 @@ from tests.chaos.run import Plan, run
 
 @pytest.mark.timeout(600 * PATIENCE)
 @pytest.mark.parametrize(
-    ("lines", "most"), [(30, 4), pytest.param(150, len(DISTURBANCES), marks=pytest.mark.long)]
+    ("lines", "most"), [(50, 5), pytest.param(150, len(DISTURBANCES), marks=pytest.mark.long)]
 )
 def test_a_farm_that_is_disturbed_judges_as_one_in_peace(lines: int, most: int) -> None:
     seed = int(os.environ.get("FARM_TEST_SEED") or int.from_bytes(os.urandom(4)))
