@@ -125,14 +125,17 @@ class Keys:
         if known is not None and time.monotonic() - known.accepted_at < _KEY_SECONDS:
             self._known.move_to_end(_digest(key))
             return None
+        client = self.client(key)
         try:
             await self._require_closed()
-            client = self.client(key)
             await _shown(client)
         except Unauthorized:
             self._known.pop(_digest(key), None)
+            await client.close()
             return Refusal(status=401, words="the farm does not know this key (farm keys add NAME makes one)")
         except ClientError as error:
+            if known is None:
+                await client.close()
             return Refusal(status=503, words=str(error))
         self._known[_digest(key)] = _Known(client, time.monotonic())
         self._known.move_to_end(_digest(key))

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from farm.assembly.challenge import challenge_to
 
+_NAME = "negation"
+
 
 class Negation(NamedTuple):
     """A context and the statement below it."""
@@ -27,7 +29,7 @@ def negation_of(header: str, statement: str, context: str = "") -> Negation | No
     challenge = challenge_to(header, statement, context)
     if challenge is None or not challenge.name:
         return None
-    name = "negation"
-    while name in challenge.program:
-        name += "'"
+    name = _NAME
+    if name in challenge.program:  # a text cannot contain its own digest
+        name = f"{name}_{challenge.sha256[:16]}"
     return Negation(challenge.program, f"theorem {name} : ¬ type_of% @{challenge.name} := by")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 #: The most characters of a marked answer and of all goals beside it.
@@ -10,6 +10,8 @@ MOST_CHARACTERS, MOST_GOAL_CHARACTERS = 12_000, 4_000
 #: The lines that are shown before and behind a marked one when the answer is too long to be shown whole.
 _NEAR = 3
 _MOST_MARKS, _MARK_CHARACTERS = 20, 600
+#: The characters of a line that are shown.
+_LONGEST_LINE = 1000
 
 MEANINGS: Mapping[str | None, str] = {
     "proved": "The answer is a proof.",
@@ -108,39 +110,42 @@ def lack(word: str) -> str:
 def marked(program: str, errors: Sequence[Mark], first: int = 1) -> str:
     """Return a program from its line `first` on, with errors as comments below their lines.
 
-    Of a long program only the lines near errors are shown.
+    Of a long program only the lines near errors are shown, and of a long line its beginning.
     """
     lines = program.split("\n")
     marks: dict[int, list[str]] = {}
     for each in errors[:_MOST_MARKS]:
         if 0 < each.line <= len(lines):
             marks.setdefault(each.line, []).append(_comment(each))
-    numbered = [(number, text) for number, text in enumerate(lines, 1) if number >= min([first, *marks])]
-    if sum(len(text) for _, text in numbered) > MOST_CHARACTERS:
-        numbered = list(_near(numbered, marks))
-    shown, before = list[str](), first - 1
-    for number, text in numbered:
+    begins = min([first, *marks])
+    numbers: Iterable[int] = range(begins, len(lines) + 1)
+    if sum(len(text) + 1 for text in lines[begins - 1 :]) > MOST_CHARACTERS:
+        numbers = _near(marks, begins, len(lines))
+    shown, before, left = list[str](), first - 1, MOST_CHARACTERS
+    for number in numbers:
         if number > before + 1:
             shown.append("-- ...")
+        text = _cut(lines[number - 1])
         shown += [text, *marks.get(number, ())]
-        before = number
+        before, left = number, left - len(text) - 1
+        if left < 0:
+            break
     if before < len(lines):
         shown.append("-- ...")
     return "\n".join(shown)[: 2 * MOST_CHARACTERS].rstrip("\n")
 
 
+def _near(marks: Iterable[int], first: int, last: int) -> Iterable[int]:
+    """Return the numbers of the lines near marks, or of the first ones without any, in order."""
+    around = {near for each in marks for near in range(each - _NEAR, each + _NEAR + 1)}
+    return sorted(each for each in around if first <= each <= last) or range(first, last + 1)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} ..."
+
+
 def _comment(error: Mark) -> str:
     first, *rest = error.text[:_MARK_CHARACTERS].strip().split("\n")
-    spaces = " " * max(0, error.column - 2)
+    spaces = " " * min(max(0, error.column - 2), _LONGEST_LINE)
     return "\n".join([f"--{spaces}^ error: {first}", *(f"--   {line}" for line in rest)])
-
-
-def _near(numbered: Sequence[tuple[int, str]], marks: Mapping[int, object]) -> Iterator[tuple[int, str]]:
-    """Yield the lines near marks, or the first ones without any."""
-    left = MOST_CHARACTERS
-    for number, text in numbered:
-        if not marks or any(abs(number - each) <= _NEAR for each in marks):
-            left -= len(text)
-            if left < 0:
-                return
-            yield number, text

@@ -29,6 +29,8 @@ ROOM_SECONDS = 20.0
 _TURNS = 3
 #: Seconds besides the tactics' limits, for opening a session and making a state again.
 _SPARE_SECONDS = 120.0
+#: A worker ends a call after its limit, and then may be making one state again.
+_CALL_SECONDS = 1.5 * wire.MOST_CALL_SECONDS
 _LOOK_SECONDS = 1
 #: Redis must answer within this time; an answer is waited for in turns of a second.
 _SOCKET_SECONDS = 5.0
@@ -202,11 +204,12 @@ class Front:
         ]
         _require_short(asked)
         count = sum(len(each["tactics"]) for each in asked)
+        steps_before = sum(len(each["path"]) for each in asked)
         answers = self._asked(
             kept.id,
             kept.environment,
             wire.STEP,
-            _SPARE_SECONDS + options.seconds * (count + sum(len(each["path"]) for each in asked)),
+            _SPARE_SECONDS + min(_CALL_SECONDS, options.seconds * (count + steps_before)),
             worker=worker,
             awaited=len(asked),
             attempts=asked,
@@ -236,7 +239,7 @@ class Front:
         """Return the sum of the last beats of living workers."""
         names = [wire.alive(each) for each in workers]
         found = self._kept(lambda: self._client.mget(names)) if names else []
-        beats = cast("list[wire.Beat]", [json.loads(each) for each in found if each])
+        beats = cast("list[wire.Beat]", [json.loads(each) for each in found if each and each[:1] == b"{"])
         return {
             "sessions": sum(each["sessions"] for each in beats),
             "steps": sum(each["steps"] for each in beats),

@@ -61,6 +61,7 @@ def judged(checker: Checker, core: LeanEnvironment, statement: str, answer: str,
         ("namespace A\nvariable (p : Prop)\ntheorem t : p := by", DISPROOF),
         ("theorem «a b» (p : Prop) : p := by", DISPROOF),
         ("theorem negation (p : Prop) : p := by", DISPROOF),
+        ("theorem negation' (p : Prop) : p := by", DISPROOF),
         ("theorem A.t (p : Prop) : p :=", DISPROOF),
         ("theorem t (a b : Nat) : a = b := by", "intro h\nexact Nat.noConfusion (h 0 1)"),
         ("theorem t.{u} (α : Type u) (h : α → False) : False := by", "intro h\nexact h PEmpty nofun"),
@@ -118,10 +119,17 @@ def test_a_statement_below_a_context_is_negated_there(checker: Checker, core: Le
     assert judge(report).outcome is Outcome.PROVED
 
 
-@pytest.mark.parametrize("statement", ["", "  \n", "example : False := by", "def x := 1"])
+@pytest.mark.parametrize("statement", ["", "  \n", "example : False := by", "-- nothing\n"])
 def test_what_names_no_theorem_has_no_negation(statement: str) -> None:
-    found = negation_of(HEADER, statement)
-    assert found is None or "@x" in found.formal_statement
+    assert negation_of(HEADER, statement) is None
+
+
+def test_a_name_that_is_taken_costs_no_time_to_avoid() -> None:
+    found = negation_of(f"{HEADER}-- negation{chr(39) * 1_000_000}\n", FALSE)
+    assert found
+    name = found.formal_statement.split()[1]
+    assert name not in found.context
+    assert len(name) < 40
 
 
 def test_a_manifest_of_negations_is_searched_and_judged(farm: Command, tmp_path: Path) -> None:

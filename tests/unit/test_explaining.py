@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from time_bounds import assert_linear
 
 from farm.client import Result
 from farm.client.explaining import HINTS, MOST_CHARACTERS, Mark, marked
@@ -118,6 +121,20 @@ def test_of_a_long_program_the_lines_near_errors_are_shown(line: int, column: in
     assert f"-- line {line - 1}\n" in shown
     assert "^ error: wrong" in shown
     assert len(shown) < 1000
+
+
+@pytest.mark.parametrize("line", ["", "a", "x" * 1_000_000])
+def test_an_error_is_shown_however_its_lines_look(line: str) -> None:
+    program = f"{line}\n" * (3 if len(line) > 1 else 100_000) + f"{line}here"
+    number = program.count("\n") + 1
+    shown = marked(program, [Mark(line=number, column=10**6, text="wrong")])
+    assert "^ error: wrong" in shown
+    assert len(shown) < 2 * MOST_CHARACTERS
+
+
+def test_marking_takes_time_in_proportion_to_the_program() -> None:
+    errors = [Mark(line=each, column=0, text="wrong") for each in range(1, 1000, 50)]
+    assert_linear(lambda size: partial(marked, "a\n" * size, errors), 1_000_000)
 
 
 def test_what_is_marked_is_bounded() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -90,27 +91,62 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     return any(is_of_parser) or (proof.reading == "by" and proof.is_laid_out_as_one())
 
 
-def is_settled_by(check: Check, others: Sequence[Fallback], error: Message) -> bool:
-    """Return whether no other program can be accepted once Lean has reported an error, whatever it says next.
+class Settling:
+    """Called with an error of Lean's: whether no later program of a check can be accepted, whatever follows.
 
-    That is so where every other program has the same text up to the error, or reads the same proof in the
-    same way.
+    That is so where every later program has the same text up to the error, or reads the same proof in the
+    same way. The programs are compared at the first call; each call then takes no time.
     """
-    if not others:
-        return True
-    at = Positions(check.program).offset(error.line, error.column)
-    if at is None or len(check.program) > LONGEST_READ:
-        return False
-    return not any(_may_differ(check, other, at) for other in others)
+
+    def __init__(self, check: Check, others: Sequence[Fallback]) -> None:
+        self._check, self._others = check, others
+
+    def __call__(self, error: Message) -> bool:
+        """Return whether the error settles the check."""
+        if not self._others:
+            return True
+        if len(self._check.program) > LONGEST_READ:
+            return False
+        at = self._positions.offset(error.line, error.column)
+        return at is not None and all(each.is_settled_at(at) for each in self._compared)
+
+    @cached_property
+    def _positions(self) -> Positions:
+        return Positions(self._check.program)
+
+    @cached_property
+    def _compared(self) -> list[_Compared]:
+        return [_compared(self._check, other) for other in self._others]
 
 
-def _may_differ(check: Check, other: Fallback, at: int) -> bool:
-    proof = _found(check, other)
-    if proof is None or not proof.has(at):
-        return not other.program.startswith(check.program[: _line_end(check.program, at)])
-    begun = _proof_start(other)
-    is_same = proof.layout == _layout(other.program, begun, other.submitted[-1][1])
-    return not (is_same and proof.reading == _reading(other.program, begun))
+class _Compared(NamedTuple):
+    """Another program beside a check's: its proof there, whether it is read alike, and how far both agree.
+
+    `agrees_to` is the end of the last line that both have, with all lines before it.
+    """
+
+    proof: _Proof | None
+    is_read_alike: bool
+    agrees_to: int
+
+    def is_settled_at(self, at: int) -> bool:
+        """Return whether the other program cannot be accepted after an error at a place of the check's."""
+        if self.proof is None or not self.proof.has(at):
+            return at <= self.agrees_to
+        return self.is_read_alike
+
+
+def _compared(check: Check, other: Fallback) -> _Compared:
+    pairs = enumerate(zip(check.program, other.program, strict=False))
+    shorter = min(len(check.program), len(other.program))
+    common = next((place for place, (own, its) in pairs if own != its), shorter)
+    agrees_to = common if common == len(check.program) else check.program.rfind("\n", 0, common + 1)
+    proof, is_read_alike = _found(check, other), False
+    if proof is not None:
+        begun = _proof_start(other)
+        is_same = proof.layout == _layout(other.program, begun, other.submitted[-1][1])
+        is_read_alike = is_same and proof.reading == _reading(other.program, begun)
+    return _Compared(proof, is_read_alike, agrees_to)
 
 
 def _line_end(text: str, at: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
@@ -21,7 +20,7 @@ from farm.judging.tiers import Tier
 from farm.lean_text.scanner import sorry_tokens
 from farm_workers.box import once as box
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.candidates import is_settled_by
+from farm_workers.checking.candidates import Settling
 from farm_workers.checking.challenges import BadChallenge
 from farm_workers.checking.contexts import TIMES, Shared
 from farm_workers.checking.seals import KernelLimit
@@ -73,8 +72,7 @@ class Candidate:
         check = self.check
         if not check.stop_at_error or check.goals:  # goals are written at the end
             return self
-        stops_at = partial(is_settled_by, check, others)
-        return replace(self, question=replace(self.question, stops_at=stops_at))
+        return replace(self, question=replace(self.question, stops_at=Settling(check, others)))
 
     def below(self, shared: Shared) -> Candidate:
         """Return the candidate, to be compiled below a shared context."""
