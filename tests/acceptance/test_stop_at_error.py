@@ -135,6 +135,19 @@ def test_another_candidate_is_tried_all_the_same(
     assert stopped.preamble is whole.preamble
 
 
+def test_a_proof_that_needs_its_memory_is_proved_within_the_same_limit(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    """Lean keeps its states where a check stops at an error, which takes memory of its own."""
+    steps = "\n".join(f"  have k{n} : {SLOW.format(n=n % 40)}" for n in range(120))
+    check = line(f"{steps}\n  exact ⟨h.2, h.1⟩")
+    whole = checker.check(check, core)
+    most = whole.run.peak_memory_kib // 1024 + 8
+    tight = replace(check, limits=replace(check.limits, memory_mib=most))
+    for report in (whole, *both(checker, core, tight)):
+        assert judge(report).outcome is Outcome.PROVED, judge(report)
+
+
 def test_many_errors_cost_the_worker_little(checker: Checker, core: LeanEnvironment) -> None:
     """Errors above the proof leave another candidate to try, so each of them is looked at."""
     above = "".join(f"theorem no{n} : False := nothing\n" for n in range(400))

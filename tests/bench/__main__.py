@@ -26,6 +26,7 @@ from tests.bench.cold import cold_checks
 from tests.bench.completions import completions
 from tests.bench.demo import demo
 from tests.bench.figures import table
+from tests.bench.first_error import first_error
 from tests.bench.images import images
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
@@ -50,6 +51,7 @@ class Part(StrEnum):
     PRUNE = "prune"
     IMAGES = "images"
     CLASSES = "classes"
+    FIRST_ERROR = "first-error"
     SESSIONS = "sessions"
     SESSIONS_HTTP = "sessions-http"
     SESSIONS_LARGE = "sessions-large"
@@ -68,6 +70,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.PRUNE: pruning,
     Part.IMAGES: images,
     Part.CLASSES: classes,
+    Part.FIRST_ERROR: first_error,
     Part.SESSIONS: sessions,
     Part.SESSIONS_HTTP: over_http,
     Part.SESSIONS_LARGE: larger_header,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from farm import tracing
-from farm.judging.ending import Ending, ending
+from farm.judging.ending import Ending, ending, limit
 from farm.judging.report import Execution, Report
 from farm.lean_text.header import header_end
 from farm.log import logger
@@ -167,6 +167,10 @@ class LeanRunner:
             run = Execution(exit_status=1, isolation=self._isolation.name)
             return Reply(report=replace(refused, run=run))
         reply = self._tried(question)
+        if question.stops_at is not None and _lacks_memory(reply.report):
+            # Lean keeps its states where a check stops at an error: that memory is not the proof's.
+            with reply.module or contextlib.nullcontext():
+                return self._compiled(replace(question, stops_at=None))
         if reply.report.way != FORKED or ending(reply.report) is not Ending.CRASHED:
             return reply
         crashed_at = time.monotonic()
@@ -233,6 +237,11 @@ def _refuses_header(report: Report) -> bool:
     run, first = report.run, report.answer.first_error
     is_own_end = run.is_undisturbed and run.exit_status == 1 and not report.answer.reached_end
     return is_own_end and first is not None and _NOT_THERE.match(first.text) is not None
+
+
+def _lacks_memory(report: Report) -> bool:
+    """Whether a run might end otherwise with more memory."""
+    return limit(report) == "memory" or ending(report) in {Ending.OUT_OF_MEMORY, Ending.LEAN_MEMORY}
 
 
 def _short(question: Question) -> bytes:
