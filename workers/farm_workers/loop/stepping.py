@@ -108,9 +108,9 @@ class Stepping:
         """Keep the worker's name in Redis, and end idle sessions."""
         while not self._stopping.wait(wire.ALIVE_EACH):
             try:
+                self._client.set(wire.alive(self._worker), json.dumps(self._beat()), ex=wire.ALIVE_SECONDS)
                 if self._has_sessions:
                     self._sessions().sweep()
-                self._client.set(wire.alive(self._worker), json.dumps(self._beat()), ex=wire.ALIVE_SECONDS)
             except (RedisError, OSError) as error:
                 _log.debug("Redis is away: %s", error)
             except Exception:  # noqa: BLE001 # the thread's edge: else no session would end
