@@ -138,18 +138,7 @@ class Front:
             if not self._kept(lambda: self._client.delete(wire.kept(session))):
                 raise ServerDown("Redis lost the session while it was opened; try again")
             raise NotOpened(answer["refused"], answer.get("messages", []))
-        roots = [
-            State(
-                id=state_id(kept.digest, number, ()),
-                root=number,
-                tactics=(),
-                goals=tuple(each["goals"]),
-                line=each["line"],
-                column=each["column"],
-                is_term=each["is_term"],
-            )
-            for number, each in enumerate(answer.get("roots", []))
-        ]
+        roots = _roots(kept, answer.get("roots", []))
         if item and item.get("formal_statement"):  # others are the dataset's own, above the proof
             roots = [max(roots, key=lambda each: (each.line, each.column))]
         self._keep_states(session, roots)
@@ -412,6 +401,22 @@ class Front:
             waiting = list(self._pending.values())
         for each in waiting:
             each.answers.put(error)
+
+
+def _roots(kept: Kept, found: Sequence[wire.Root]) -> list[State]:
+    """Return the states at a program's sorries, as a worker found them."""
+    return [
+        State(
+            id=state_id(kept.digest, number, ()),
+            root=number,
+            tactics=(),
+            goals=tuple(each["goals"]),
+            line=each["line"],
+            column=each["column"],
+            is_term=each["is_term"],
+        )
+        for number, each in enumerate(found)
+    ]
 
 
 def _unknown(session: str) -> UnknownRun:

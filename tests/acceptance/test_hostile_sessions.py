@@ -652,6 +652,14 @@ def test_what_is_no_request_is_dropped(
     eventually(lambda: worker.threads.busy == 0)
 
 
+@pytest.mark.parametrize("words", ["1", "", "[]", "nonsense"])
+def test_what_is_no_report_of_a_worker_counts_for_nothing(
+    worker: Worker, redis_database: tuple[str, redis.Redis], words: str
+) -> None:
+    redis_database[1].set(wire.alive("other"), words)
+    assert worker.front.at_work(["other", "gone"]) == {"sessions": 0, "steps": 0, "killed": 0}
+
+
 def test_thousands_of_tactics_are_tried_one_after_the_other(
     worker: Worker, redis_database: tuple[str, redis.Redis]
 ) -> None:

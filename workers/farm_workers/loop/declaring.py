@@ -9,16 +9,15 @@ import threading
 from pathlib import Path
 from typing import cast
 
-from redis.exceptions import RedisError
-
 from farm.declarations import ANSWER_SECONDS, Asked, requests_of
 from farm.log import logger
 from farm.redis_client import client_of
 from farm_workers import audit
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.loop.context import Context
+from farm_workers.loop.requests import take_all
 
-_SOCKET_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 5.0, 1, 1.0
+_SOCKET_SECONDS, _WAIT_SECONDS = 5.0, 1
 #: The names of a library of hundreds of thousands of declarations are read within this time.
 _READING_SECONDS = 300.0
 
@@ -47,14 +46,7 @@ class Declaring:
         self._thread.join(2 * _WAIT_SECONDS)
 
     def _take_all(self) -> None:
-        while not (self._stopping.is_set() or self._context.threads.stopping):
-            try:
-                self._take_one()
-            except (RedisError, OSError) as error:
-                _log.debug("Requests about declarations cannot be taken: %s", error)
-                self._stopping.wait(_RETRY_SECONDS)
-            except Exception:  # noqa: BLE001 # the thread's edge: else no request would be answered again
-                _log.exception("A request about declarations could not be answered")
+        take_all(self._take_one, self._context, self._stopping, "declarations")
 
     def _take_one(self) -> None:
         served = {n: each for n, each in self._context.fit.items() if isinstance(each, LeanEnvironment)}

@@ -22,6 +22,7 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.holding import ERROR
 from farm_workers.loop.context import Context
+from farm_workers.loop.requests import take_all
 from farm_workers.metrics import events
 from farm_workers.sessions.outcome import CRASHED, TIMEOUT, NoSession, Outcome, SessionGone
 from farm_workers.sessions.session import Session, StepLimits
@@ -29,7 +30,7 @@ from farm_workers.sessions.sessions import Sessions
 from farm_workers.systems.lean.judge import LeanJudge
 
 #: Redis must answer within this time; a request is waited for in turns of a second.
-_SOCKET_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 5.0, 1, 1.0
+_SOCKET_SECONDS, _WAIT_SECONDS = 5.0, 1
 #: An answer that nobody takes is dropped after this time.
 _ANSWER_SECONDS = 120
 #: A tactic with which the session's processes end is tried so often, each time in newly opened ones.
@@ -123,14 +124,7 @@ class Stepping:
         return {"sessions": sessions, "steps": lately.total(), "killed": lately[TIMEOUT]}
 
     def _take_all(self) -> None:
-        while not (self._stopping.is_set() or self._context.threads.stopping):
-            try:
-                self._take_one()
-            except (RedisError, OSError) as error:
-                _log.debug("Requests of sessions cannot be taken: %s", error)
-                self._stopping.wait(_RETRY_SECONDS)
-            except Exception:  # noqa: BLE001 # the thread's edge: else no session would be served again
-                _log.exception("A request of a session could not be taken")
+        take_all(self._take_one, self._context, self._stopping, "sessions")
 
     def _take_one(self) -> None:
         """Take a request as soon as a thread is free for it."""
